@@ -1,0 +1,127 @@
+#include "app/announcer.h"
+
+namespace moonfence::app {
+namespace {
+
+using audit::Reason;
+using audit::Record;
+using kube::EventNews;
+using kube::EventObject;
+
+EventObject node_of(const Record& record) {
+  return {.api_version = "v1",
+          .kind = "Node",
+          .space = {},
+          .name = record.node.text(),
+          .uid = record.node_uid};
+}
+
+EventObject pod_of(const Record& record) {
+  return {.api_version = "v1",
+          .kind = "Pod",
+          .space = record.pod->space,
+          .name = record.pod->name,
+          .uid = record.pod_uid};
+}
+
+std::string tail(const Record& record) {
+  const std::string by = record.policy.empty() ? std::string() : "policy " + record.policy + ", ";
+  return " (" + by + "incident " + record.incident.text() + ")";
+}
+
+std::string because(const Record& record) {
+  return record.text.empty() ? std::string() : "; " + record.text;
+}
+
+std::optional<EventNews> news_of_closing(const Record& record) {
+  EventNews news = {.type = EventNews::Type::Normal,
+                    .regarding = node_of(record),
+                    .action = "Fence",
+                    .reason = "FencingSettled",
+                    .note = "Nothing is left to do for this node" + tail(record)};
+  switch (record.reason) {
+    case Reason::Settled:
+      return news;
+    case Reason::NodeReady:
+      news.reason = "NodeRecovered";
+      news.note = "The node is Ready again" + tail(record);
+      return news;
+    case Reason::WindowEnded:
+      news.type = EventNews::Type::Warning;
+      news.reason = "FencingFailed";
+      news.note = "Some pods could not be deleted; the node is looked at again when it changes" +
+                  because(record) + tail(record);
+      return news;
+    case Reason::PolicyFailing:
+      news.type = EventNews::Type::Warning;
+      news.reason = "FencingHeld";
+      news.note = "Some pods are held because policies could not judge them" + because(record) +
+                  tail(record);
+      return news;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<EventNews> news_of_outcome(const Record& record) {
+  EventNews news = {.type = EventNews::Type::Normal,
+                    .regarding = pod_of(record),
+                    .action = "Delete",
+                    .reason = "PodForceDeleted",
+                    .note = "Deleted without waiting for its kubelet: node " + record.node.text() +
+                            " is down" + tail(record)};
+  switch (record.reason) {
+    case Reason::Done:
+      return news;
+    case Reason::MarkedOnly:
+      news.note = "Marked as deleted, but a finalizer keeps it: node " + record.node.text() +
+                  " is down" + tail(record);
+      return news;
+    case Reason::OutcomeLost:
+      news.type = EventNews::Type::Warning;
+      news.reason = "FencingUncertain";
+      news.note =
+          "It may have been deleted or not; it is tried again: " + record.text + tail(record);
+      return news;
+    case Reason::AlreadyGone:
+    case Reason::Replaced:
+      return std::nullopt;
+    default:
+      news.type = EventNews::Type::Warning;
+      news.reason = "FencingFailed";
+      news.note = "Not deleted: " + record.text + tail(record);
+      return news;
+  }
+}
+
+}  // namespace
+
+std::optional<EventNews> news_of(const Record& record) {
+  switch (record.kind) {
+    case Record::Kind::IncidentOpened:
+      return EventNews{.type = EventNews::Type::Warning,
+                       .regarding = node_of(record),
+                       .action = "Fence",
+                       .reason = "FencingStarted",
+                       .note = "The node is down (" + std::string(audit::code(record.reason)) +
+                               "); its pods are judged" + tail(record)};
+    case Record::Kind::IncidentClosed:
+      return news_of_closing(record);
+    case Record::Kind::Outcome:
+      return news_of_outcome(record);
+    case Record::Kind::Refusal:
+      return EventNews{
+          .type = EventNews::Type::Normal,
+          .regarding = pod_of(record),
+          .action = "Delete",
+          .reason = record.reason == Reason::ModeObserves ? "WouldForceDelete" : "FencingRefused",
+          .note = std::string(audit::code(record.reason)) + ": " + record.text + tail(record)};
+    case Record::Kind::IncidentHeld:
+    case Record::Kind::Verdict:
+    case Record::Kind::Intent:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace moonfence::app

@@ -1,0 +1,415 @@
+#include "app/engine.h"
+
+#include <memory>
+#include <utility>
+
+#include "app/announcer.h"
+#include "app/policy_feed.h"
+#include "app/records.h"
+#include "app/version.h"
+#include "audit/trail.h"
+#include "base/text.h"
+#include "cluster/node_cache.h"
+#include "fence/desk.h"
+#include "fence/leadership.h"
+#include "kube/elector.h"
+#include "kube/events.h"
+#include "kube/heartbeat.h"
+#include "kube/live_credentials.h"
+#include "kube/server_clock.h"
+#include "policy/builtin.h"
+#include "policy/policy_set.h"
+
+namespace moonfence::app {
+namespace {
+
+// How long deletions that have left are waited for when we are asked to stop.
+constexpr Duration kDrainLimit = std::chrono::seconds(6);
+
+// "3f09c1d2a7": short enough to read out at night, long enough not to repeat.
+IncidentId make_incident_id(port::Random& random) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  std::uint64_t value = random.next();
+  for (int i = 0; i < 10; ++i) {
+    text += kDigits[value & 0xFU];
+    value >>= 4U;
+  }
+  return IncidentId(text);
+}
+
+// Never used twice: a replica that starts again must not take its predecessor's term for its own.
+// The part before the first '_' is the pod's name, by which the API server can check the holder
+// too.
+std::string make_identity(const std::string& instance, port::Random& random) {
+  return instance + "_" + make_incident_id(random).text() + make_incident_id(random).text();
+}
+
+// Tells every exchange to the server clock and to the metrics.
+class Observers final : public kube::CallObserver {
+ public:
+  Observers(kube::ServerClock& clock, Metrics& metrics) : clock_(clock), metrics_(metrics) {}
+  void on_exchange(port::Method method, int status, Duration took,
+                   std::optional<WallTime> date) override {
+    clock_.on_exchange(method, status, took, date);
+    metrics_.on_exchange(method, status, took, date);
+  }
+
+ private:
+  kube::ServerClock& clock_;
+  Metrics& metrics_;
+};
+
+}  // namespace
+
+class Engine::Graph final : public fence::Leadership {
+ public:
+  Graph(Assignment assignment, const Surroundings& around)
+      : told_(std::move(assignment)),
+        wall_clock_(around.wall_clock),
+        log_(around.log),
+        loop_(around.loop),
+        credentials_({loop_, around.http, around.files, around.processes, wall_clock_, log_},
+                     told_.config.connection),
+        caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
+                user_agent()),
+        reader_(caller_),
+        records_(around.append_audit, log_, metrics_,
+                 [this](const audit::Record& record) { announce(record); }),
+        trail_(wall_clock_, records_),
+        actions_(loop_, kube::Destroyer(caller_), trail_),
+        events_random_(around.random.fork("events")),
+        events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
+        election_random_(around.random.fork("election")),
+        incident_random_(around.random.fork("incidents")),
+        desk_({loop_, reader_, actions_, trail_, log_, active_, *this, [this] { return facts(); }},
+              rules(), [this] { return make_incident_id(*incident_random_); }),
+        nodes_(loop_, log_, told_.settings.cache_expiry, desk_),
+        watch_random_(around.random.fork("watch")),
+        node_watch_(loop_, caller_, *watch_random_, log_,
+                    {.resource = "nodes",
+                     .path = "/api/v1/nodes",
+                     .field_selector = {},
+                     .label_selector = {}},
+                    nodes_),
+        policies_random_(around.random.fork("policies")),
+        heartbeat_(loop_, caller_, around.http, log_),
+        server_clock_(loop_),
+        observers_(server_clock_, metrics_) {
+    caller_.observe(&observers_);
+    if (told_.leader_elect) {
+      desk_.step_down();  // until the Lease is ours
+      elector_.emplace(
+          kube::Elector::Surroundings{loop_, caller_, *election_random_, wall_clock_, log_},
+          ObjectRef{.space = Namespace(told_.engine_namespace), .name = "moonfence"},
+          make_identity(told_.instance, *election_random_), told_.settings.election,
+          kube::Elector::Receivers{.lead = [this] { lead(); },
+                                   .lose = [this](const auto& /*why*/) { desk_.step_down(); }});
+    }
+    events_.hold_while([this] { return actions_.in_flight() > 0; });
+    if (told_.policy != nullptr) {
+      activate(set_of_the_file());
+      metrics_.set_policies(
+          {{.policy = told_.policy->name(),
+            .version = told_.policy->version(),
+            .digest = told_.policy->digest(),
+            .mode = std::string(policy::to_string(file_mode())),
+            .state = file_mode() == policy::Mode::Enforce ? "Active" : "Observe"}});
+    } else {
+      feed_.emplace(
+          PolicyFeed::Surroundings{loop_, caller_, *policies_random_, log_, around.cpu_clock,
+                                   events_},
+          Namespace(told_.engine_namespace), told_.instance, reload_rules(),
+          PolicyFeed::Receivers{.now = [this] { return server_now(); },
+                                .activate = [this](auto set) { activate(std::move(set)); },
+                                .report = [this](const auto& report,
+                                                 const auto& news) { tell_reload(report, news); }});
+    }
+  }
+
+  ~Graph() override { caller_.observe(nullptr); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void start() {
+    health_.alive(loop_.now());
+    tell_start();
+    tell_state();
+    heartbeat_.start();
+    if (elector_) {
+      elector_->start();
+    }
+    node_watch_.start();
+    if (feed_) {
+      feed_->start();
+    }
+  }
+
+  void drain(std::function<void()> left) {
+    left_ = std::move(left);
+    log_.info("stopping", {{"in_flight", static_cast<std::int64_t>(actions_.in_flight())}});
+    desk_.stop();
+    drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
+    leave_when_drained();
+  }
+
+  [[nodiscard]] Metrics& metrics() { return metrics_; }
+  [[nodiscard]] Health& health() { return health_; }
+
+  [[nodiscard]] std::optional<Moment> acts_until() const override {
+    return elector_ ? elector_->leading_until() : Moment::max();
+  }
+
+ private:
+  void lead() {
+    desk_.lead();
+    nodes_.look_again(cluster::Look::TookOver);
+  }
+
+  [[nodiscard]] policy::Mode file_mode() const {
+    return told_.mode.value_or(policy::Mode::Observe);
+  }
+
+  // What --policy, --policy-namespace and --mode say, as a set of one binding.
+  [[nodiscard]] std::shared_ptr<const policy::PolicySet> set_of_the_file() const {
+    const policy::Policy& policy = *told_.policy;
+    const policy::Mode mode = file_mode();
+    policy::PolicySet set;
+    set.digest = policy.digest();
+    if (mode != policy::Mode::Off) {
+      set.bindings.push_back(
+          {.name = policy.name(),
+           .policy = told_.policy,
+           .scope = policy::NamespaceScope::of({Namespace(told_.policy_namespace)}),
+           .mode = mode,
+           .allow = {},
+           .digest = policy.digest(),
+           .error = {}});
+    }
+    return std::make_shared<const policy::PolicySet>(std::move(set));
+  }
+
+  [[nodiscard]] policy::ReloadRules reload_rules() const {
+    policy::ReloadRules rules;
+    rules.ceiling = told_.mode.value_or(policy::Mode::Enforce);
+    rules.validation.needs = {"node"};  // nobody gathers the others yet
+    for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
+      rules.builtins.emplace(builtin.name, builtin.source);
+    }
+    return rules;
+  }
+
+  [[nodiscard]] fence::IncidentRules rules() const {
+    return {.hold_downs = {},
+            .retry_interval = told_.settings.retry_interval,
+            .retry_window = told_.settings.retry_window};
+  }
+
+  // Everybody decides by this set from now on.
+  void activate(std::shared_ptr<const policy::PolicySet> set) {
+    active_.activate(std::move(set));
+    desk_.policies_changed();
+    nodes_.look_again(cluster::Look::PoliciesChanged);
+  }
+
+  void tell_reload(const policy::ReloadReport& report,
+                   const std::vector<policy::ReloadNews>& news) {
+    show_policies(report);
+    for (const std::string& fault : report.faults) {
+      log_.warning("policies_faulty", {{"text", fault}});
+    }
+    for (const std::string& key : report.unknown_keys) {
+      log_.warning("policies_unknown_key", {{"key", key}});
+    }
+    for (const policy::ReloadNews& item : news) {
+      log_.write(item.kind == policy::ReloadNews::Kind::PolicyActivated ? port::Log::Level::Info
+                                                                        : port::Log::Level::Warning,
+                 "policy", {{"news", policy::to_string(item.kind)}, {"text", item.text}});
+    }
+    log_.info("policies_in_force", {{"mode", policy::to_string(report.mode)},
+                                    {"set_by", report.mode_set_by},
+                                    {"version", report.resource_version},
+                                    {"set", report.active_set.substr(0, 12)}});
+  }
+
+  void show_policies(const policy::ReloadReport& report) {
+    bool accepted = report.faults.empty();
+    std::vector<Metrics::PolicyInfo> shown;
+    for (const policy::PolicyStatus& status : report.policies) {
+      accepted = accepted && !status.error;
+      shown.push_back({.policy = status.name,
+                       .version = version_of(status),
+                       .digest = status.digest,
+                       .mode = std::string(policy::to_string(status.mode)),
+                       .state = std::string(policy::to_string(status.state))});
+    }
+    metrics_.set_policies(shown);
+    if (report.resource_version != counted_version_) {  // else only the mode has changed
+      counted_version_ = report.resource_version;
+      metrics_.count_reload(accepted);
+    }
+  }
+
+  [[nodiscard]] std::string version_of(const policy::PolicyStatus& status) const {
+    for (const policy::Binding& binding : active_.current()->bindings) {
+      if (binding.name == status.name && binding.policy != nullptr &&
+          binding.digest == status.digest) {
+        return binding.policy->version();
+      }
+    }
+    return {};
+  }
+
+  void tell_stale() {
+    std::map<std::string, Duration> stale;
+    for (const policy::PolicyStatus& status : feed_->last_report().policies) {
+      if (status.state == policy::PolicyStatus::State::Stale) {
+        stale[status.name] = server_now() - status.since;
+      }
+    }
+    metrics_.set_stale(stale);
+  }
+
+  [[nodiscard]] WallTime server_now() const {
+    return server_clock_.now().value_or(wall_clock_.now());
+  }
+
+  [[nodiscard]] policy::ClusterFacts facts() const {
+    const cluster::NodeCounts counts = nodes_.counts();
+    return {.now = server_now(),
+            .nodes_total = counts.total,
+            .nodes_ready = counts.ready,
+            .nodes_schedulable = counts.schedulable};
+  }
+
+  void announce(const audit::Record& record) {
+    if (const auto news = news_of(record)) {
+      events_.record(*news);
+    }
+  }
+
+  void tell_start() {
+    for (const std::string& warning : told_.config.warnings) {
+      log_.warning("configuration", {{"text", warning}});
+    }
+    log_.info(
+        "started",
+        {{"version", version()},
+         {"server", told_.config.connection.server},
+         {"config", told_.config.connection.origin},
+         {"ceiling", policy::to_string(told_.mode.value_or(
+                         told_.policy == nullptr ? policy::Mode::Enforce : policy::Mode::Observe))},
+         {"policies", told_.policy == nullptr
+                          ? "ConfigMap " + told_.engine_namespace + "/moonfence-policies"
+                          : told_.policy->name() + " in namespace " + told_.policy_namespace}});
+  }
+
+  // Gauges, readiness and the sign of life, every second. Also what wakes an idle loop.
+  void tell_state() {
+    health_.alive(loop_.now());
+    const kube::WatchHealth& watch = node_watch_.health();
+    health_.set_ready("nodes-synced", nodes_.synced() ? "" : "the nodes were not listed yet");
+    health_.set_ready("nodes-watch", watch.last_error);
+    if (feed_) {
+      const kube::WatchHealth& policies = feed_->watch_health();
+      health_.set_ready("policies", feed_->not_ready().empty() || policies.last_error.empty()
+                                        ? feed_->not_ready()
+                                        : policies.last_error);
+      metrics_.set_watch("policies", policies, loop_.now() - policies.last_heard);
+      tell_stale();
+    }
+    metrics_.set_nodes(nodes_.counts());
+    if (elector_) {
+      health_.set_ready("lease", elector_->problem());
+    }
+    metrics_.set_leader(!elector_ || elector_->leads());
+    metrics_.set_open_incidents(desk_.open_incidents());
+    metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
+    metrics_.set_audit_failures(trail_.failures());
+    if (nodes_.synced() && !told_synced_) {
+      told_synced_ = true;
+      log_.info("synced", {{"nodes", nodes_.counts().total}, {"ready", nodes_.counts().ready}});
+    }
+    // Until the first list is through somebody may be waiting for /readyz.
+    const Duration pause =
+        told_synced_ ? Duration(std::chrono::seconds(1)) : Duration(std::chrono::milliseconds(20));
+    tick_ = loop_.after(pause, [this] { tell_state(); });
+  }
+
+  void leave_when_drained() {
+    if (actions_.in_flight() == 0) {
+      // Freed last: what we started must not run beside what the next leader starts.
+      if (elector_) {
+        elector_->release([this] { leave(); });
+      } else {
+        leave();
+      }
+      return;
+    }
+    drain_poll_ = loop_.after(std::chrono::milliseconds(20), [this] { leave_when_drained(); });
+  }
+
+  void leave() {
+    drain_deadline_.cancel();
+    if (const auto left = std::exchange(left_, nullptr)) {
+      left();
+    }
+  }
+
+  // Built from top to bottom, destroyed in reverse: whatever is used stands above its users.
+  const Assignment told_;
+  port::WallClock& wall_clock_;
+  port::Log& log_;
+  Metrics metrics_;
+  Health health_;
+  loop::Loop& loop_;
+  kube::LiveCredentials credentials_;
+  kube::Caller caller_;
+  kube::Reader reader_;
+  Records records_;
+  audit::Trail trail_;
+  policy::ActiveSet active_;  // before the actions, which ask it until they are gone
+  fence::GuardedActions actions_;
+  std::unique_ptr<port::Random> events_random_;
+  kube::EventRecorder events_;
+  std::unique_ptr<port::Random> election_random_;
+  std::optional<kube::Elector> elector_;  // absent: --leader-elect=false
+  std::unique_ptr<port::Random> incident_random_;
+  fence::IncidentDesk desk_;
+  cluster::NodeCache nodes_;
+  std::unique_ptr<port::Random> watch_random_;
+  kube::Watcher node_watch_;
+  std::unique_ptr<port::Random> policies_random_;
+  std::optional<PolicyFeed> feed_;  // absent: --policy
+  std::string counted_version_;     // of the ConfigMap, counted as a reload
+  kube::Heartbeat heartbeat_;
+  kube::ServerClock server_clock_;
+  Observers observers_;
+  loop::Timer tick_;
+  loop::Timer drain_deadline_;
+  loop::Timer drain_poll_;
+  bool told_synced_ = false;
+  std::function<void()> left_;
+};
+
+Engine::Engine(Assignment assignment, const Surroundings& around)
+    : graph_(std::make_unique<Graph>(std::move(assignment), around)) {}
+Engine::~Engine() = default;
+
+void Engine::start() {
+  graph_->start();
+}
+
+void Engine::drain(std::function<void()> left) {
+  graph_->drain(std::move(left));
+}
+
+Metrics& Engine::metrics() {
+  return graph_->metrics();
+}
+
+Health& Engine::health() {
+  return graph_->health();
+}
+
+}  // namespace moonfence::app

@@ -1,0 +1,78 @@
+#pragma once
+
+// Engine is the graph of objects that fences, built in one place so that it can be read there. It
+// owns no rule; what it does is connect, start and stop. Everything outside comes through ports:
+// app/daemon.h gives it the real network and clocks, app/sim_replica.h a simulated cluster.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "app/health.h"
+#include "app/metrics.h"
+#include "app/settings.h"
+#include "kube/config.h"
+#include "loop/loop.h"
+#include "policy/mode.h"
+#include "policy/policy.h"
+#include "port/cpu_clock.h"
+#include "port/files.h"
+#include "port/http.h"
+#include "port/log.h"
+#include "port/processes.h"
+#include "port/random.h"
+#include "port/wall_clock.h"
+
+namespace moonfence::app {
+
+// What an engine is told before it starts.
+struct Assignment {
+  Settings settings;
+  std::shared_ptr<const policy::Policy> policy;  // of --policy; null: the ConfigMap decides
+  std::string policy_namespace;                  // of --policy
+  // With `policy` its mode (default observe), else the ceiling of what the ConfigMap says.
+  std::optional<policy::Mode> mode;
+  kube::LoadedConfig config;
+  std::string engine_namespace;
+  bool leader_elect = true;  // else this is the only replica, and somebody else sees to that
+  std::string instance;      // our name among the replicas: POD_NAME, else the host's
+};
+
+class Engine {
+ public:
+  struct Surroundings {
+    loop::Loop& loop;
+    port::Http& http;
+    port::Files& files;
+    port::Processes& processes;
+    port::WallClock& wall_clock;
+    port::CpuClock& cpu_clock;
+    port::Random& random;
+    port::Log& log;
+    // Appends one audit record, a line without its newline; empty: the log is the record.
+    std::function<Result<void>(std::string_view line)> append_audit;
+  };
+
+  // Nothing happens before start(). What `around` refers to must outlive the engine.
+  Engine(Assignment assignment, const Surroundings& around);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  void start();
+  // Accepts no more work, waits for what has left (6 s at most), then calls `left`, in a later turn
+  // or in this one.
+  void drain(std::function<void()> left);
+
+  // Both may be read from another thread.
+  [[nodiscard]] Metrics& metrics();
+  [[nodiscard]] Health& health();
+
+ private:
+  class Graph;
+  std::unique_ptr<Graph> graph_;
+};
+
+}  // namespace moonfence::app

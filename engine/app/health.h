@@ -1,0 +1,39 @@
+#pragma once
+
+// What /healthz and /readyz answer from. The loop's thread writes, the HTTP server's thread reads;
+// this and the metrics registry are the only things the two share.
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/time.h"
+
+namespace moonfence::app {
+
+class Health {
+ public:
+  struct Answer {
+    bool ok = false;
+    std::string text;  // "ok", or the checks line by line as Kubernetes prints them
+  };
+
+  // A check that readiness depends on; `why_not` is empty when it passes.
+  void set_ready(const std::string& check, const std::string& why_not);
+  // The loop turns. Liveness is about ourselves only: an API server that is away must never get us
+  // restarted (k8s-client item 130).
+  void alive(Moment now);
+
+  [[nodiscard]] Answer ready(bool verbose) const;
+  [[nodiscard]] Answer live(Moment now, bool verbose) const;
+
+  // The loop wakes at least every second; this long without a turn means that it hangs.
+  static constexpr Duration kStuckAfter = std::chrono::seconds(20);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> checks_;
+  Moment last_turn_{};
+};
+
+}  // namespace moonfence::app

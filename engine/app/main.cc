@@ -1,0 +1,97 @@
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "app/daemon.h"
+#include "app/options.h"
+#include "app/policy_command.h"
+#include "app/simulate_command.h"
+#include "app/version.h"
+#include "os/clocks.h"
+#include "os/pace.h"
+#include "os/system_files.h"
+#include "policy/policy.h"
+
+namespace moonfence::app {
+namespace {
+
+ExitCode leave(const Leave& leave) {
+  std::fputs(leave.text.c_str(), leave.code == ExitCode::Ok ? stdout : stderr);
+  return leave.code;
+}
+
+ExitCode print_version() {
+  std::printf("moonfence %s (commit %s)\n", std::string(version()).c_str(),
+              std::string(commit()).c_str());
+  return ExitCode::Ok;
+}
+
+int run_policy(const PolicyOptions& options) {
+  if (const auto sound = policy::self_test(); !sound) {
+    std::fprintf(stderr, "moonfence: %s\n", sound.error().message().c_str());
+    return static_cast<int>(PolicyExit::Unusable);
+  }
+  os::SystemFiles files;
+  os::ThreadCpuClock clock;
+  os::SystemWallClock wall;
+  const PolicyOutput output =
+      run_policy_command(options, {.files = files, .clock = clock, .now = wall.now()});
+  std::fwrite(output.out.data(), 1, output.out.size(), stdout);
+  std::fwrite(output.err.data(), 1, output.err.size(), stderr);
+  return static_cast<int>(output.code);
+}
+
+// Policies are run in a simulation, too.
+int run_simulate(const SimulateOptions& options) {
+  if (const auto sound = policy::self_test(); !sound) {
+    std::fprintf(stderr, "moonfence: %s\n", sound.error().message().c_str());
+    return static_cast<int>(SimulateExit::Unusable);
+  }
+  os::SystemFiles files;
+  os::SignalPace pace;
+  const os::Terminal terminal = os::standard_output();
+  const auto print_to = [](std::FILE* stream) {
+    return [stream](std::string_view text) {
+      std::fwrite(text.data(), 1, text.size(), stream);
+      std::fflush(stream);
+    };
+  };
+  return static_cast<int>(run_simulate_command(options, {.files = files,
+                                                         .pace = pace,
+                                                         .out = print_to(stdout),
+                                                         .err = print_to(stderr),
+                                                         .on_terminal = terminal.is_terminal,
+                                                         .colours = terminal.has_colours}));
+}
+
+int start(int argc, const char* const* argv) {
+  const Command command = parse_command_line(argc, argv);
+  if (const auto* options = std::get_if<RunOptions>(&command)) {
+    return static_cast<int>(run(*options));
+  }
+  if (const auto* options = std::get_if<PolicyOptions>(&command)) {
+    return run_policy(*options);
+  }
+  if (const auto* options = std::get_if<SimulateOptions>(&command)) {
+    return run_simulate(*options);
+  }
+  if (const auto* last_words = std::get_if<Leave>(&command)) {
+    return static_cast<int>(leave(*last_words));
+  }
+  return static_cast<int>(print_version());
+}
+
+}  // namespace
+}  // namespace moonfence::app
+
+int main(int argc, char** argv) {
+  try {
+    return moonfence::app::start(argc, argv);
+  } catch (const std::exception& fault) {
+    // Nothing below is meant to throw; if memory ran out, say so and let the restart find the
+    // cluster.
+    std::fprintf(stderr, "moonfence: %s\n", fault.what());
+    return static_cast<int>(moonfence::app::ExitCode::Failed);
+  }
+}

@@ -1,0 +1,238 @@
+#include "app/metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include "app/version.h"
+
+namespace moonfence::app {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+
+const prometheus::Histogram::BucketBoundaries& latency_buckets() {
+  static const prometheus::Histogram::BucketBoundaries buckets = {
+      0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
+  return buckets;
+}
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+Metrics::Metrics()
+    : build_(BuildGauge()
+                 .Name("moonfence_build_info")
+                 .Help("Always 1; the labels say what is running")
+                 .Register(registry_)),
+      policy_(BuildGauge()
+                  .Name("moonfence_policy_info")
+                  .Help("Always 1 for each bound policy; digest is what runs")
+                  .Register(registry_)),
+      policy_stale_(BuildGauge()
+                        .Name("moonfence_policy_stale_seconds")
+                        .Help("Seconds since a rejected edit left the last good version running")
+                        .Register(registry_)),
+      policy_reloads_(BuildCounter()
+                          .Name("moonfence_policy_reload_total")
+                          .Help("Edits of the policies taken up, by result")
+                          .Register(registry_)),
+      nodes_(BuildGauge()
+                 .Name("moonfence_nodes")
+                 .Help("Nodes in the cache by state")
+                 .Register(registry_)),
+      open_(BuildGauge()
+                .Name("moonfence_incidents_open")
+                .Help("Nodes being dealt with now")
+                .Register(registry_)),
+      leader_(BuildGauge()
+                  .Name("leader_election_master_status")
+                  .Help("1 while this replica is the one that acts")
+                  .Register(registry_)),
+      opened_(BuildCounter()
+                  .Name("moonfence_incidents_opened_total")
+                  .Help("Incidents opened, by reason")
+                  .Register(registry_)),
+      closed_(BuildCounter()
+                  .Name("moonfence_incidents_closed_total")
+                  .Help("Incidents closed, by reason")
+                  .Register(registry_)),
+      verdicts_(BuildCounter()
+                    .Name("moonfence_verdicts_total")
+                    .Help("New or changed decisions about pods of failed nodes, by reason")
+                    .Register(registry_)),
+      refusals_(BuildCounter()
+                    .Name("moonfence_guard_refusals_total")
+                    .Help("Actions that the guard did not let pass, by reason")
+                    .Register(registry_)),
+      actions_(BuildCounter()
+                   .Name("moonfence_actions_total")
+                   .Help("Destructive calls, by how they ended")
+                   .Register(registry_)),
+      action_seconds_(BuildHistogram()
+                          .Name("moonfence_action_seconds")
+                          .Help("From the recorded intent to the recorded outcome")
+                          .Register(registry_)),
+      audit_failures_(BuildCounter()
+                          .Name("moonfence_audit_write_failures_total")
+                          .Help("Audit records that could not be written")
+                          .Register(registry_)),
+      watch_silence_(BuildGauge()
+                         .Name("moonfence_watch_silence_seconds")
+                         .Help("Since the last event, bookmark or list")
+                         .Register(registry_)),
+      watch_connected_(BuildGauge()
+                           .Name("moonfence_watch_connected")
+                           .Help("1 while a watch stream is open")
+                           .Register(registry_)),
+      watch_events_(BuildCounter()
+                        .Name("moonfence_watch_events_total")
+                        .Help("Events received")
+                        .Register(registry_)),
+      watch_relists_(BuildCounter()
+                         .Name("moonfence_watch_relists_total")
+                         .Help("Full lists read")
+                         .Register(registry_)),
+      watch_restarts_(BuildCounter()
+                          .Name("moonfence_watch_restarts_total")
+                          .Help("Watch streams opened again")
+                          .Register(registry_)),
+      watch_bookmarks_(BuildCounter()
+                           .Name("moonfence_watch_bookmarks_total")
+                           .Help("Bookmarks received")
+                           .Register(registry_)),
+      requests_(BuildCounter()
+                    .Name("rest_client_requests_total")
+                    .Help("Requests to the API server by method and status code")
+                    .Register(registry_)),
+      request_seconds_(BuildHistogram()
+                           .Name("rest_client_request_duration_seconds")
+                           .Help("Duration of requests to the API server, watches excluded")
+                           .Register(registry_)) {
+  build_.Add({{"version", std::string(version())}, {"commit", std::string(commit())}}).Set(1);
+  set_open_incidents(0);
+  set_audit_failures(0);
+}
+
+void Metrics::count(const audit::Record& record) {
+  const std::string reason(audit::code(record.reason));
+  switch (record.kind) {
+    case audit::Record::Kind::IncidentOpened:
+      opened_.Add({{"reason", reason}}).Increment();
+      return;
+    case audit::Record::Kind::IncidentClosed:
+      closed_.Add({{"reason", reason}}).Increment();
+      return;
+    case audit::Record::Kind::IncidentHeld:
+    case audit::Record::Kind::Intent:
+      return;
+    case audit::Record::Kind::Verdict:
+      verdicts_.Add({{"policy", record.policy}, {"reason", reason}}).Increment();
+      return;
+    case audit::Record::Kind::Refusal:
+      refusals_.Add({{"action", record.action}, {"reason", reason}}).Increment();
+      return;
+    case audit::Record::Kind::Outcome:
+      actions_.Add({{"policy", record.policy}, {"action", record.action}, {"result", reason}})
+          .Increment();
+      action_seconds_.Add({{"action", record.action}}, latency_buckets())
+          .Observe(seconds(record.took));
+      return;
+  }
+}
+
+void Metrics::on_exchange(port::Method method, int status, Duration took,
+                          std::optional<WallTime> /*server_date*/) {
+  const std::string verb(port::to_string(method));
+  // 0: no answer at all. client-go calls it "<error>".
+  const std::string code = status == 0 ? "<error>" : std::to_string(status);
+  requests_.Add({{"method", verb}, {"code", code}}).Increment();
+  request_seconds_.Add({{"method", verb}}, latency_buckets()).Observe(seconds(took));
+}
+
+void Metrics::set_nodes(const cluster::NodeCounts& counts) {
+  nodes_.Add({{"state", "ready"}}).Set(static_cast<double>(counts.ready));
+  nodes_.Add({{"state", "not_ready"}}).Set(static_cast<double>(counts.total - counts.ready));
+}
+
+void Metrics::set_open_incidents(std::size_t open) {
+  open_.Add({}).Set(static_cast<double>(open));
+}
+
+void Metrics::set_leader(bool leads) {
+  leader_.Add({{"name", "moonfence"}}).Set(leads ? 1 : 0);
+}
+
+void Metrics::set_watch(const std::string& resource, const kube::WatchHealth& health,
+                        Duration silence) {
+  const prometheus::Labels labels = {{"resource", resource}};
+  watch_silence_.Add(labels).Set(seconds(silence));
+  watch_connected_.Add(labels).Set(health.connected ? 1 : 0);
+  raise_to(watch_events_.Add(labels), static_cast<double>(health.events));
+  raise_to(watch_relists_.Add(labels), static_cast<double>(health.relists));
+  raise_to(watch_restarts_.Add(labels), static_cast<double>(health.restarts));
+  raise_to(watch_bookmarks_.Add(labels), static_cast<double>(health.bookmarks));
+}
+
+void Metrics::set_audit_failures(std::uint64_t failures) {
+  raise_to(audit_failures_.Add({}), static_cast<double>(failures));
+}
+
+void Metrics::set_policies(const std::vector<PolicyInfo>& policies) {
+  std::map<prometheus::Labels, double> wanted;
+  for (const PolicyInfo& info : policies) {
+    wanted[{{"policy", info.policy},
+            {"version", info.version},
+            {"digest", info.digest},
+            {"mode", info.mode},
+            {"state", info.state}}] = 1;
+  }
+  show(policy_, shown_policies_, wanted);
+}
+
+void Metrics::set_stale(const std::map<std::string, Duration>& stale) {
+  std::map<prometheus::Labels, double> wanted;
+  for (const auto& [policy, age] : stale) {
+    wanted[{{"policy", policy}}] = seconds(age);
+  }
+  show(policy_stale_, shown_stale_, wanted);
+}
+
+void Metrics::count_reload(bool accepted) {
+  policy_reloads_.Add({{"result", accepted ? "accepted" : "rejected"}}).Increment();
+}
+
+void Metrics::show(prometheus::Family<prometheus::Gauge>& family, Gauges& shown,
+                   const std::map<prometheus::Labels, double>& wanted) {
+  for (auto gauge = shown.begin(); gauge != shown.end();) {
+    if (wanted.contains(gauge->first)) {
+      ++gauge;
+    } else {
+      family.Remove(gauge->second);
+      gauge = shown.erase(gauge);
+    }
+  }
+  for (const auto& [labels, value] : wanted) {
+    auto& gauge = shown[labels];
+    if (gauge == nullptr) {
+      gauge = &family.Add(labels);
+    }
+    gauge->Set(value);
+  }
+}
+
+void Metrics::raise_to(prometheus::Counter& counter, double value) {
+  const double before = counter.Value();
+  if (value > before) {
+    counter.Increment(value - before);
+  }
+}
+
+std::string Metrics::exposition() const {
+  return prometheus::TextSerializer().Serialize(registry_.Collect());
+}
+
+}  // namespace moonfence::app

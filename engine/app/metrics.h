@@ -1,0 +1,89 @@
+#pragma once
+
+// The engine's numbers, for machines. Counted by the same words as the audit (audit/reason.h).
+// Label values are bounded: no pod, no UID, no node.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include "audit/trail.h"
+#include "cluster/node_cache.h"
+#include "kube/caller.h"
+#include "kube/watcher.h"
+
+namespace moonfence::app {
+
+class Metrics final : public kube::CallObserver {
+ public:
+  Metrics();
+
+  // Counts what an audit record says happened.
+  void count(const audit::Record& record);
+  void on_exchange(port::Method method, int status, Duration took,
+                   std::optional<WallTime> server_date) override;
+
+  void set_nodes(const cluster::NodeCounts& counts);
+  void set_open_incidents(std::size_t open);
+  void set_leader(bool leads);
+  void set_watch(const std::string& resource, const kube::WatchHealth& health, Duration silence);
+  void set_audit_failures(std::uint64_t failures);
+  // One of the policies in force, or of those that should be.
+  struct PolicyInfo {
+    std::string policy;
+    std::string version;  // "" when nothing of it runs
+    std::string digest;
+    std::string mode;
+    std::string state;  // policy/reload_report.h
+  };
+  void set_policies(const std::vector<PolicyInfo>& policies);
+  // How long each has been running in place of a rejected edit; the others are not named.
+  void set_stale(const std::map<std::string, Duration>& stale);
+  void count_reload(bool accepted);
+
+  // The text format 0.0.4. Thread-safe.
+  [[nodiscard]] std::string exposition() const;
+
+ private:
+  void raise_to(prometheus::Counter& counter, double value);
+
+  using Gauges = std::map<prometheus::Labels, prometheus::Gauge*>;
+  // Makes the family show exactly these.
+  static void show(prometheus::Family<prometheus::Gauge>& family, Gauges& shown,
+                   const std::map<prometheus::Labels, double>& wanted);
+
+  prometheus::Registry registry_;
+  Gauges shown_policies_;
+  Gauges shown_stale_;
+  prometheus::Family<prometheus::Gauge>& build_;
+  prometheus::Family<prometheus::Gauge>& policy_;
+  prometheus::Family<prometheus::Gauge>& policy_stale_;
+  prometheus::Family<prometheus::Counter>& policy_reloads_;
+  prometheus::Family<prometheus::Gauge>& nodes_;
+  prometheus::Family<prometheus::Gauge>& open_;
+  prometheus::Family<prometheus::Gauge>& leader_;
+  prometheus::Family<prometheus::Counter>& opened_;
+  prometheus::Family<prometheus::Counter>& closed_;
+  prometheus::Family<prometheus::Counter>& verdicts_;
+  prometheus::Family<prometheus::Counter>& refusals_;
+  prometheus::Family<prometheus::Counter>& actions_;
+  prometheus::Family<prometheus::Histogram>& action_seconds_;
+  prometheus::Family<prometheus::Counter>& audit_failures_;
+  prometheus::Family<prometheus::Gauge>& watch_silence_;
+  prometheus::Family<prometheus::Gauge>& watch_connected_;
+  prometheus::Family<prometheus::Counter>& watch_events_;
+  prometheus::Family<prometheus::Counter>& watch_relists_;
+  prometheus::Family<prometheus::Counter>& watch_restarts_;
+  prometheus::Family<prometheus::Counter>& watch_bookmarks_;
+  prometheus::Family<prometheus::Counter>& requests_;
+  prometheus::Family<prometheus::Histogram>& request_seconds_;
+};
+
+}  // namespace moonfence::app

@@ -1,0 +1,48 @@
+#pragma once
+
+// `moonfence policy`: what administrators write and test policies with. It uses the code that the
+// engine decides with, reads files, and touches neither a cluster nor the network.
+
+#include <string>
+
+#include "app/policy_options.h"
+#include "base/time.h"
+#include "port/cpu_clock.h"
+#include "port/files.h"
+
+namespace moonfence::app {
+
+// What a subcommand stands on. Everything outlives the call.
+struct PolicyGround {
+  port::Files& files;
+  port::CpuClock& clock;
+  WallTime now;  // for `eval` without --now
+};
+
+struct PolicyOutput {
+  PolicyExit code = PolicyExit::Ok;
+  std::string out;  // for standard output
+  std::string err;  // for standard error
+};
+
+[[nodiscard]] PolicyOutput run_policy_command(const PolicyOptions& options,
+                                              const PolicyGround& ground);
+
+// Its parts, one file each.
+[[nodiscard]] PolicyOutput check_policies(const PolicyOptions& options, const PolicyGround& ground);
+[[nodiscard]] PolicyOutput test_policies(const PolicyOptions& options, const PolicyGround& ground);
+[[nodiscard]] PolicyOutput eval_policy(const PolicyOptions& options, const PolicyGround& ground);
+[[nodiscard]] PolicyOutput list_policies(const PolicyGround& ground);
+[[nodiscard]] PolicyOutput describe_policy(const PolicyOptions& options,
+                                           const PolicyGround& ground);
+[[nodiscard]] PolicyOutput write_editor_files(const PolicyOptions& options);
+[[nodiscard]] PolicyOutput begin_policy(const PolicyOptions& options);
+
+// An error as this command prints it, with a newline.
+[[nodiscard]] std::string policy_error_text(const Error& error);
+// The file that holds the tests of a policy: my-db.lua -> my-db_test.lua.
+[[nodiscard]] std::string test_path_of(const std::string& policy_path);
+// The policy that a test file is about; "" when it is no test file.
+[[nodiscard]] std::string policy_path_of(const std::string& test_path);
+
+}  // namespace moonfence::app

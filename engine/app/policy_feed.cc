@@ -1,0 +1,168 @@
+#include "app/policy_feed.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace moonfence::app {
+namespace {
+
+constexpr const char* kPolicies = "moonfence-policies";
+constexpr const char* kStatus = "moonfence-status";
+constexpr const char* kLastGood = "moonfence-lastgood";
+
+kube::Labels own_labels() {
+  return {{"app.kubernetes.io/managed-by", "moonfence"}};
+}
+
+bool is_unusable(const Error& error) {
+  return error.kind == Error::Kind::Malformed || error.kind == Error::Kind::Limit ||
+         error.kind == Error::Kind::Invalid;
+}
+
+kube::WatchTarget target_in(const Namespace& space) {
+  return {.resource = "configmaps",
+          .path = "/api/v1/namespaces/" + space.text() + "/configmaps",
+          .field_selector = std::string("metadata.name=") + kPolicies,
+          .label_selector = {}};
+}
+
+}  // namespace
+
+PolicyFeed::PolicyFeed(Surroundings around, Namespace space, std::string instance,
+                       policy::ReloadRules rules, Receivers receivers)
+    : around_(around),
+      space_(std::move(space)),
+      instance_(std::move(instance)),
+      rules_(std::move(rules)),
+      receivers_(std::move(receivers)),
+      config_maps_(around.caller),
+      status_(around.loop, around.caller, around.random, around.log, {space_, kStatus},
+              own_labels()),
+      last_good_(around.loop, around.caller, around.random, around.log, {space_, kLastGood},
+                 own_labels()),
+      watch_(around.loop, around.caller, around.random, around.log, target_in(space_), *this) {}
+
+PolicyFeed::~PolicyFeed() = default;
+
+void PolicyFeed::start() {
+  read_last_good();
+}
+
+void PolicyFeed::read_last_good() {
+  call_ = config_maps_.get({space_, kLastGood}, [this](Result<kube::ConfigMap> map) {
+    last_good_arrived(std::move(map));
+  });
+}
+
+void PolicyFeed::last_good_arrived(Result<kube::ConfigMap> map) {
+  call_.reset();
+  if (!map && is_unusable(map.error())) {
+    // It will not read better the next time, and an engine that never starts is worse than one that
+    // does without.
+    around_.log.error("last_good_unusable", {{"text", map.error().message()}});
+  } else if (!map && map.error().kind != Error::Kind::NotFound) {
+    not_ready_ = "the last good policies cannot be read: " + map.error().message();
+    around_.log.warning("last_good_unread", {{"error", map.error().message()}});
+    pause_ = around_.loop.after(
+        backoff_.next(around_.loop.now(), around_.random.unit(), map.error().retry_after),
+        [this] { read_last_good(); });
+    return;
+  }
+  policy::LastGood good;
+  if (map) {
+    kept_ = std::move(map->data);
+    policy::DecodedLastGood decoded = policy::decode_last_good(kept_);
+    for (const std::string& fault : decoded.faults) {
+      around_.log.warning("last_good_unusable", {{"text", fault}});
+    }
+    good = std::move(decoded.good);
+  }
+  not_ready_ = std::string("ConfigMap ") + kPolicies + " was not read yet";
+  reloader_ = std::make_unique<policy::Reloader>(around_.loop, around_.cpu_clock, *this, rules_,
+                                                 std::move(good));
+  watch_.start();
+}
+
+void PolicyFeed::on_init() {
+  seen_.reset();
+  undecodable_ = false;
+}
+
+void PolicyFeed::on_init_apply(const nlohmann::json& object) {
+  see(object);
+}
+
+void PolicyFeed::on_init_done() {
+  if (!undecodable_) {  // else nobody knows what it says: nothing changes
+    reloader_->observe(seen_ ? &*seen_ : nullptr, receivers_.now());
+  }
+}
+
+void PolicyFeed::on_apply(const nlohmann::json& object) {
+  see(object);
+  on_init_done();
+}
+
+void PolicyFeed::on_delete(const nlohmann::json& object) {
+  const auto name = object.find("metadata");
+  if (name != object.end() && name->is_object() && name->value("name", "") != kPolicies) {
+    return;  // a server that ignores the field selector
+  }
+  seen_.reset();
+  undecodable_ = false;
+  on_init_done();
+}
+
+void PolicyFeed::see(const nlohmann::json& object) {
+  auto map = kube::decode_config_map(object);
+  undecodable_ = !map;
+  if (!map) {
+    // No healthy server sends such a thing. It must not count as deleted, which would put
+    // everything off and forget what was good.
+    around_.log.error("policies_undecodable", {{"error", map.error().message()}});
+    return;
+  }
+  if (map->ref.name != kPolicies) {
+    return;  // a server that ignores the field selector
+  }
+  last_uid_ = map->uid;
+  seen_ = std::move(*map);
+}
+
+void PolicyFeed::activate(std::shared_ptr<const policy::PolicySet> set) {
+  receivers_.activate(std::move(set));
+}
+
+void PolicyFeed::report(const policy::ReloadReport& report,
+                        const std::vector<policy::ReloadNews>& news) {
+  not_ready_.clear();
+  report_ = report;
+  status_.keep({{instance_, policy::to_json(report).dump(1)}});
+  for (const policy::ReloadNews& item : news) {
+    const bool rejected = item.kind != policy::ReloadNews::Kind::PolicyActivated;
+    around_.events.record(
+        {.type = rejected ? kube::EventNews::Type::Warning : kube::EventNews::Type::Normal,
+         .regarding = {.api_version = "v1",
+                       .kind = "ConfigMap",
+                       .space = space_,
+                       .name = kPolicies,
+                       .uid = last_uid_},
+         .action = "Reload",
+         .reason = std::string(policy::to_string(item.kind)),
+         .note = item.text});
+  }
+  receivers_.report(report, news);
+}
+
+void PolicyFeed::persist(const policy::LastGood& good) {
+  policy::ConfigMapData fresh = policy::encode_last_good(good);
+  kube::ConfigMapKeeper::Data wanted(fresh.begin(), fresh.end());
+  for (const auto& [key, text] : kept_) {
+    wanted.try_emplace(key, std::nullopt);
+  }
+  last_good_.keep(wanted);
+  kept_ = std::move(fresh);
+}
+
+}  // namespace moonfence::app

@@ -1,0 +1,101 @@
+#pragma once
+
+// PolicyFeed keeps the policies in force up to date with ConfigMap `moonfence-policies` of the
+// engine's namespace: it watches the ConfigMap, hands what it sees to policy::Reloader, and carries
+// what that comes to where it belongs: the report into ConfigMap `moonfence-status` (one key a
+// replica), the last good sources into `moonfence-lastgood`, news into events on the ConfigMap.
+//
+// What an earlier run kept is read before the first look at the ConfigMap. While it cannot be read,
+// nothing is in force: to start without it could put out of force what a faulty edit left running.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/backoff.h"
+#include "kube/caller.h"
+#include "kube/config_map_keeper.h"
+#include "kube/config_maps.h"
+#include "kube/events.h"
+#include "kube/watcher.h"
+#include "loop/loop.h"
+#include "policy/last_good.h"
+#include "policy/reload.h"
+#include "port/cpu_clock.h"
+#include "port/log.h"
+#include "port/random.h"
+
+namespace moonfence::app {
+
+class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Listener {
+ public:
+  struct Surroundings {
+    loop::Loop& loop;
+    kube::Caller& caller;
+    port::Random& random;
+    port::Log& log;
+    port::CpuClock& cpu_clock;
+    kube::EventRecorder& events;
+  };
+  struct Receivers {
+    std::function<WallTime()> now;  // for the report
+    std::function<void(std::shared_ptr<const policy::PolicySet>)> activate;
+    std::function<void(const policy::ReloadReport&, const std::vector<policy::ReloadNews>&)> report;
+  };
+
+  // `space` is the engine's namespace, `instance` our name among the replicas. All that is referred
+  // to must outlive the feed.
+  PolicyFeed(Surroundings around, Namespace space, std::string instance, policy::ReloadRules rules,
+             Receivers receivers);
+  ~PolicyFeed() override;
+  PolicyFeed(const PolicyFeed&) = delete;
+  PolicyFeed& operator=(const PolicyFeed&) = delete;
+
+  void start();
+
+  // Empty once the policies were read, whatever they were: a faulty edit must never restart us.
+  [[nodiscard]] const std::string& not_ready() const { return not_ready_; }
+  [[nodiscard]] const kube::WatchHealth& watch_health() const { return watch_.health(); }
+  [[nodiscard]] const policy::ReloadReport& last_report() const { return report_; }
+
+  void on_init() override;
+  void on_init_apply(const nlohmann::json& object) override;
+  void on_init_done() override;
+  void on_apply(const nlohmann::json& object) override;
+  void on_delete(const nlohmann::json& object) override;
+
+  void activate(std::shared_ptr<const policy::PolicySet> set) override;
+  void report(const policy::ReloadReport& report,
+              const std::vector<policy::ReloadNews>& news) override;
+  void persist(const policy::LastGood& good) override;
+
+ private:
+  void read_last_good();
+  void last_good_arrived(Result<kube::ConfigMap> map);
+  void see(const nlohmann::json& object);
+
+  Surroundings around_;
+  const Namespace space_;
+  const std::string instance_;
+  const policy::ReloadRules rules_;
+  const Receivers receivers_;
+
+  kube::ConfigMaps config_maps_;
+  kube::ConfigMapKeeper status_;
+  kube::ConfigMapKeeper last_good_;
+  policy::ConfigMapData kept_;  // what stands in moonfence-lastgood
+  kube::Watcher watch_;
+  std::unique_ptr<policy::Reloader> reloader_;  // null until the last good was read
+  std::optional<kube::ConfigMap> seen_;         // the ConfigMap, newest
+  bool undecodable_ = false;                    // what is there now could not be read
+  Uid last_uid_;                                // of the newest ever seen, for events
+  policy::ReloadReport report_;
+  std::string not_ready_ = "the last good policies were not read yet";
+  kube::Backoff backoff_;
+  loop::Timer pause_;
+  kube::CallHandle call_;
+};
+
+}  // namespace moonfence::app

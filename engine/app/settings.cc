@@ -1,0 +1,182 @@
+#include "app/settings.h"
+
+#include <array>
+
+#include <yaml-cpp/yaml.h>
+
+#include "base/text.h"
+#include "fence/guard.h"
+#include "kube/yaml.h"
+
+namespace moonfence::app {
+namespace {
+
+constexpr std::array<std::string_view, 7> kKeys = {
+    "api",        "cacheExpiry",   "leaseDuration", "leaseRenewDeadline",
+    "leaseRetry", "retryInterval", "retryWindow"};
+
+// A year. The incident multiplies and adds these; sums and products must stay in range.
+constexpr Duration kLongest = std::chrono::hours(8760);
+
+std::string place(const std::string& file, const YAML::Mark& mark) {
+  return mark.is_null() ? file : file + ":" + std::to_string(mark.line + 1);
+}
+
+Failure bad(const std::string& file, const YAML::Node& node, const std::string& what,
+            const std::string& hint) {
+  return failure(Error::Kind::Invalid, place(file, node.Mark()) + ": " + what, hint);
+}
+
+// `name` is the key's node: an empty value stands nowhere, or in the next line.
+Result<void> read_duration(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                           Duration& into) {
+  const auto parsed = value.IsScalar() ? parse_duration(value.Scalar()) : std::nullopt;
+  if (!parsed) {
+    return bad(file, name,
+               name.Scalar() + ": '" + escaped(value.IsScalar() ? value.Scalar() : "…") +
+                   "' is no duration",
+               "write a number with its unit, for example 25s or 1h30m");
+  }
+  if (*parsed > kLongest) {
+    return bad(file, name,
+               name.Scalar() + ": " + format_duration(*parsed) + " is longer than " +
+                   format_duration(kLongest),
+               "nothing here is meant to take longer; cacheExpiry: 0 means never");
+  }
+  into = *parsed;
+  return {};
+}
+
+Result<void> read_entry(const std::string& file, const std::string& key, const YAML::Node& name,
+                        const YAML::Node& value, Settings& settings) {
+  if (key == "api") {
+    return value.IsScalar() && value.Scalar() == "1"
+               ? Result<void>()
+               : bad(file, value, "api: this engine speaks 1", "write api: 1");
+  }
+  if (key == "cacheExpiry") {
+    return read_duration(file, name, value, settings.cache_expiry);
+  }
+  if (key == "retryInterval") {
+    return read_duration(file, name, value, settings.retry_interval);
+  }
+  if (key == "retryWindow") {
+    return read_duration(file, name, value, settings.retry_window);
+  }
+  if (key == "leaseDuration") {
+    return read_duration(file, name, value, settings.election.duration);
+  }
+  if (key == "leaseRenewDeadline") {
+    return read_duration(file, name, value, settings.election.renew_deadline);
+  }
+  if (key == "leaseRetry") {
+    return read_duration(file, name, value, settings.election.retry);
+  }
+  return bad(file, name, "unknown key '" + escaped(key) + "'" + did_you_mean(key, kKeys),
+             "known keys: api, cacheExpiry, leaseDuration, leaseRenewDeadline, leaseRetry, "
+             "retryInterval, retryWindow");
+}
+
+// "line 3: not YAML" in the words of the other messages: "FILE:3: not YAML".
+Error unsound(const std::string& file, Error error) {
+  constexpr std::string_view kLine = "line ";
+  if (error.text.starts_with(kLine)) {
+    error.text = file + ":" + error.text.substr(kLine.size());
+  } else {
+    error.text = file + ": " + error.text;
+  }
+  if (error.hint.empty()) {
+    error.hint = "the file is one YAML document of `key: value` lines";
+  }
+  return error;
+}
+
+// A term that a renewal cannot keep, or in which no call can end, would be leadership in name only.
+Result<void> check_election(const std::string& file, const kube::ElectionRules& rules) {
+  const auto refuse = [&file](const std::string& what) {
+    return failure(Error::Kind::Invalid, file + ": " + what,
+                   "leaseDuration > leaseRenewDeadline > 1.2 × leaseRetry; the defaults are 15s, "
+                   "10s, 2s");
+  };
+  if (rules.retry < std::chrono::milliseconds(100)) {
+    return refuse("leaseRetry: " + format_duration(rules.retry) + " is shorter than 100ms");
+  }
+  if (rules.renew_deadline <= rules.retry + rules.retry / 5) {
+    return refuse("leaseRenewDeadline: " + format_duration(rules.renew_deadline) +
+                  " leaves no room to renew every " + format_duration(rules.retry));
+  }
+  if (rules.duration <= rules.renew_deadline) {
+    return refuse("leaseDuration: " + format_duration(rules.duration) +
+                  " is not longer than leaseRenewDeadline " +
+                  format_duration(rules.renew_deadline));
+  }
+  if (rules.duration % std::chrono::seconds(1) != Duration::zero()) {
+    return refuse("leaseDuration: " + format_duration(rules.duration) +
+                  " is no number of whole seconds, which is all that a Lease can say");
+  }
+  if (rules.duration < fence::kActionSpan + rules.retry) {
+    return refuse("leaseDuration: " + format_duration(rules.duration) +
+                  " is too short: a deletion may take " + format_duration(fence::kActionSpan));
+  }
+  return {};
+}
+
+Result<void> check_times(const std::string& file, const Settings& settings) {
+  if (settings.retry_interval < std::chrono::milliseconds(100)) {
+    return failure(Error::Kind::Invalid,
+                   file + ": retryInterval: " + format_duration(settings.retry_interval) +
+                       " is shorter than 100ms",
+                   "the API server needs room between passes; the default is 5s");
+  }
+  if (settings.retry_window < settings.retry_interval) {
+    return failure(Error::Kind::Invalid,
+                   file + ": retryWindow: " + format_duration(settings.retry_window) +
+                       " is shorter than retryInterval " + format_duration(settings.retry_interval),
+                   "make it at least one interval long; the default is 25s");
+  }
+  if (settings.cache_expiry > Duration::zero() && settings.cache_expiry < settings.retry_window) {
+    return failure(Error::Kind::Invalid,
+                   file + ": cacheExpiry: " + format_duration(settings.cache_expiry) +
+                       " is shorter than retryWindow " + format_duration(settings.retry_window),
+                   "a node must not be looked at anew while it is being dealt with; 0 means never");
+  }
+  return check_election(file, settings.election);
+}
+
+}  // namespace
+
+Result<Settings> parse_settings(const std::string& text, const std::string& file) {
+  Settings settings;
+  // Size, nesting, a second document: the parser below would pass over the rest in silence.
+  if (auto sound = kube::parse_yaml(text); !sound) {
+    return failure(unsound(file, sound.error()));
+  }
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (root.IsNull()) {
+      return settings;
+    }
+    if (!root.IsMap()) {
+      return failure(Error::Kind::Invalid, file + ": not a mapping",
+                     "the file consists of `key: value` lines");
+    }
+    if (!root["api"]) {
+      return failure(Error::Kind::Invalid, file + ": api is missing", "begin with api: 1");
+    }
+    for (const auto& entry : root) {
+      const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+      if (auto read = read_entry(file, key, entry.first, entry.second, settings); !read) {
+        return failure(read.error());
+      }
+    }
+  } catch (const YAML::Exception& fault) {
+    return failure(Error::Kind::Invalid, place(file, fault.mark) + ": " + escaped(fault.msg),
+                   "the file is YAML");
+  }
+  if (auto checked = check_times(file, settings); !checked) {
+    return failure(checked.error());
+  }
+  return settings;
+}
+
+}  // namespace moonfence::app

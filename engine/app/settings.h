@@ -1,0 +1,30 @@
+#pragma once
+
+// The engine's own configuration file (--config): what may lift a guard or change a pace, kept
+// apart from the ConfigMap that policy authors edit. YAML, strict: an unknown key is an error with
+// the nearest known one, every value is checked with its place, and times that belong together are
+// checked together. Read once at start.
+
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "kube/election.h"
+
+namespace moonfence::app {
+
+struct Settings {
+  // How long the belief about a down node lasts before it is looked at again; zero: for ever.
+  Duration cache_expiry = std::chrono::hours(1);
+  // Pause between passes while something fails, and how long after the first pass the last may
+  // start.
+  Duration retry_interval = std::chrono::seconds(5);
+  Duration retry_window = std::chrono::seconds(25);
+  // Which of several replicas acts (kube/election.h).
+  kube::ElectionRules election;
+};
+
+// `file` stands in every message.
+[[nodiscard]] Result<Settings> parse_settings(const std::string& text, const std::string& file);
+
+}  // namespace moonfence::app

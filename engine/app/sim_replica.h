@@ -1,0 +1,23 @@
+#pragma once
+
+// The product's engine as a replica of a simulated world. It is the class that the daemon runs;
+// only what surrounds it differs.
+
+#include <optional>
+
+#include "app/settings.h"
+#include "policy/mode.h"
+#include "sim/replica.h"
+
+namespace moonfence::app {
+
+struct SimReplicaOptions {
+  Settings settings;
+  bool leader_elect = false;
+  std::optional<policy::Mode> mode;  // the ceiling of what the ConfigMap says
+};
+
+// Its policies are those of ConfigMap moonfence/moonfence-policies of the simulated cluster.
+[[nodiscard]] sim::ReplicaFactory make_sim_replicas(SimReplicaOptions options);
+
+}  // namespace moonfence::app

@@ -1,0 +1,194 @@
+#include "audit/reason.h"
+
+#include <array>
+
+#include "base/check.h"
+
+namespace moonfence::audit {
+namespace {
+
+constexpr auto kAll = std::to_array<Reason>({
+    Reason::NodeNotReady,
+    Reason::NodeUnknown,
+    Reason::ReadyMissing,
+    Reason::StartupSweep,
+    Reason::TookOver,
+    Reason::EntryExpired,
+    Reason::PoliciesChanged,
+    Reason::HoldingDown,
+    Reason::AwaitingTaint,
+    Reason::Unreadable,
+    Reason::NodeReady,
+    Reason::NodeGone,
+    Reason::NodeReplaced,
+    Reason::Settled,
+    Reason::WindowEnded,
+    Reason::Stopping,
+    Reason::SignalUnfit,
+    Reason::NoPolicy,
+    Reason::SteppedDown,
+    Reason::MirrorPod,
+    Reason::DaemonSetPod,
+    Reason::FinishedPod,
+    Reason::BarePod,
+    Reason::HandledBefore,
+    Reason::PolicySkips,
+    Reason::PolicyForbids,
+    Reason::PolicyWaits,
+    Reason::PolicyDeletesPod,
+    Reason::PolicyDeletesPodAndAttachments,
+    Reason::PolicyDeletesAttachments,
+    Reason::PolicyHoldsNode,
+    Reason::PolicyFailed,
+    Reason::PolicyFailing,
+    Reason::PolicyConflict,
+    Reason::ModeObserves,
+    Reason::IncidentClosed,
+    Reason::NotLeader,
+    Reason::ReadingTooOld,
+    Reason::NodeNotDown,
+    Reason::NotTainted,
+    Reason::WrongNode,
+    Reason::OutsideBinding,
+    Reason::PolicyChanged,
+    Reason::GuardFailed,
+    Reason::GuardBroken,
+    Reason::AttachmentsNotServed,
+    Reason::TaintNotServed,
+    Reason::NoUid,
+    Reason::AuditUnwritable,
+    Reason::Done,
+    Reason::MarkedOnly,
+    Reason::AlreadyGone,
+    Reason::Replaced,
+    Reason::Refused,
+    Reason::Retryable,
+    Reason::OutcomeLost,
+});
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-function-size): two lines a reason, and the compiler counts them
+std::string_view code(Reason reason) {
+  switch (reason) {
+    case Reason::NodeNotReady:
+      return "node_not_ready";
+    case Reason::NodeUnknown:
+      return "node_unknown";
+    case Reason::ReadyMissing:
+      return "ready_missing";
+    case Reason::StartupSweep:
+      return "startup_sweep";
+    case Reason::TookOver:
+      return "took_over";
+    case Reason::EntryExpired:
+      return "entry_expired";
+    case Reason::PoliciesChanged:
+      return "policies_changed";
+    case Reason::HoldingDown:
+      return "holding_down";
+    case Reason::AwaitingTaint:
+      return "awaiting_taint";
+    case Reason::Unreadable:
+      return "unreadable";
+    case Reason::NodeReady:
+      return "node_ready";
+    case Reason::NodeGone:
+      return "node_gone";
+    case Reason::NodeReplaced:
+      return "node_replaced";
+    case Reason::Settled:
+      return "settled";
+    case Reason::WindowEnded:
+      return "window_ended";
+    case Reason::Stopping:
+      return "stopping";
+    case Reason::SignalUnfit:
+      return "signal_unfit";
+    case Reason::NoPolicy:
+      return "no_policy";
+    case Reason::SteppedDown:
+      return "stepped_down";
+    case Reason::MirrorPod:
+      return "mirror_pod";
+    case Reason::DaemonSetPod:
+      return "daemon_set_pod";
+    case Reason::FinishedPod:
+      return "finished_pod";
+    case Reason::BarePod:
+      return "bare_pod";
+    case Reason::HandledBefore:
+      return "handled_before";
+    case Reason::PolicySkips:
+      return "policy_skips";
+    case Reason::PolicyForbids:
+      return "policy_forbids";
+    case Reason::PolicyWaits:
+      return "policy_waits";
+    case Reason::PolicyDeletesPod:
+      return "policy_deletes_pod";
+    case Reason::PolicyDeletesPodAndAttachments:
+      return "policy_deletes_pod_and_attachments";
+    case Reason::PolicyDeletesAttachments:
+      return "policy_deletes_attachments";
+    case Reason::PolicyHoldsNode:
+      return "policy_holds_node";
+    case Reason::PolicyFailed:
+      return "policy_failed";
+    case Reason::PolicyFailing:
+      return "policy_failing";
+    case Reason::PolicyConflict:
+      return "policy_conflict";
+    case Reason::ModeObserves:
+      return "mode_observes";
+    case Reason::IncidentClosed:
+      return "incident_closed";
+    case Reason::NotLeader:
+      return "not_leader";
+    case Reason::ReadingTooOld:
+      return "reading_too_old";
+    case Reason::NodeNotDown:
+      return "node_not_down";
+    case Reason::NotTainted:
+      return "not_tainted";
+    case Reason::WrongNode:
+      return "wrong_node";
+    case Reason::OutsideBinding:
+      return "outside_binding";
+    case Reason::PolicyChanged:
+      return "policy_changed";
+    case Reason::GuardFailed:
+      return "guard_failed";
+    case Reason::GuardBroken:
+      return "guard_broken";
+    case Reason::AttachmentsNotServed:
+      return "attachments_not_served";
+    case Reason::TaintNotServed:
+      return "taint_not_served";
+    case Reason::NoUid:
+      return "no_uid";
+    case Reason::AuditUnwritable:
+      return "audit_unwritable";
+    case Reason::Done:
+      return "done";
+    case Reason::MarkedOnly:
+      return "marked_only";
+    case Reason::AlreadyGone:
+      return "already_gone";
+    case Reason::Replaced:
+      return "replaced";
+    case Reason::Refused:
+      return "refused";
+    case Reason::Retryable:
+      return "retryable";
+    case Reason::OutcomeLost:
+      return "outcome_lost";
+  }
+  MOONFENCE_CHECK(false);
+}
+
+std::span<const Reason> all_reasons() {
+  return kAll;
+}
+
+}  // namespace moonfence::audit

@@ -1,0 +1,90 @@
+#pragma once
+
+// Every "why" of the engine, one closed list: records, metrics, events and tests all use these
+// words, so what an operator reads is what the code decided by. Adding one means adding its text
+// and its line in docs/reasons.md (tests/unit/audit checks both).
+
+#include <span>
+#include <string_view>
+
+namespace moonfence::audit {
+
+enum class Reason {
+  // Why an incident was opened.
+  NodeNotReady,     // Ready turned False
+  NodeUnknown,      // Ready turned Unknown: the kubelet is silent
+  ReadyMissing,     // the node lost its Ready condition
+  StartupSweep,     // the node was already down when we started
+  TookOver,         // the node is down and we became the replica that acts
+  EntryExpired,     // the node is still down and its cache entry ran out
+  PoliciesChanged,  // the node is still down and other policies are in force
+
+  // Why an incident does not go on yet.
+  HoldingDown,    // the policy wants the node to be down for longer
+  AwaitingTaint,  // without a NoSchedule taint a replacement may be bound to the dead node
+  Unreadable,     // the node or its pods could not be read; nothing is decided on less
+
+  // Why an incident was closed.
+  NodeReady,     // it came back
+  NodeGone,      // the Node object was deleted
+  NodeReplaced,  // another node has its name
+  Settled,       // nothing is left to do
+  WindowEnded,   // the retry window is over and something still failed
+  Stopping,      // the engine is being shut down
+  SignalUnfit,   // down, but not in a way that any policy acts on
+  NoPolicy,      // no policy that is in force concerns this node any more
+  SteppedDown,   // another replica acts from now on
+
+  // Why the engine left a pod alone before asking any policy.
+  MirrorPod,      // a static pod's shadow: deleting it does nothing
+  DaemonSetPod,   // would be made again on the same node
+  FinishedPod,    // Succeeded or Failed: nothing runs and nothing is attached
+  BarePod,        // no controller: nothing would replace it
+  HandledBefore,  // this incident deleted it already; a finalizer keeps the object
+
+  // What a policy said, or that it could not say anything.
+  PolicySkips,
+  PolicyForbids,
+  PolicyWaits,
+  PolicyDeletesPod,
+  PolicyDeletesPodAndAttachments,
+  PolicyDeletesAttachments,
+  PolicyHoldsNode,  // none of its pods may be touched for now
+  PolicyFailed,     // an error or a limit in the script; counts as a wait
+  PolicyFailing,    // it failed too often in this incident and is not asked any more
+  PolicyConflict,   // another policy wants another action, and comes first in the order
+
+  // Why the guard refused an action.
+  ModeObserves,          // decisions are recorded, nothing is done
+  IncidentClosed,        // the incident ended while the action waited
+  NotLeader,             // another replica may act before this action would have ended
+  ReadingTooOld,         // the node was last read live more than a second ago
+  NodeNotDown,           // the live reading says that the node is not down
+  NotTainted,            // the live reading shows no NoSchedule taint
+  WrongNode,             // the pod is not bound to this incident's node
+  OutsideBinding,        // the pod's namespace is not the binding's
+  PolicyChanged,         // the set of policies that judged is not in force any more
+  GuardFailed,           // a policy that may forbid it could not say
+  GuardBroken,           // a policy that may forbid it could not be loaded
+  AttachmentsNotServed,  // this engine deletes pods, not volume attachments
+  TaintNotServed,        // this engine does not set the out-of-service taint
+  NoUid,                 // without a UID the precondition would be empty
+  AuditUnwritable,       // the intent could not be recorded, so it is not done
+
+  // How an action ended.
+  Done,         // the server did it
+  MarkedOnly,   // the server marked the object; a finalizer keeps it
+  AlreadyGone,  // 404: somebody else was faster
+  Replaced,     // 409: another object has the name now and was left alone
+  Refused,      // 403 or another final refusal of the server
+  Retryable,    // it did not happen and may succeed later
+  OutcomeLost,  // the request left and no reply came; repeating is safe by the precondition
+};
+
+// snake_case, stable: part of the audit format and of metric labels.
+[[nodiscard]] std::string_view code(Reason reason);
+
+// Every reason in the order of the enum.
+[[nodiscard]] std::span<const Reason> all_reasons();
+
+}  // namespace moonfence::audit

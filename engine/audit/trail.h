@@ -1,0 +1,76 @@
+#pragma once
+
+// Trail is the engine's memory for judges: what was decided, intended, done and refused, and why,
+// as JSON lines. The rule that makes it worth reading: an intent is written before its call leaves,
+// and a failure to write it forbids the call; the outcome follows when it is known.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "audit/reason.h"
+#include "base/names.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "port/wall_clock.h"
+
+namespace moonfence::audit {
+
+struct Record {
+  enum class Kind {
+    IncidentOpened,
+    IncidentClosed,
+    IncidentHeld,  // why it does not go on yet
+    Verdict,       // what was decided about a pod
+    Refusal,       // what the guard did not let pass
+    Intent,        // written before the call
+    Outcome,       // how the call ended
+  };
+
+  Kind kind = Kind::Verdict;
+  Reason reason = Reason::Settled;
+  IncidentId incident;
+  NodeName node;
+  Uid node_uid;
+  std::optional<PodRef> pod;
+  Uid pod_uid;
+  std::string policy;         // "" where no policy is involved
+  std::string policy_digest;  // which text decided
+  std::string action;         // "delete_pod"
+  std::string text;           // the policy's reason or an error's message
+  std::uint32_t attempt = 0;  // of an intent or outcome, from 1
+  std::string server_audit_id;
+  Duration took{};  // of an outcome: from the intent; of a closed incident: from its opening
+};
+
+[[nodiscard]] std::string_view to_string(Record::Kind kind);
+
+// One line of JSON without its newline; keys in a fixed order, empty ones left out.
+[[nodiscard]] std::string to_json(const Record& record, std::uint64_t sequence, WallTime at);
+
+class Trail {
+ public:
+  // Where the lines go. A line is complete or not written at all.
+  class Sink {
+   public:
+    virtual ~Sink() = default;
+    virtual Result<void> append(const Record& record, std::string_view json) = 0;
+  };
+
+  Trail(port::WallClock& clock, Sink& sink) : clock_(clock), sink_(sink) {}
+
+  // A failed intent forbids its action. For every other kind the failure is reported through
+  // failures() and the work goes on: stopping half-way would not make it undone.
+  Result<void> write(const Record& record);
+
+  [[nodiscard]] std::uint64_t failures() const { return failures_; }
+
+ private:
+  port::WallClock& clock_;
+  Sink& sink_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t failures_ = 0;
+};
+
+}  // namespace moonfence::audit

@@ -1,0 +1,231 @@
+#include "cluster/node_cache.h"
+
+#include <nlohmann/json.hpp>
+
+#include "kube/decode.h"
+
+namespace moonfence::cluster {
+namespace {
+
+NodeView view_of(const kube::Node& node) {
+  return {.name = node.name,
+          .uid = node.uid,
+          .readiness = readiness_of(node),
+          .keeps_replacements_off = keeps_replacements_off(node),
+          .unschedulable = node.unschedulable,
+          .since = node.ready ? node.ready->last_transition_time : std::nullopt,
+          .resource_version = node.resource_version};
+}
+
+// The resource version moves with every heartbeat and is no change.
+bool same_belief(NodeView a, const NodeView& b) {
+  a.resource_version = b.resource_version;
+  return a == b;
+}
+
+// The same node went down, or went down again while we were not looking: its Ready condition has
+// the status we know but changed in between.
+bool fell(const NodeView& before, const NodeView& after) {
+  if (!is_down(after.readiness) || before.uid != after.uid) {
+    return false;
+  }
+  if (!is_down(before.readiness)) {
+    return true;
+  }
+  return before.readiness == after.readiness && before.since && after.since &&
+         *before.since < *after.since;
+}
+
+}  // namespace
+
+NodeCache::NodeCache(loop::Loop& loop, port::Log& log, Duration expiry, NodeListener& listener)
+    : loop_(loop), log_(log), expiry_(expiry), listener_(listener) {}
+
+void NodeCache::on_init() {
+  incoming_.clear();
+  receiving_ = true;
+}
+
+void NodeCache::on_init_apply(const nlohmann::json& object) {
+  auto node = kube::decode_node(object);
+  if (!node) {
+    log_.error("node_undecodable", {{"error", node.error().message()}});
+    keep_old_belief(object);
+    return;
+  }
+  const NodeView view = view_of(*node);
+  incoming_.insert_or_assign(view.name, view);
+}
+
+void NodeCache::keep_old_belief(const nlohmann::json& object) {
+  // Left out of the new picture, a node that merely cannot be decoded would look deleted.
+  const nlohmann::json::json_pointer name("/metadata/name");
+  if (object.is_object() && object.contains(name) && object[name].is_string()) {
+    if (const NodeView* old = find(NodeName(object[name].get<std::string>()))) {
+      incoming_.insert_or_assign(old->name, *old);
+    }
+  }
+}
+
+void NodeCache::on_init_done() {
+  if (!receiving_) {
+    return;
+  }
+  receiving_ = false;
+  std::map<NodeName, NodeView> fresh;
+  fresh.swap(incoming_);
+  std::vector<NodeName> missing;
+  for (const auto& [name, entry] : entries_) {
+    if (!fresh.contains(name)) {
+      missing.push_back(name);
+    }
+  }
+  for (const NodeName& name : missing) {
+    remove(name);
+  }
+  if (synced_) {
+    for (const auto& [name, view] : fresh) {
+      apply(view);
+    }
+    return;
+  }
+  // The first picture: complete before anybody is told, so that counts are true from the start.
+  for (const auto& [name, view] : fresh) {
+    stamp(entries_.insert_or_assign(name, Entry{.view = view, .expires = std::nullopt})
+              .first->second);
+  }
+  synced_ = true;
+  schedule_expiry();
+  for (const auto& [name, view] : fresh) {
+    if (is_down(view.readiness)) {
+      listener_.look_at(view, Look::Swept);
+    }
+  }
+}
+
+void NodeCache::on_apply(const nlohmann::json& object) {
+  auto node = kube::decode_node(object);
+  if (!node) {
+    log_.error("node_undecodable", {{"error", node.error().message()}});
+    return;
+  }
+  apply(view_of(*node));
+}
+
+void NodeCache::on_delete(const nlohmann::json& object) {
+  auto node = kube::decode_node(object);
+  if (!node) {
+    log_.error("node_undecodable", {{"error", node.error().message()}});
+    return;
+  }
+  remove(node->name);
+}
+
+void NodeCache::apply(const NodeView& view) {
+  const auto found = entries_.find(view.name);
+  if (found == entries_.end()) {
+    // Created while we run. If it is down already it waits until it was Ready once or its entry
+    // expires: a node that is still joining has nothing to fence (row NB-11).
+    stamp(entries_
+              .emplace(
+                  view.name,
+                  Entry{.view = view, .expires = std::nullopt, .joining = is_down(view.readiness)})
+              .first->second);
+    schedule_expiry();
+    return;
+  }
+  Entry& entry = found->second;
+  const NodeView before = entry.view;
+  entry.view = view;
+  entry.joining = is_down(view.readiness) && (entry.joining || before.uid != view.uid);
+  if (same_belief(before, view)) {
+    return;
+  }
+  const bool again = fell(before, view);
+  if (again || before.uid != view.uid || is_down(before.readiness) != is_down(view.readiness)) {
+    unstamp(entry);
+    stamp(entry);
+    schedule_expiry();
+  }
+  listener_.look_at(view, again ? Look::Fell : Look::Changed);
+}
+
+void NodeCache::remove(const NodeName& name) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) {
+    return;
+  }
+  NodeView view = found->second.view;
+  unstamp(found->second);
+  entries_.erase(found);
+  schedule_expiry();
+  view.readiness = Readiness::Gone;
+  listener_.look_at(view, Look::Changed);
+}
+
+void NodeCache::stamp(Entry& entry) {
+  entry.expires = std::nullopt;
+  if (expiry_ > Duration::zero() && is_down(entry.view.readiness)) {
+    entry.expires = loop_.now() + expiry_;
+    expiries_.emplace(*entry.expires, entry.view.name);
+  }
+}
+
+void NodeCache::unstamp(const Entry& entry) {
+  if (entry.expires) {
+    expiries_.erase({*entry.expires, entry.view.name});
+  }
+}
+
+void NodeCache::schedule_expiry() {
+  expiry_timer_.cancel();
+  if (!expiries_.empty()) {
+    expiry_timer_ = loop_.after(expiries_.begin()->first - loop_.now(), [this] { expire_due(); });
+  }
+}
+
+void NodeCache::expire_due() {
+  std::vector<NodeView> due;
+  while (!expiries_.empty() && expiries_.begin()->first <= loop_.now()) {
+    Entry& entry = entries_.at(expiries_.begin()->second);
+    unstamp(entry);
+    stamp(entry);
+    entry.joining = false;
+    due.push_back(entry.view);
+  }
+  schedule_expiry();
+  for (const NodeView& view : due) {
+    listener_.look_at(view, Look::Expired);
+  }
+}
+
+void NodeCache::look_again(Look why) {
+  std::vector<NodeView> down;  // the listener may change what we believe
+  for (const auto& [name, entry] : entries_) {
+    if (is_down(entry.view.readiness) && !entry.joining) {
+      down.push_back(entry.view);
+    }
+  }
+  for (const NodeView& view : down) {
+    listener_.look_at(view, why);
+  }
+}
+
+const NodeView* NodeCache::find(const NodeName& name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : &found->second.view;
+}
+
+NodeCounts NodeCache::counts() const {
+  NodeCounts counts;
+  for (const auto& [name, entry] : entries_) {
+    const NodeView& view = entry.view;
+    const bool ready = view.readiness == Readiness::True;
+    ++counts.total;
+    counts.ready += ready ? 1 : 0;
+    counts.schedulable += ready && !view.unschedulable && !view.keeps_replacements_off ? 1 : 0;
+  }
+  return counts;
+}
+
+}  // namespace moonfence::cluster

@@ -1,0 +1,109 @@
+#pragma once
+
+// NodeCache is what we believe about every node, keyed by name and fed by the node watch. It tells
+// its listener when a node has to be looked at: when it fell, when it changed in a way that matters
+// to an open incident, and when the belief about a down node has expired. Heartbeats, images,
+// capacity and addresses change nothing (row E-03).
+//
+// A belief never acts: it only says "look", and what is done then rests on a live reading.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/names.h"
+#include "cluster/readiness.h"
+#include "kube/objects.h"
+#include "kube/watcher.h"
+#include "loop/loop.h"
+#include "port/log.h"
+
+namespace moonfence::cluster {
+
+struct NodeView {
+  NodeName name;
+  Uid uid;
+  Readiness readiness = Readiness::Missing;
+  bool keeps_replacements_off = false;
+  bool unschedulable = false;
+  std::optional<WallTime> since;  // lastTransitionTime of Ready
+  ResourceVersion resource_version;
+
+  friend bool operator==(const NodeView&, const NodeView&) = default;
+};
+
+// Why the listener is told to look at a node.
+enum class Look {
+  Fell,             // it was Ready (or fell again inside a gap of the watch) and is down now
+  Swept,            // down in the first list after start
+  Expired,          // down, and the entry is older than the expiry
+  PoliciesChanged,  // down, and those who decide about such nodes have changed
+  TookOver,         // down, and until now another replica dealt with such nodes
+  Changed,  // anything else that an open incident may wait for: Ready again, tainted, replaced,
+            // gone
+};
+
+class NodeListener {
+ public:
+  virtual ~NodeListener() = default;
+  virtual void look_at(const NodeView& node, Look why) = 0;
+};
+
+// How many nodes there are, for policies and for the brake.
+struct NodeCounts {
+  std::int64_t total = 0;
+  std::int64_t ready = 0;
+  std::int64_t schedulable = 0;  // ready and neither cordoned nor tainted against new pods
+};
+
+class NodeCache final : public kube::WatchListener {
+ public:
+  // `expiry`: after this long a node that is still down is looked at again; zero: never (row E-05).
+  // Default for operators is 1 h. All references must outlive the cache.
+  NodeCache(loop::Loop& loop, port::Log& log, Duration expiry, NodeListener& listener);
+
+  void on_init() override;
+  void on_init_apply(const nlohmann::json& object) override;
+  void on_init_done() override;
+  void on_apply(const nlohmann::json& object) override;
+  void on_delete(const nlohmann::json& object) override;
+
+  // Tells of every node that is down once more, but for those that were created down and wait to be
+  // Ready once.
+  void look_again(Look why);
+
+  [[nodiscard]] const NodeView* find(const NodeName& name) const;
+  [[nodiscard]] NodeCounts counts() const;
+  [[nodiscard]] bool synced() const { return synced_; }
+
+ private:
+  struct Entry {
+    NodeView view;
+    std::optional<Moment> expires;  // only of nodes that are down
+    bool joining = false;           // created down while we run, and not Ready or expired since
+  };
+  using Entries = std::map<NodeName, Entry>;
+
+  void keep_old_belief(const nlohmann::json& object);
+  void apply(const NodeView& view);
+  void remove(const NodeName& name);
+  void stamp(Entry& entry);
+  void unstamp(const Entry& entry);
+  void schedule_expiry();
+  void expire_due();
+
+  loop::Loop& loop_;
+  port::Log& log_;
+  const Duration expiry_;
+  NodeListener& listener_;
+  Entries entries_;
+  std::map<NodeName, NodeView> incoming_;  // the list being received; swapped in on_init_done
+  bool receiving_ = false;
+  bool synced_ = false;
+  std::set<std::pair<Moment, NodeName>> expiries_;
+  loop::Timer expiry_timer_;
+};
+
+}  // namespace moonfence::cluster

@@ -1,0 +1,77 @@
+#pragma once
+
+// GuardedActions is the only object of the engine that can delete anything. Every action passes the
+// guard, is recorded as an intent, passes the guard again when its bytes leave, and is recorded
+// with its outcome. A call that has left is followed to its end even when its incident is closed
+// meanwhile: what happened is never left unrecorded.
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "audit/reason.h"
+#include "audit/trail.h"
+#include "fence/guard.h"
+#include "kube/destroyer.h"
+#include "kube/objects.h"
+#include "loop/loop.h"
+
+namespace moonfence::fence {
+
+struct PodDeletion {
+  kube::Pod pod;
+  IncidentId incident;
+  std::string policy;
+  std::string policy_digest;  // of its binding
+  std::string set_digest;     // of the set that judged: all three must be in force when it leaves
+  std::string why;            // the policy's reason
+  std::uint32_t attempt = 1;
+};
+
+struct ActionOutcome {
+  audit::Reason reason = audit::Reason::Done;
+  std::optional<Duration> retry_after;
+
+  // Nothing is left to do for this object: it is done, marked, was gone, or another took its name.
+  [[nodiscard]] bool settled() const;
+};
+
+class GuardedActions {
+ public:
+  using Done = std::function<void(const ActionOutcome&)>;
+
+  // How long a delete may take, on both sides of the wire.
+  static constexpr Duration kCallTimeout = std::chrono::seconds(5);
+  static_assert(kCallTimeout < kActionSpan);
+
+  GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail);
+  ~GuardedActions();
+  GuardedActions(const GuardedActions&) = delete;
+  GuardedActions& operator=(const GuardedActions&) = delete;
+
+  // `done` hears the outcome in a later turn, or in this one when the guard refuses, unless
+  // `listener` has died by then. The authority is shared because the call may outlive the incident;
+  // it is asked when the call is made and again when its bytes leave.
+  void delete_pod(PodDeletion deletion, std::shared_ptr<const Authority> authority,
+                  std::weak_ptr<const void> listener, Done done);
+
+  [[nodiscard]] std::size_t in_flight() const;
+
+ private:
+  struct Call;
+  using Calls = std::list<Call>;
+  void finish(Calls::iterator call, const Result<kube::DeleteReply>& reply);
+  void record(audit::Record::Kind kind, const PodDeletion& deletion, const Authority& authority,
+              audit::Reason reason, const std::string& text, const std::string& server_audit_id,
+              Duration took);
+
+  loop::Loop& loop_;
+  kube::Destroyer destroyer_;
+  audit::Trail& trail_;
+  Calls calls_;
+};
+
+}  // namespace moonfence::fence

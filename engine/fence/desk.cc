@@ -1,0 +1,321 @@
+#include "fence/desk.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/check.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using audit::Record;
+using cluster::Look;
+using cluster::NodeView;
+
+namespace {
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+Reason reason_to_open(const NodeView& node, Look why) {
+  if (why == Look::Swept) {
+    return Reason::StartupSweep;
+  }
+  if (why == Look::Expired) {
+    return Reason::EntryExpired;
+  }
+  if (why == Look::PoliciesChanged) {
+    return Reason::PoliciesChanged;
+  }
+  if (why == Look::TookOver) {
+    return Reason::TookOver;
+  }
+  switch (node.readiness) {
+    case cluster::Readiness::False:
+      return Reason::NodeNotReady;
+    case cluster::Readiness::Unknown:
+      return Reason::NodeUnknown;
+    case cluster::Readiness::Missing:
+    case cluster::Readiness::True:
+    case cluster::Readiness::Gone:
+      return Reason::ReadyMissing;
+  }
+  return Reason::NodeUnknown;
+}
+
+}  // namespace
+
+// An open incident with everything it has running.
+class IncidentDesk::Open final : public Operation::Owner {
+ public:
+  Open(IncidentDesk& desk, const NodeView& node, const Downtime& downtime, IncidentId id)
+      : desk_(desk),
+        around_(desk.around_),
+        id_(std::move(id)),
+        downtime_(downtime),
+        machine_(node.uid, desk.rules_for(downtime), downtime.since),
+        authority_(std::make_shared<Authority>()),
+        opened_(around_.loop.now()) {
+    authority_->node = node.name;
+    authority_->node_uid = node.uid;
+    authority_->active = &around_.active;
+    authority_->leadership = &around_.leadership;
+  }
+  ~Open() override { authority_->incident_open = false; }
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+
+  void begin(const NodeView& node, Reason why) {
+    record(Record::Kind::IncidentOpened, why);
+    perform(machine_.open(node, around_.loop.now()));
+  }
+
+  void node_seen(const NodeView& node, Look why) {
+    if ((why == Look::Fell || why == Look::Expired) && !downtime_.fell) {
+      downtime_.fell = true;  // more bindings concern us from now on; see remember()
+      entitle();
+    }
+    perform(machine_.node_seen(node, around_.loop.now()));
+  }
+
+  void policies_changed() {
+    memory_.enforcing.breaker.reset();
+    memory_.observing.breaker.reset();
+    memory_.mentioned.clear();
+    memory_.told.clear();
+    entitle();
+  }
+
+  void stop(Reason reason) { perform(machine_.stop(reason)); }
+
+  void reading_arrived(const std::optional<Reading>& reading) override {
+    perform(machine_.confirmed(reading, around_.loop.now()));
+  }
+
+  void pass_ended(const PassResult& result) override {
+    if (!result.unreadable) {
+      held_.reset();
+    }
+    failing_ = result.held_by_failure;
+    perform(machine_.pass_ended(result, around_.loop.now()));
+  }
+
+ private:
+  // The last effect may end this object.
+  void perform(const Incident::Effects& effects) {
+    for (const Incident::Effect& effect : effects) {
+      const bool closing = std::holds_alternative<Incident::Close>(effect);
+      std::visit(Overloaded{
+                     [this](const Incident::SetTimer& set) { set_timer(set.delay); },
+                     [this](const Incident::CancelTimer&) { timer_.cancel(); },
+                     [this](const Incident::StartPass&) { start_pass(); },
+                     [this](const Incident::Act&) { act(); },
+                     [this](const Incident::CancelPass&) { cancel_pass(); },
+                     [this](const Incident::Hold& hold) { note_hold(hold.reason); },
+                     [this](const Incident::Close& close) { this->close(close.reason); },
+                 },
+                 effect);
+      if (closing) {
+        return;
+      }
+    }
+  }
+
+  void entitle() {
+    perform(machine_.policies_changed(desk_.rules_for(downtime_).hold_downs, around_.loop.now()));
+  }
+
+  void set_timer(Duration delay) {
+    timer_ =
+        around_.loop.after(delay, [this] { perform(machine_.timer_fired(around_.loop.now())); });
+  }
+
+  void start_pass() {
+    operation_ = std::make_unique<Operation>(around_,
+                                             Occasion{.set = around_.active.current(),
+                                                      .downtime = downtime_,
+                                                      .incident = id_,
+                                                      .attempt = machine_.passes()},
+                                             authority_, memory_, *this);
+    operation_->start();
+  }
+
+  void act() {
+    if (held_ != Reason::Unreadable) {  // that one is over when a whole pass could be read
+      held_.reset();                    // what kept it is over; the next time is news
+    }
+    operation_->act();
+  }
+
+  void cancel_pass() {
+    // We may be inside one of the operation's own callbacks: it dies at the end of the turn.
+    if (operation_) {
+      operation_->retire();
+      around_.loop.defer(
+          [dead = std::shared_ptr<Operation>(std::move(operation_))] { (void)dead; });
+    }
+  }
+
+  void note_hold(Reason reason) {
+    // The same wait, repeated, is one record: once per run of failures.
+    if (held_ != reason) {
+      held_ = reason;
+      record(Record::Kind::IncidentHeld, reason);
+    }
+  }
+
+  void close(Reason reason) {
+    authority_->incident_open = false;
+    const bool gave_up = reason == Reason::PolicyFailing || reason == Reason::WindowEnded;
+    record(Record::Kind::IncidentClosed, reason, gave_up ? names_of_failing() : std::string());
+    desk_.forget(authority_->node);
+  }
+
+  [[nodiscard]] std::string names_of_failing() const {
+    std::string names;
+    for (const std::string& name : failing_) {
+      names += (names.empty() ? "policies that fail: " : ", ") + name;
+    }
+    return names;
+  }
+
+  void record(Record::Kind kind, Reason reason, const std::string& text = {}) {
+    const Duration age =
+        kind == Record::Kind::IncidentClosed ? around_.loop.now() - opened_ : Duration::zero();
+    (void)around_.trail.write({.kind = kind,
+                               .reason = reason,
+                               .incident = id_,
+                               .node = authority_->node,
+                               .node_uid = authority_->node_uid,
+                               .pod = std::nullopt,
+                               .pod_uid = {},
+                               .policy = {},
+                               .policy_digest = {},
+                               .action = {},
+                               .text = text,
+                               .attempt = machine_.passes(),
+                               .server_audit_id = {},
+                               .took = age});
+  }
+
+  IncidentDesk& desk_;
+  Surroundings& around_;
+  const IncidentId id_;
+  Downtime downtime_;
+  Incident machine_;
+  // Shared with the calls in flight, which may outlive us; see GuardedActions.
+  std::shared_ptr<Authority> authority_;
+  const Moment opened_;
+  Memory memory_;
+  loop::Timer timer_;
+  std::unique_ptr<Operation> operation_;
+  std::optional<Reason> held_;
+  std::set<std::string> failing_;  // policies for which the last pass held pods
+};
+
+IncidentDesk::IncidentDesk(Surroundings surroundings, IncidentRules rules,
+                           std::function<IncidentId()> make_id)
+    : around_(std::move(surroundings)), rules_(rules), make_id_(std::move(make_id)) {}
+
+IncidentDesk::~IncidentDesk() = default;
+
+void IncidentDesk::look_at(const NodeView& node, Look why) {
+  if (stopped_) {
+    return;
+  }
+  const bool is_down = cluster::is_down(node.readiness);
+  if (!is_down) {
+    down_.erase(node.name);
+  }
+  const auto found = open_.find(node.name);
+  if (found != open_.end()) {
+    Open& incident = *found->second;
+    if (is_down) {
+      remember(node, why);
+    }
+    if (why != Look::PoliciesChanged) {  // no news of the node
+      incident.node_seen(node, why);
+    }
+    return;
+  }
+  if (is_down) {
+    Downtime downtime = remember(node, why);
+    downtime.fell = downtime.fell && why != Look::PoliciesChanged;
+    // A change alone is no reason to look at a node that is dealt with.
+    if (leads_ && why != Look::Changed && rules_for(downtime).hold_downs.silent) {
+      open(node, why, downtime);
+    }
+  }
+}
+
+const Downtime& IncidentDesk::remember(const NodeView& node, Look why) {
+  const auto [entry, is_new] = down_.try_emplace(node.name);
+  Down& down = entry->second;
+  if (is_new || down.uid != node.uid || why == Look::Fell) {
+    down = {.uid = node.uid,
+            .downtime = {.since = around_.loop.now(),
+                         .fell = why == Look::Fell || why == Look::Expired}};
+  } else if (why == Look::Expired) {
+    down.downtime.fell = true;  // it was down all the while: nobody waits for it to fall any more
+  }
+  return down.downtime;
+}
+
+void IncidentDesk::open(const NodeView& node, Look why, const Downtime& downtime) {
+  auto made = std::make_unique<Open>(*this, node, downtime, make_id_());
+  Open& incident = *open_.emplace(node.name, std::move(made)).first->second;
+  incident.begin(node, reason_to_open(node, why));
+}
+
+IncidentRules IncidentDesk::rules_for(const Downtime& downtime) const {
+  IncidentRules rules = rules_;
+  rules.hold_downs = hold_downs(*around_.active.current(), downtime.fell);
+  return rules;
+}
+
+void IncidentDesk::policies_changed() {
+  std::vector<NodeName> names;  // an incident may close over it
+  for (const auto& [name, incident] : open_) {
+    names.push_back(name);
+  }
+  for (const NodeName& name : names) {
+    open_.at(name)->policies_changed();
+  }
+}
+
+void IncidentDesk::forget(const NodeName& name) {
+  const auto found = open_.find(name);
+  MOONFENCE_CHECK(found != open_.end());
+  // The incident is still on the stack: it dies at the end of the turn.
+  around_.loop.defer([dead = std::shared_ptr<Open>(std::move(found->second))] { (void)dead; });
+  open_.erase(found);
+}
+
+void IncidentDesk::lead() {
+  leads_ = true;
+}
+
+void IncidentDesk::step_down() {
+  leads_ = false;
+  close_all(Reason::SteppedDown);
+}
+
+void IncidentDesk::stop() {
+  stopped_ = true;
+  close_all(Reason::Stopping);
+}
+
+void IncidentDesk::close_all(Reason reason) {
+  while (!open_.empty()) {
+    open_.begin()->second->stop(reason);
+  }
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,68 @@
+#pragma once
+
+// IncidentDesk owns the incidents, one per node at most (row E-15), and performs what they decide:
+// timers, passes, records. It is told about nodes by the node cache and knows no cluster state of
+// its own; an event only ever means "look". Which policies decide it finds in the ActiveSet.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "cluster/node_cache.h"
+#include "fence/incident.h"
+#include "fence/operation.h"
+
+namespace moonfence::fence {
+
+class IncidentDesk final : public cluster::NodeListener {
+ public:
+  // `make_id` gives a new incident its id; the rules' hold-downs come from the policies. The
+  // surroundings must outlive the desk.
+  IncidentDesk(Surroundings surroundings, IncidentRules rules, std::function<IncidentId()> make_id);
+  ~IncidentDesk() override;
+  IncidentDesk(const IncidentDesk&) = delete;
+  IncidentDesk& operator=(const IncidentDesk&) = delete;
+
+  void look_at(const cluster::NodeView& node, cluster::Look why) override;
+
+  // After another set was activated. Open incidents are judged again by it at once, or end when
+  // none of its bindings concerns them; what was queued by a policy that is gone is not done. Nodes
+  // whose incident is over are looked at again when the node cache tells of them with
+  // Look::PoliciesChanged.
+  void policies_changed();
+
+  // Whether this replica acts. While it does not, the desk remembers which nodes are down and since
+  // when, and opens nothing; when it begins to, the node cache tells of those nodes again with
+  // Look::TookOver. Stepping down closes every incident. It acts until told otherwise.
+  void lead();
+  void step_down();
+
+  // Closes every incident. Calls that have left are followed to their end by GuardedActions.
+  void stop();
+
+  [[nodiscard]] std::size_t open_incidents() const { return open_.size(); }
+
+ private:
+  class Open;
+  // What is known of a node that is down, with or without an incident.
+  struct Down {
+    Uid uid;
+    Downtime downtime;
+  };
+  const Downtime& remember(const cluster::NodeView& node, cluster::Look why);
+  void open(const cluster::NodeView& node, cluster::Look why, const Downtime& downtime);
+  void forget(const NodeName& name);
+  void close_all(audit::Reason reason);
+  [[nodiscard]] IncidentRules rules_for(const Downtime& downtime) const;
+
+  Surroundings around_;
+  IncidentRules rules_;
+  std::function<IncidentId()> make_id_;
+  std::map<NodeName, Down> down_;
+  std::map<NodeName, std::unique_ptr<Open>> open_;
+  bool leads_ = true;
+  bool stopped_ = false;
+};
+
+}  // namespace moonfence::fence

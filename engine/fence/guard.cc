@@ -1,0 +1,92 @@
+#include "fence/guard.h"
+
+#include "fence/selection.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using policy::Binding;
+
+namespace {
+
+// What speaks against it when it rests on this binding.
+std::optional<Reason> refuse_by(const Binding& binding, const Authority& authority,
+                                const kube::Pod& pod, Moment now) {
+  const Reading& reading = authority.reading;
+  if (const auto reason = left_alone(pod, binding.allow)) {
+    return reason;
+  }
+  if (reading.uid != authority.node_uid) {
+    return Reason::NodeReplaced;
+  }
+  if (!cluster::is_down(reading.readiness)) {
+    return Reason::NodeNotDown;
+  }
+  if (reading.readiness != cluster::Readiness::Unknown && !binding.policy->trigger().live_kubelet) {
+    return Reason::SignalUnfit;
+  }
+  if (!reading.keeps_replacements_off) {
+    return Reason::NotTainted;
+  }
+  // `off` leaves bindings out of the set, so whatever is no enforcement observes.
+  if (binding.mode != policy::Mode::Enforce) {
+    return Reason::ModeObserves;
+  }
+  if (now - reading.sent > kReadingLifetime) {
+    return Reason::ReadingTooOld;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Ground& ground,
+                                          const kube::Pod& pod, Moment now) {
+  if (!authority.incident_open) {
+    return Reason::IncidentClosed;
+  }
+  const auto until =
+      authority.leadership != nullptr ? authority.leadership->acts_until() : std::nullopt;
+  if (!until || now > *until - kActionSpan) {
+    return Reason::NotLeader;
+  }
+  // What can never be right comes before what may be right a moment later.
+  if (pod.uid.empty() || authority.node_uid.empty()) {
+    return Reason::NoUid;
+  }
+  if (pod.node != authority.node) {
+    return Reason::WrongNode;
+  }
+  if (authority.active == nullptr) {
+    return Reason::PolicyChanged;
+  }
+  const auto set = authority.active->current();
+  if (set->digest != ground.set) {
+    return Reason::PolicyChanged;
+  }
+  // The same policy may be bound several times with different allowances: one that permits it is
+  // enough. Of several refusals that of the binding that goes furthest is told.
+  Reason refusal = Reason::PolicyChanged;
+  std::optional<policy::Mode> furthest;
+  for (const Binding& binding : set->bindings) {
+    if (binding.policy == nullptr || binding.name != ground.policy ||
+        binding.digest != ground.digest) {
+      continue;
+    }
+    if (!binding.scope.covers(pod.ref.space)) {
+      refusal = furthest ? refusal : Reason::OutsideBinding;
+      continue;
+    }
+    const auto reason = refuse_by(binding, authority, pod, now);
+    if (!reason) {
+      return std::nullopt;
+    }
+    if (!furthest || *furthest < binding.mode) {
+      furthest = binding.mode;
+      refusal = *reason;
+    }
+  }
+  return refusal;
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,49 @@
+#pragma once
+
+// The guard answers one question, in front of every destructive call and again when its bytes are
+// about to leave: may this happen now? It is a pure function of what is known; every refusal is a
+// Reason. No policy and no setting of a policy reaches it.
+
+#include <optional>
+#include <string_view>
+
+#include "audit/reason.h"
+#include "base/names.h"
+#include "base/time.h"
+#include "fence/leadership.h"
+#include "fence/reading.h"
+#include "kube/objects.h"
+#include "policy/policy_set.h"
+
+namespace moonfence::fence {
+
+// What an incident is entitled to, shared between it and the calls that it started: closing the
+// incident revokes it, also for a call that waits for a connection.
+struct Authority {
+  bool incident_open = true;
+  NodeName node;
+  Uid node_uid;     // of the node whose failure opened the incident
+  Reading reading;  // the newest live reading of the node
+  // Both outlive every incident and call; null permits nothing.
+  const policy::ActiveSet* active = nullptr;
+  const Leadership* leadership = nullptr;
+};
+
+// How long an action may be under way: its own time limit and the way of the answer. Nobody else
+// may begin to act within it.
+constexpr Duration kActionSpan = std::chrono::milliseconds(5500);
+
+// Whose verdict an action rests on, and among whom it was reached: a policy that has come into
+// force since may forbid it. Both must still be in force when the action is carried out.
+struct Ground {
+  std::string_view policy;
+  std::string_view digest;  // of its binding
+  std::string_view set;     // digest of the PolicySet that judged
+};
+
+// nullopt: it may. Otherwise the first thing that speaks against it.
+[[nodiscard]] std::optional<audit::Reason> refuse_pod_deletion(const Authority& authority,
+                                                               const Ground& ground,
+                                                               const kube::Pod& pod, Moment now);
+
+}  // namespace moonfence::fence

@@ -1,0 +1,262 @@
+#include "fence/incident.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using cluster::Readiness;
+
+std::string_view to_string(Incident::State state) {
+  switch (state) {
+    case Incident::State::Holding:
+      return "holding";
+    case Incident::State::Confirming:
+      return "confirming";
+    case Incident::State::Operating:
+      return "operating";
+    case Incident::State::Resting:
+      return "resting";
+    case Incident::State::Closed:
+      return "closed";
+  }
+  return "closed";
+}
+
+std::optional<Reason> Incident::ends(Readiness readiness, const Uid& uid) const {
+  if (readiness == Readiness::Gone) {
+    return Reason::NodeGone;
+  }
+  if (uid != node_uid_) {
+    return Reason::NodeReplaced;
+  }
+  return cluster::is_down(readiness) ? std::nullopt : std::optional(Reason::NodeReady);
+}
+
+Incident::Effects Incident::open(const cluster::NodeView& view, Moment now) {
+  seen_ = view.readiness;
+  if (const auto reason = ends(view.readiness, view.uid)) {
+    return close(*reason);
+  }
+  return begin(view.keeps_replacements_off, now);
+}
+
+Incident::Effects Incident::begin(bool tainted, Moment now) {
+  const auto due = due_at(seen_);
+  if (!due) {
+    return hold(Reason::SignalUnfit, std::nullopt);
+  }
+  if (now < *due) {
+    held_until_ = *due;
+    return hold(Reason::HoldingDown, *due - now);
+  }
+  return tainted ? start_pass(now) : await_taint();
+}
+
+Incident::Effects Incident::node_seen(const cluster::NodeView& view, Moment now) {
+  if (state_ == State::Closed) {
+    return {};
+  }
+  if (const auto reason = ends(view.readiness, view.uid)) {
+    return close(*reason);
+  }
+  overtaken_ = true;
+  seen_ = view.readiness;
+  if (left_unfit_ && seen_ != Readiness::Unknown) {
+    return {};
+  }
+  const bool waits = state_ == State::Holding || (state_ == State::Resting && left_unfit_);
+  const auto due = due_at(seen_);
+  if (!waits || !due) {
+    return {};
+  }
+  if (now < *due) {
+    // The same hold-down needs no second timer; that of another signal does.
+    return *due == held_until_ ? Effects{} : begin(view.keeps_replacements_off, now);
+  }
+  return view.keeps_replacements_off ? start_pass(now) : Effects{};
+}
+
+Incident::Effects Incident::timer_fired(Moment now) {
+  switch (state_) {
+    case State::Holding:
+    case State::Resting:
+      return start_pass(now);
+    case State::Confirming:
+    case State::Operating:
+    case State::Closed:
+      return {};
+  }
+  return {};
+}
+
+Incident::Effects Incident::confirmed(const std::optional<Reading>& reading, Moment now) {
+  if (state_ != State::Confirming && state_ != State::Operating) {
+    return {};
+  }
+  if (!reading) {
+    const Duration pause = unreadable_pause();
+    if (state_ == State::Confirming && first_action_pass_) {
+      *first_action_pass_ += now + pause - pass_started_;  // the window stands still meanwhile
+    }
+    Effects effects = rest(pause);
+    effects.insert(effects.begin(), Hold{Reason::Unreadable});
+    return effects;
+  }
+  if (const auto reason = ends(reading->readiness, reading->uid)) {
+    return overtaken_ && *reason == Reason::NodeReady ? rest(rules_.taint_poll) : close(*reason);
+  }
+  seen_ = overtaken_ ? seen_ : reading->readiness;
+  const auto due = due_at(reading->readiness);
+  if (!due || now < *due || !reading->keeps_replacements_off) {
+    unreadable_ = 0;
+  }
+  if (!due) {
+    return overtaken_ ? rest(rules_.taint_poll) : hold(Reason::SignalUnfit, std::nullopt);
+  }
+  if (now < *due) {
+    held_until_ = *due;
+    return hold(Reason::HoldingDown, *due - now);
+  }
+  if (!reading->keeps_replacements_off) {
+    return await_taint();
+  }
+  untainted_ = 0;
+  if (state_ == State::Operating) {
+    return {};  // read again in the middle of a pass: it may go on
+  }
+  state_ = State::Operating;
+  if (!first_action_pass_) {
+    first_action_pass_ = pass_started_;
+  }
+  return {Act{}};
+}
+
+Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
+  if (state_ != State::Operating) {
+    return {};
+  }
+  MOONFENCE_CHECK(first_action_pass_.has_value());
+  if (outdated_ || result.policies_changed) {
+    return start_next_pass(now);
+  }
+  left_unfit_ = result.unfit;
+  Effects effects;
+  std::optional<Duration> look_again = result.look_again;
+  const auto look_within = [&look_again](Duration delay) {
+    look_again = std::min(look_again.value_or(delay), delay);
+  };
+  if (result.unreadable) {
+    effects.emplace_back(Hold{Reason::Unreadable});
+    look_within(unreadable_pause());
+  } else {
+    unreadable_ = 0;
+  }
+  if (left_unfit_ && overtaken_ && seen_ == Readiness::Unknown) {
+    look_within(rules_.taint_poll);  // it fell silent while we were judging
+  }
+  std::optional<Moment> next;
+  bool window_ended = false;
+  if (result.failed > 0) {
+    const Moment retry = std::max(pass_started_ + rules_.retry_interval,
+                                  now + result.retry_after.value_or(Duration::zero()));
+    window_ended = retry >= *first_action_pass_ + rules_.retry_window;
+    if (!window_ended) {
+      next = retry;
+    }
+  }
+  if (look_again) {
+    const Moment look = now + *look_again;
+    next = next ? std::min(*next, look) : look;
+  }
+  if (result.failed == 0 || !next) {
+    first_action_pass_.reset();  // nothing is being retried: the next pass has its own window
+  }
+  const Reason end = window_ended                     ? Reason::WindowEnded
+                     : result.held_by_failure.empty() ? Reason::Settled
+                                                      : Reason::PolicyFailing;
+  const Effects then = next          ? rest(*next - now)
+                       : left_unfit_ ? hold(Reason::SignalUnfit, std::nullopt)
+                                     : close(end);
+  effects.insert(effects.end(), then.begin(), then.end());
+  return effects;
+}
+
+Incident::Effects Incident::policies_changed(const HoldDowns& hold_downs, Moment now) {
+  if (state_ == State::Closed) {
+    return {};
+  }
+  rules_.hold_downs = hold_downs;
+  if (!hold_downs.silent && !hold_downs.living) {
+    return close(Reason::NoPolicy);
+  }
+  if (state_ == State::Confirming || state_ == State::Operating) {
+    outdated_ = true;
+    return {};
+  }
+  left_unfit_ = false;
+  // The live reading will tell whether the taint is there.
+  const auto due = due_at(seen_);
+  return due && now >= *due ? start_next_pass(now) : begin(/*tainted=*/false, now);
+}
+
+Incident::Effects Incident::stop(Reason reason) {
+  return state_ == State::Closed ? Effects{} : close(reason);
+}
+
+std::optional<Moment> Incident::due_at(Readiness readiness) const {
+  const auto hold_down = rules_.hold_downs.of(readiness);
+  return hold_down ? std::optional(down_since_ + *hold_down) : std::nullopt;
+}
+
+Duration Incident::unreadable_pause() {
+  const Duration doubled = rules_.retry_interval * (1 << std::min(unreadable_, 8U));
+  ++unreadable_;
+  return std::min(doubled, rules_.unreadable_interval_max);
+}
+
+Incident::Effects Incident::hold(Reason reason, std::optional<Duration> delay) {
+  state_ = State::Holding;
+  Effects effects = {CancelTimer{}, CancelPass{}, Hold{reason}};
+  if (delay) {
+    effects.emplace_back(SetTimer{*delay});
+  }
+  return effects;
+}
+
+Incident::Effects Incident::await_taint() {
+  const Duration doubled = rules_.taint_poll * (1 << std::min(untainted_, 8U));
+  ++untainted_;
+  return hold(Reason::AwaitingTaint, std::min(doubled, rules_.unreadable_interval_max));
+}
+
+Incident::Effects Incident::start_pass(Moment now) {
+  state_ = State::Confirming;
+  pass_started_ = now;
+  overtaken_ = false;
+  outdated_ = false;
+  left_unfit_ = false;
+  ++passes_;
+  return {CancelTimer{}, StartPass{}};
+}
+
+Incident::Effects Incident::start_next_pass(Moment now) {
+  first_action_pass_.reset();
+  Effects effects = start_pass(now);
+  effects.insert(effects.begin(), CancelPass{});
+  return effects;
+}
+
+Incident::Effects Incident::rest(Duration delay) {
+  state_ = State::Resting;
+  return {CancelPass{}, SetTimer{std::max(delay, Duration::zero())}};
+}
+
+Incident::Effects Incident::close(Reason reason) {
+  state_ = State::Closed;
+  return {CancelTimer{}, CancelPass{}, Close{reason}};
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,152 @@
+#pragma once
+
+// Incident is one node's failure from the moment it is believed down until it is dealt with: a pure
+// machine. It is told events with the time, and answers with effects; the desk performs them and
+// decides nothing. It can be printed, compared and tested without any I/O.
+//
+//   Holding ──tainted──▶ Confirming ──still down──▶ Operating ──failures──▶ Resting ──5 s──▶
+//   Confirming
+//      ▲                     │                          │
+//      └──── not tainted ────┘                          └── nothing left, or the window is over ──▶
+//      Closed
+//
+// Nothing left, but pods are held because policies fail: it is closed as PolicyFailing, not as
+// Settled.
+//
+// From every state: the node is Ready again, replaced or gone ──▶ Closed.
+//
+// Times: a pass starts every `retry_interval` while something failed, and none starts later than
+// `retry_window` after the first one that could act (row E-07: passes at 0, 5, 10, 15, 20 s). A
+// pass that could not read the node or its pods does not use the window up: the API server being
+// away must not make us forget a dead node. Such passes back off up to `unreadable_interval_max`.
+//
+// Several bindings act on one node, each by a trigger of its own. The machine knows of them only
+// when the first may act (HoldDowns, the minimum over the bindings); from then on each pass sorts
+// out which of them are due and comes back with the shortest wait of the others. What a silent
+// kubelet would permit and a living one does not keeps the incident open until the node changes.
+//
+// A reload (policies_changed) starts a pass at once, or right after the one under way; the window
+// begins again with it.
+//
+// A reading that says "Ready" ends the incident unless the watch said "down" after the pass began:
+// the answer may then be older than the news, and nobody would look again. Such a pass is repeated.
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "audit/reason.h"
+#include "base/names.h"
+#include "base/time.h"
+#include "cluster/node_cache.h"
+#include "fence/reading.h"
+#include "fence/triggers.h"
+
+namespace moonfence::fence {
+
+struct IncidentRules {
+  HoldDowns hold_downs;  // how long the node must be down before anything is read
+  Duration retry_interval = std::chrono::seconds(5);
+  Duration retry_window = std::chrono::seconds(25);
+  // How soon to look live by ourselves: for the taint when no event shows it, doubled up to
+  // unreadable_interval_max, and after a reading that news have overtaken.
+  Duration taint_poll = std::chrono::seconds(1);
+  Duration unreadable_interval_max = std::chrono::seconds(30);
+};
+
+// What one pass over the node's pods came to.
+struct PassResult {
+  std::uint32_t failed = 0;                            // to be tried again
+  std::optional<Duration> look_again = std::nullopt;   // the shortest wait a policy asked for
+  std::optional<Duration> retry_after = std::nullopt;  // what the server asked for
+  bool unreadable = false;                             // some of the pods could not be listed
+  bool unfit = false;             // a policy would be asked if the kubelet were silent
+  bool policies_changed = false;  // other policies are in force than those that judged
+  // Policies whose failure keeps pods from being dealt with: they failed, are not asked any more or
+  // could not be loaded. By name.
+  std::set<std::string> held_by_failure = {};
+};
+
+class Incident {
+ public:
+  enum class State { Holding, Confirming, Operating, Resting, Closed };
+
+  // Effects, in the order in which they are to be performed.
+  struct SetTimer {
+    Duration delay;
+  };
+  struct CancelTimer {};
+  struct StartPass {};   // read the node live and list its pods, side by side
+  struct Act {};         // go on with what was read: evaluate, guard, delete
+  struct CancelPass {};  // start nothing more; what has left is still recorded
+  struct Hold {
+    audit::Reason reason;
+  };
+  struct Close {
+    audit::Reason reason;
+  };
+  using Effect = std::variant<SetTimer, CancelTimer, StartPass, Act, CancelPass, Hold, Close>;
+  using Effects = std::vector<Effect>;
+
+  // `down_since`: the first down observation, from which the hold-downs count.
+  Incident(Uid node_uid, IncidentRules rules, Moment down_since)
+      : node_uid_(std::move(node_uid)), rules_(rules), down_since_(down_since) {}
+
+  // The first event, once.
+  [[nodiscard]] Effects open(const cluster::NodeView& view, Moment now);
+  // The watch has news of the node.
+  [[nodiscard]] Effects node_seen(const cluster::NodeView& view, Moment now);
+  [[nodiscard]] Effects timer_fired(Moment now);
+  // The pass has its reading; nullopt: the node or its pods could not be read.
+  [[nodiscard]] Effects confirmed(const std::optional<Reading>& reading, Moment now);
+  [[nodiscard]] Effects pass_ended(const PassResult& result, Moment now);
+  // Other bindings are in force, or are entitled to this incident.
+  [[nodiscard]] Effects policies_changed(const HoldDowns& hold_downs, Moment now);
+  // We must not go on: shut down, or not the replica that acts.
+  [[nodiscard]] Effects stop(audit::Reason reason = audit::Reason::Stopping);
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] const Uid& node_uid() const { return node_uid_; }
+  [[nodiscard]] std::uint32_t passes() const { return passes_; }
+
+ private:
+  // Waits for the watch, and looks by itself after `delay` when one is given.
+  Effects hold(audit::Reason reason, std::optional<Duration> delay);
+  Effects await_taint();
+  // Starts a pass, or holds for what is missing.
+  Effects begin(bool tainted, Moment now);
+  Effects start_pass(Moment now);
+  Effects start_next_pass(Moment now);  // in place of the one under way, with a window of its own
+  Effects rest(Duration delay);
+  Effects close(audit::Reason reason);
+  // Why this reading or view ends the incident; nullopt: it does not.
+  [[nodiscard]] std::optional<audit::Reason> ends(cluster::Readiness readiness,
+                                                  const Uid& uid) const;
+  // When the first binding may act on a node that is down like this; nullopt: none does.
+  [[nodiscard]] std::optional<Moment> due_at(cluster::Readiness readiness) const;
+  // How long to rest after a pass that could not read; doubles.
+  [[nodiscard]] Duration unreadable_pause();
+
+  Uid node_uid_;
+  IncidentRules rules_;
+  State state_ = State::Holding;
+  std::uint32_t passes_ = 0;
+  std::uint32_t unreadable_ = 0;  // passes in a row that could not read
+  std::uint32_t untainted_ = 0;   // waits in a row for the taint
+  bool overtaken_ = false;        // the watch said "down" after the pass began
+  bool outdated_ = false;         // the policies changed after the pass began
+  bool left_unfit_ = false;       // the last pass left pods to policies that want silence
+  cluster::Readiness seen_ = cluster::Readiness::Missing;  // the newest news or reading
+  Moment down_since_;
+  Moment held_until_{};  // of a hold-down
+  Moment pass_started_{};
+  std::optional<Moment> first_action_pass_;  // the retry window starts here
+};
+
+[[nodiscard]] std::string_view to_string(Incident::State state);
+
+}  // namespace moonfence::fence

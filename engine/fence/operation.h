@@ -1,0 +1,109 @@
+#pragma once
+
+// Operation is one pass over a failed node, written to be read from top to bottom: read the node
+// live and list its pods side by side, ask the policies about each pod, hand the deletions to
+// GuardedActions a bounded number at a time, sum up. The incident decides whether a pass starts,
+// goes on and is repeated. The policies are those that were in force when it began; what they
+// decided is carried out only if it still is in force then.
+//
+// Time: the first deletion leaves in the turn in which the later of the node and the first list
+// (fence/pod_lists) arrived; pods of later lists follow as they come. Each pod is decoded once.
+// Evaluation goes in slices of at most kPodsPerTurn pods and about kSliceTime, so that neither a
+// node with hundreds of pods nor a slow script holds up the loop. When the node's reading grows
+// older than kReadingLifetime in the middle of a long pass, deletions pause until a fresh one has
+// arrived: once per incident and second, not per call.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fence/actions.h"
+#include "fence/guard.h"
+#include "fence/incident.h"
+#include "fence/inquiry.h"
+#include "fence/pod_lists.h"
+#include "fence/surroundings.h"
+#include "kube/reader.h"
+#include "loop/loop.h"
+
+namespace moonfence::fence {
+
+class Operation {
+ public:
+  static constexpr std::size_t kPodsPerTurn = 32;
+  static constexpr Duration kSliceTime = std::chrono::milliseconds(20);
+  // Measured on 400 pods against a real API server: docs/performance.md. Leaves room on the lane
+  // for live reads.
+  static constexpr std::size_t kParallelDeletes = 64;
+  // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
+  // a path where that happens every time it must end: each attempt writes two records.
+  static constexpr int kLateAttempts = 3;
+
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // The node was read (and, the first time, pods were listed); nullopt: it could not be. The
+    // owner answers by act(), by doing nothing (when act() was called before), or by destroying the
+    // operation.
+    virtual void reading_arrived(const std::optional<Reading>& reading) = 0;
+    // The last call. The operation may be destroyed inside it.
+    virtual void pass_ended(const PassResult& result) = 0;
+  };
+
+  // All references must outlive the operation.
+  Operation(Surroundings& surroundings, Occasion occasion, std::shared_ptr<Authority> authority,
+            Memory& memory, Owner& owner);
+  ~Operation();
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  void start();
+  void act();
+  // Starts nothing more and calls nobody back; what has left is still recorded.
+  void retire();
+
+ private:
+  struct Waiting {
+    PodDeletion deletion;
+    int late = 0;  // how often its reading grew old on the way
+  };
+  void read_node();
+  void node_arrived(Result<kube::Node> node, Moment sent);
+  void pods_arrived(std::size_t list, Result<std::vector<std::string>> pods);
+  void both_arrived();
+  void evaluate_slice();
+  void evaluate(const std::string& text, const policy::ClusterFacts& facts);
+  void pump();
+  void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
+  void end_if_done();
+
+  Surroundings& around_;
+  const Occasion occasion_;
+  std::shared_ptr<Authority> authority_;
+  Memory& memory_;
+  Owner& owner_;
+  Inquiry inquiry_;
+
+  kube::CallHandle node_call_;
+  std::vector<kube::CallHandle> lists_;  // null: it has arrived, or failed
+  std::size_t lists_pending_ = 0;
+  bool listed_ = false;  // one has arrived, or there was none to make
+  std::optional<kube::Node> node_;
+  std::vector<std::string> pods_;  // as JSON, each decoded when its turn comes
+  std::set<Uid> seen_;             // a pod may come twice while lists are read page by page
+  bool acting_ = false;
+  std::size_t next_pod_ = 0;  // the first that was not evaluated yet
+  bool first_slice_ = true;   // nothing was handed over for deletion yet
+  loop::Timer next_slice_;
+  std::deque<Waiting> queue_;
+  std::size_t in_flight_ = 0;
+  bool pumping_ = false;
+  PassResult result_;
+  std::shared_ptr<const void> alive_;  // calls that outlive us must not call back
+};
+
+}  // namespace moonfence::fence

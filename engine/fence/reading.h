@@ -1,0 +1,25 @@
+#pragma once
+
+// Reading is a live, consistent read of a node: the only thing a deletion may rest on.
+
+#include <optional>
+
+#include "base/result.h"
+#include "cluster/readiness.h"
+#include "kube/objects.h"
+
+namespace moonfence::fence {
+
+struct Reading {
+  cluster::Readiness readiness = cluster::Readiness::Missing;
+  Uid uid;
+  bool keeps_replacements_off = false;
+  // When the read was sent: what the server answered was true at this moment or later, never
+  // earlier.
+  Moment sent{};
+};
+
+// How long a reading may carry a deletion (design.md §3.6).
+constexpr Duration kReadingLifetime = std::chrono::seconds(1);
+
+}  // namespace moonfence::fence

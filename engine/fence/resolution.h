@@ -1,0 +1,59 @@
+#pragma once
+
+// Several policies may have an opinion on one pod; resolve() makes one decision of them. Bindings
+// that enforce and bindings that observe are resolved apart, each side as if the other did not
+// exist: what observes never changes what is done, not even by forbidding it, and what enforces
+// never changes what observing shows. On one side, the first of these that applies:
+//
+//   1. anybody forbids: nobody acts;
+//   2. a guard (a policy that can forbid) has no verdict, because it failed or could not be loaded:
+//      the pod is held, since it might have forbidden;
+//   3. somebody acts: the first in binding order. A later one that wants something else is a
+//      conflict; it is reported and not done;
+//   4. somebody waits, or failed (which counts as a wait for that policy only): the pod is looked
+//      at again after the shortest wait;
+//   5. everybody skips.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "base/time.h"
+#include "policy/mode.h"
+#include "policy/policy.h"
+
+namespace moonfence::fence {
+
+// One binding's word on a pod.
+struct Opinion {
+  std::size_t binding = 0;  // its place in the set
+  policy::Mode mode = policy::Mode::Observe;
+  bool guard = false;
+  std::optional<policy::Verdict> verdict;  // nullopt: the policy had none
+  bool ask_again = false;                  // it had none, and may have one in the next pass
+  bool failed = false;                     // it had none: it failed, or could not be loaded
+};
+
+struct Decision {
+  enum class Kind {
+    None,  // nobody on this side has an opinion
+    Skip,
+    Wait,
+    Act,
+    Held,       // rule 2
+    Forbidden,  // rule 1
+  };
+  Kind kind = Kind::None;
+  // Whose word it is; of Wait: who waits shortest, of Skip: the first. Null for None and for a Wait
+  // that only failures are.
+  const Opinion* by = nullptr;
+  const Opinion* stopped = nullptr;    // of Held and Forbidden: who would have acted
+  const Opinion* overruled = nullptr;  // the first that wants another action than the first acting
+  std::optional<Duration> look_again;  // of Wait
+  bool ask_again = false;              // a failure to be repeated decided, or took part in a Wait
+};
+
+// The decision of the bindings in this mode. `opinions` stand in binding order and must outlive it.
+[[nodiscard]] Decision resolve(std::span<const Opinion> opinions, policy::Mode side);
+
+}  // namespace moonfence::fence

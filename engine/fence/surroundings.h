@@ -1,0 +1,28 @@
+#pragma once
+
+// What every incident needs of the engine; owned by app/, outlives them all.
+
+#include <functional>
+
+#include "audit/trail.h"
+#include "fence/actions.h"
+#include "fence/leadership.h"
+#include "kube/reader.h"
+#include "loop/loop.h"
+#include "policy/policy_set.h"
+#include "port/log.h"
+
+namespace moonfence::fence {
+
+struct Surroundings {
+  loop::Loop& loop;
+  kube::Reader& reader;
+  GuardedActions& actions;
+  audit::Trail& trail;
+  port::Log& log;
+  const policy::ActiveSet& active;
+  const Leadership& leadership;
+  std::function<policy::ClusterFacts()> cluster_facts;
+};
+
+}  // namespace moonfence::fence

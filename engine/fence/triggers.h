@@ -1,0 +1,54 @@
+#pragma once
+
+// When a binding may act on a node that is down: its policy's trigger, held against how and since
+// when the node is down. Pure functions.
+
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+#include "cluster/readiness.h"
+#include "policy/policy_set.h"
+
+namespace moonfence::fence {
+
+struct Downtime {
+  Moment since{};    // the first down observation
+  bool fell = true;  // false: found down, at start or by a reload; `sweep` says who may act then
+};
+
+// How one binding stands to a node.
+struct Standing {
+  enum class Kind {
+    MayAct,
+    NotDueYet,  // the node must be down for longer
+    Unfit,      // its kubelet may be alive, and the policy wants silence
+    NotSwept,   // the node was found down, and the policy wants to have seen it fall
+    NodeHeld,   // the policy looked at the node and holds it, or failed over it
+  };
+  Kind kind = Kind::MayAct;
+  Duration due_in{};  // of NotDueYet, and of NodeHeld when it is to be asked again; else zero
+};
+
+// `failures` = 1: at once. Otherwise observation k counts at k × interval after the first.
+[[nodiscard]] Duration hold_down(const policy::Trigger& trigger);
+// Down observations in a row so far; 1 at least.
+[[nodiscard]] std::uint32_t failures_of(const policy::Trigger& trigger, Duration down_for);
+[[nodiscard]] Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime,
+                                   cluster::Readiness readiness, Moment now);
+
+// How long a node must be down until the first of several bindings may act; nullopt: none ever may.
+struct HoldDowns {
+  std::optional<Duration> silent = Duration::zero();  // Ready is Unknown
+  std::optional<Duration> living = Duration::zero();  // Ready is False or missing
+
+  [[nodiscard]] std::optional<Duration> of(cluster::Readiness readiness) const {
+    return readiness == cluster::Readiness::Unknown ? silent : living;
+  }
+  friend bool operator==(const HoldDowns&, const HoldDowns&) = default;
+};
+
+// A binding without a policy (a guard that could not be loaded) never acts.
+[[nodiscard]] HoldDowns hold_downs(const policy::PolicySet& set, bool fell);
+
+}  // namespace moonfence::fence

@@ -1,0 +1,60 @@
+#pragma once
+
+// ConfigMapKeeper writes keys of one ConfigMap of our own until they stand there: the newest text
+// of each key wins, one request is under way at a time, and a failed one is repeated for ever with
+// growing pauses. Nothing waits for it. Every request carries all keys it keeps, so that an object
+// which somebody deleted, or another replica changed, becomes whole again; what asks for nothing
+// new is not sent.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "kube/backoff.h"
+#include "kube/config_maps.h"
+#include "loop/loop.h"
+#include "port/log.h"
+#include "port/random.h"
+
+namespace moonfence::kube {
+
+class ConfigMapKeeper {
+ public:
+  using Data = std::map<std::string, std::optional<std::string>>;  // no value: remove the key
+
+  // All references must outlive the keeper.
+  ConfigMapKeeper(loop::Loop& loop, Caller& caller, port::Random& random, port::Log& log,
+                  ObjectRef ref, Labels labels);
+  ConfigMapKeeper(const ConfigMapKeeper&) = delete;
+  ConfigMapKeeper& operator=(const ConfigMapKeeper&) = delete;
+
+  // Returns at once; leaves in this turn unless a request is under way or a pause lasts. Keys that
+  // are not named stay as they are.
+  void keep(const Data& data);
+
+  // Everything asked for stands there.
+  [[nodiscard]] bool settled() const { return stands_ == asked_; }
+  [[nodiscard]] std::uint64_t failures() const { return failures_; }
+
+ private:
+  void send();
+  void on_outcome(const Result<void>& outcome);
+
+  loop::Loop& loop_;
+  ConfigMaps config_maps_;
+  port::Random& random_;
+  port::Log& log_;
+  const ObjectRef ref_;
+  const Labels labels_;
+  Data kept_;                 // all that should stand there
+  std::uint64_t asked_ = 0;   // changes of kept_
+  std::uint64_t sent_ = 0;    // asked_ of what is under way or was sent last
+  std::uint64_t stands_ = 0;  // asked_ of what stands there
+  Backoff backoff_;
+  loop::Timer pause_;
+  std::uint64_t failures_ = 0;
+  CallHandle call_;
+};
+
+}  // namespace moonfence::kube

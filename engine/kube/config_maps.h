@@ -1,0 +1,59 @@
+#pragma once
+
+// ConfigMaps: what the engine is told by (the policies) and where it keeps what must survive it
+// (its report, the last good sources). Reading changes nothing; save() writes only the keys it is
+// given and is meant for objects of the engine's own.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/names.h"
+#include "kube/caller.h"
+#include "kube/objects.h"
+
+namespace moonfence::kube {
+
+struct ConfigMap {
+  ObjectRef ref;
+  Uid uid;
+  ResourceVersion resource_version;
+  std::map<std::string, std::string> data;
+  std::set<std::string> binary_keys;  // of binaryData, whose values nobody here reads
+};
+
+// From a watch or an answer. namespace, name and uid are required. Limit beyond what the API server
+// itself accepts (1 MiB over all data).
+[[nodiscard]] Result<ConfigMap> decode_config_map(const nlohmann::json& object);
+
+// Invalid for an empty namespace.
+[[nodiscard]] Result<std::string> config_map_path(const ObjectRef& ref);
+
+// What save() writes. A key without a value is removed; keys that are not named stay as they are.
+struct ConfigMapText {
+  ObjectRef ref;
+  Labels labels;
+  std::map<std::string, std::optional<std::string>> data;
+};
+
+class ConfigMaps {
+ public:
+  explicit ConfigMaps(Caller& caller) : caller_(caller) {}
+
+  // A quorum read. NotFound when it is not there.
+  [[nodiscard]] CallHandle get(const ObjectRef& ref, std::function<void(Result<ConfigMap>)> done);
+
+  // A JSON merge patch; where there is nothing to patch, the object is created, and when somebody
+  // else creates it first, patched after all. Saving the same twice does no harm, so after an
+  // error, also Unknown, the caller may save again.
+  [[nodiscard]] CallHandle save(ConfigMapText text, std::function<void(Result<void>)> done);
+
+ private:
+  Caller& caller_;
+};
+
+}  // namespace moonfence::kube

@@ -1,0 +1,123 @@
+#include "kube/decode.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "kube/json.h"
+
+namespace moonfence::kube {
+namespace {
+
+using nlohmann::json;
+
+// Items of a typed list lack kind and apiVersion; where a kind stands it must be the right one, or
+// a Status that an intermediary put into a 200 would be read as an object full of defaults.
+void expect_kind(Fields& fields, std::string_view kind) {
+  const std::string found = fields.string({"kind"});
+  if (!found.empty() && found != kind) {
+    fields.refuse({"kind"},
+                  "expected " + std::string(kind) + ", found \"" + escaped(found, 64) + "\"");
+  }
+}
+
+// Calls `each(part)` for the objects of an array, naming its place: "status.conditions[3]".
+template <class Each>
+void for_each_object(Fields& fields, Fields::Path path, const std::string& place, Each each) {
+  const json* array = fields.array(path);
+  if (array == nullptr) {
+    return;
+  }
+  for (std::size_t i = 0; i < array->size(); ++i) {
+    Fields part((*array)[i], place + "[" + std::to_string(i) + "]");
+    if (!part.fault()) {
+      each(part);
+    }
+    fields.adopt(part);
+  }
+}
+
+std::shared_ptr<const json> raw_of(const json& object, bool keep) {
+  return keep ? std::make_shared<const json>(object) : nullptr;
+}
+
+}  // namespace
+
+Result<Node> decode_node(const json& object, bool keep_raw) {
+  Fields fields(object);
+  if (fields.fault()) {
+    return failure(Error(*fields.fault()).within("node"));
+  }
+  expect_kind(fields, "Node");
+  Node node;
+  node.name = NodeName(fields.required({"metadata", "name"}));
+  node.uid = Uid(fields.required({"metadata", "uid"}));
+  node.resource_version = ResourceVersion(fields.string({"metadata", "resourceVersion"}));
+  node.unschedulable = fields.boolean({"spec", "unschedulable"});
+  node.boot_id = fields.string({"status", "nodeInfo", "bootID"});
+  for_each_object(fields, {"spec", "taints"}, "spec.taints", [&node](Fields& taint) {
+    node.taints.push_back(Taint{.key = taint.string({"key"}),
+                                .value = taint.string({"value"}),
+                                .effect = taint.string({"effect"})});
+  });
+  for_each_object(
+      fields, {"status", "conditions"}, "status.conditions", [&node](Fields& condition) {
+        if (condition.string({"type"}) != "Ready" || node.ready) {
+          return;
+        }
+        node.ready = Condition{.status = condition.string({"status"}),
+                               .last_transition_time = condition.time({"lastTransitionTime"}),
+                               .last_heartbeat_time = condition.time({"lastHeartbeatTime"})};
+      });
+  if (fields.fault()) {
+    return failure(
+        Error(*fields.fault()).within("node \"" + escaped(node.name.text(), 128) + "\""));
+  }
+  node.raw = raw_of(object, keep_raw);
+  return node;
+}
+
+Result<Pod> decode_pod(const json& object, bool keep_raw) {
+  Fields fields(object);
+  if (fields.fault()) {
+    return failure(Error(*fields.fault()).within("pod"));
+  }
+  expect_kind(fields, "Pod");
+  Pod pod;
+  pod.ref = PodRef{.space = Namespace(fields.required({"metadata", "namespace"})),
+                   .name = fields.required({"metadata", "name"})};
+  pod.uid = Uid(fields.required({"metadata", "uid"}));
+  pod.resource_version = ResourceVersion(fields.string({"metadata", "resourceVersion"}));
+  pod.node = NodeName(fields.string({"spec", "nodeName"}));
+  pod.labels = fields.strings({"metadata", "labels"});
+  pod.phase = fields.string({"status", "phase"});
+  pod.deletion_timestamp = fields.time({"metadata", "deletionTimestamp"});
+  const json* annotations = fields.object({"metadata", "annotations"});
+  pod.is_mirror = annotations != nullptr && annotations->contains("kubernetes.io/config.mirror");
+  for_each_object(
+      fields, {"metadata", "ownerReferences"}, "metadata.ownerReferences", [&pod](Fields& owner) {
+        pod.owners.push_back(OwnerReference{.api_version = owner.string({"apiVersion"}),
+                                            .kind = owner.string({"kind"}),
+                                            .name = owner.string({"name"}),
+                                            .uid = Uid(owner.string({"uid"})),
+                                            .controller = owner.boolean({"controller"})});
+      });
+  if (fields.fault()) {
+    return failure(Error(*fields.fault()).within("pod \"" + escaped(pod.ref.text(), 256) + "\""));
+  }
+  pod.raw = raw_of(object, keep_raw);
+  return pod;
+}
+
+Result<Pod> decode_pod_text(std::string_view text) {
+  auto object = parse_json(text);
+  if (!object) {
+    return failure(std::move(object.error()));
+  }
+  auto pod = decode_pod(*object);
+  if (pod) {
+    pod->raw = std::make_shared<const json>(*std::move(object));
+  }
+  return pod;
+}
+
+}  // namespace moonfence::kube

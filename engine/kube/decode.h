@@ -1,0 +1,22 @@
+#pragma once
+
+// JSON to objects. Every field is looked up with its type and none is trusted: a wrong type is a
+// Malformed error naming the field, a missing one gets its default, null counts as missing.
+
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/result.h"
+#include "kube/objects.h"
+
+namespace moonfence::kube {
+
+// name and uid are required. `keep_raw` stores the whole object for a policy to read.
+[[nodiscard]] Result<Node> decode_node(const nlohmann::json& object, bool keep_raw = false);
+// name, namespace and uid are required.
+[[nodiscard]] Result<Pod> decode_pod(const nlohmann::json& object, bool keep_raw = false);
+// From text, keeping the raw object.
+[[nodiscard]] Result<Pod> decode_pod_text(std::string_view text);
+
+}  // namespace moonfence::kube

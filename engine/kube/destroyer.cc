@@ -1,0 +1,76 @@
+#include "kube/destroyer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/json.h"
+#include "kube/url.h"
+
+namespace moonfence::kube {
+namespace {
+
+// The server's answer that it ran out of time still has to travel.
+constexpr Duration kTravelTime = std::chrono::milliseconds(500);
+
+std::string delete_options(const DeleteRequest& request) {
+  nlohmann::json options = {{"apiVersion", "v1"},
+                            {"kind", "DeleteOptions"},
+                            {"gracePeriodSeconds", 0},
+                            {"preconditions", {{"uid", request.uid.text()}}},
+                            {"propagationPolicy", "Background"}};
+  if (request.dry_run) {
+    options["dryRun"] = {"All"};
+  }
+  return to_text(options);
+}
+
+// A 200 means marked, not gone: an object with finalizers, or one that a kubelet is still given
+// time to stop, comes back as it now is.
+DeleteReply read_reply(const ApiReply& reply) {
+  DeleteReply out{.audit_id = reply.audit_id, .marked_only = reply.status == 202};
+  Fields fields(reply.body);
+  const nlohmann::json* finalizers = fields.array({"metadata", "finalizers"});
+  if ((finalizers != nullptr && !finalizers->empty()) ||
+      fields.integer({"metadata", "deletionGracePeriodSeconds"}) > 0 || fields.fault()) {
+    out.marked_only = true;  // also when in doubt: the caller then looks again
+  }
+  return out;
+}
+
+}  // namespace
+
+CallHandle Destroyer::delete_pod(const PodRef& ref, DeleteRequest request,
+                                 std::function<void(Result<DeleteReply>)> done) {
+  auto path = pod_path(ref);
+  if (path && request.uid.empty()) {
+    path = failure(Error::Kind::Invalid, "a delete without a UID could hit a replacement");
+  }
+  if (path && request.timeout <= Duration::zero()) {
+    path = failure(Error::Kind::Invalid, "a delete without a time limit");
+  }
+  if (!path) {
+    return caller_.refuse(std::move(path.error()).within("delete pod " + ref.text()),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  ApiRequest api;
+  api.method = port::Method::Delete;
+  api.path = *std::move(path);
+  api.query = {{"timeout", format_duration(request.timeout)}};
+  if (request.dry_run) {
+    api.query.emplace_back("dryRun", "All");
+  }
+  api.body = delete_options(request);
+  api.content_type = "application/json";
+  api.lane = port::Lane::Writes;
+  api.timeout = request.timeout + kTravelTime;
+  api.may_send = std::move(request.may_send);
+  return caller_.call(std::move(api), [done = std::move(done)](Result<ApiReply> reply) {
+    if (!reply) {
+      done(failure(std::move(reply.error())));
+      return;
+    }
+    done(read_reply(*reply));
+  });
+}
+
+}  // namespace moonfence::kube

@@ -1,0 +1,42 @@
+#pragma once
+
+// The deleting half of the API. Only fence::GuardedActions is handed one (engine/app wires it so);
+// every delete carries a UID precondition by construction.
+
+#include <functional>
+#include <string>
+
+#include "base/names.h"
+#include "kube/caller.h"
+
+namespace moonfence::kube {
+
+struct DeleteRequest {
+  Uid uid;               // the object we mean; another one of that name is left alone (409)
+  bool dry_run = false;  // dryRun=All: full admission and validation, nothing persisted
+  // Both sides of the wire give up after this: `timeout=` bounds the server, so that a call which
+  // we gave up cannot commit half a minute later (k8s-client.md finding 6).
+  Duration timeout = std::chrono::seconds(5);
+  std::function<bool()> may_send;
+};
+
+struct DeleteReply {
+  std::string audit_id;
+  // The server only marked the object: a finalizer keeps it. Gone means 404 or another UID later.
+  bool marked_only = false;
+};
+
+class Destroyer {
+ public:
+  explicit Destroyer(Caller& caller) : caller_(caller) {}
+
+  // gracePeriodSeconds 0, propagationPolicy Background. NotFound: it is gone already. Conflict:
+  // another object has its name. Unknown: the request left and no reply came.
+  [[nodiscard]] CallHandle delete_pod(const PodRef& ref, DeleteRequest request,
+                                      std::function<void(Result<DeleteReply>)> done);
+
+ private:
+  Caller& caller_;
+};
+
+}  // namespace moonfence::kube

@@ -1,0 +1,215 @@
+#include "kube/events.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "kube/json.h"
+#include "kube/status.h"
+#include "kube/url.h"
+
+namespace moonfence::kube {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kController = "moonfence.io/engine";
+constexpr std::size_t kNoteLimit = 1024;
+constexpr std::size_t kWordLimit = 128;  // reason, action, reportingInstance
+constexpr std::size_t kNameLimit = 253;  // a DNS subdomain
+constexpr int kMostTries = 12;
+constexpr Duration kRetryDelay = std::chrono::seconds(10);
+constexpr Duration kSeriesEnd = std::chrono::minutes(6);
+constexpr std::size_t kMostSeries = 4096;
+
+// At most `limit` bytes and never half a character.
+std::string cut(const std::string& text, std::size_t limit) {
+  if (text.size() <= limit) {
+    return text;
+  }
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0U) == 0x80U) {
+    --limit;
+  }
+  return text.substr(0, limit);
+}
+
+// Object name, dot, nanoseconds in hex, as every event is named.
+std::string event_name(const std::string& object, WallTime time) {
+  std::array<char, 24> buffer{};
+  const int length =
+      std::snprintf(buffer.data(), buffer.size(), ".%llx",
+                    static_cast<unsigned long long>(time.time_since_epoch().count()));
+  const std::string suffix(buffer.data(), static_cast<std::size_t>(length));
+  std::string name = cut(object, kNameLimit - suffix.size());
+  while (!name.empty() && (name.back() == '.' || name.back() == '-')) {
+    name.pop_back();  // a label may not end so
+  }
+  return name + suffix;
+}
+
+std::string space_of(const EventObject& object) {
+  return object.space.empty() ? "default" : object.space.text();
+}
+
+json reference_to(const EventObject& object) {
+  json reference = {{"apiVersion", object.api_version},
+                    {"kind", object.kind},
+                    {"name", object.name},
+                    {"uid", object.uid.text()}};
+  if (!object.space.empty()) {
+    reference["namespace"] = object.space.text();
+  }
+  return reference;
+}
+
+std::string_view type_word(EventNews::Type type) {
+  return type == EventNews::Type::Warning ? "Warning" : "Normal";
+}
+
+}  // namespace
+
+EventRecorder::EventRecorder(loop::Loop& loop, Caller& caller, port::WallClock& clock,
+                             port::Random& random, port::Log& log, const std::string& instance)
+    : loop_(loop),
+      caller_(caller),
+      clock_(clock),
+      random_(random),
+      log_(log),
+      instance_(cut(instance, kWordLimit)) {}
+
+void EventRecorder::record(const EventNews& news) {
+  forget_old_series();
+  const WallTime time = std::max(clock_.now(), last_stamp_ + std::chrono::nanoseconds(1));
+  last_stamp_ = time;  // names differ even when the clock stands still
+  const Key key{news.type, news.action, news.reason, news.regarding};
+  if (const auto known = series_.find(key); known != series_.end()) {
+    known->second.last = loop_.now();
+    if (++known->second.count == 2) {
+      enqueue(Pending{.news = news, .name = known->second.name, .time = time, .count = 2});
+    }
+    return;
+  }
+  const std::string name = event_name(news.regarding.name, time);
+  if (series_.size() < kMostSeries) {
+    series_.emplace(key, Series{.name = name, .last = loop_.now()});
+  }
+  enqueue(Pending{.news = news, .name = name, .time = time});
+}
+
+void EventRecorder::forget_old_series() {
+  std::erase_if(series_,
+                [this](const auto& entry) { return loop_.now() - entry.second.last > kSeriesEnd; });
+}
+
+void EventRecorder::enqueue(Pending pending) {
+  if (queue_.size() >= kQueueLimit) {
+    ++dropped_;
+    return;
+  }
+  queue_.push_back(std::move(pending));
+  if (!sending_) {
+    // What is told first is what has just begun: its own requests go first.
+    sending_ = true;
+    retry_timer_ = loop_.after(kPause, [this] { send_next(); });
+  }
+}
+
+void EventRecorder::send_next() {
+  sending_ = !queue_.empty();
+  if (sending_ && busy_ && busy_()) {
+    retry_timer_ = loop_.after(kPause, [this] { send_next(); });
+    return;
+  }
+  if (sending_) {
+    ++queue_.front().tries;
+    call_ = caller_.call(request_for(queue_.front()),
+                         [this](const Result<ApiReply>& reply) { on_outcome(reply); });
+  }
+}
+
+void EventRecorder::on_outcome(const Result<ApiReply>& reply) {
+  Pending& sent = queue_.front();
+  if (!reply) {
+    const Error& error = reply.error();
+    // 1.20 knows the group but refuses events about cluster-scoped objects outside kube-system; in
+    // the older form it takes them in "default" (k/k pkg/apis/core/validation/events.go).
+    const bool refused_by_old_rules = error.http_status == 422;
+    if ((is_missing_api(error) || refused_by_old_rules) && !core_api_) {
+      core_api_ = true;
+      send_next();
+      return;
+    }
+    if (error.kind == Error::Kind::NotFound && sent.count > 1) {
+      sent.count = 1;  // the first event has expired: tell the news as a new one
+      send_next();
+      return;
+    }
+    // A fixed name makes repeats of a lost create harmless: it then exists already.
+    const bool worth_another = error.kind == Error::Kind::Retryable ||
+                               error.kind == Error::Kind::Unknown ||
+                               error.kind == Error::Kind::Unauthorized;
+    if (worth_another && sent.tries < kMostTries) {
+      const double share = 0.5 + random_.unit();  // replicas must not return in step
+      const Duration delay(
+          static_cast<Duration::rep>(static_cast<double>(kRetryDelay.count()) * share));
+      retry_timer_ = loop_.after(std::max(delay, error.retry_after.value_or(Duration::zero())),
+                                 [this] { send_next(); });
+      return;
+    }
+    if (error.reason != "AlreadyExists") {
+      ++dropped_;
+      log_.debug("event_dropped", {{"reason", sent.news.reason}, {"text", error.text}});
+    }
+  }
+  queue_.pop_front();
+  send_next();
+}
+
+ApiRequest EventRecorder::request_for(const Pending& pending) const {
+  const EventNews& news = pending.news;
+  const std::string time = format_rfc3339_micro(pending.time);
+  const std::string seconds = format_rfc3339(pending.time);
+  json body;
+  ApiRequest request;
+  request.path = std::string(core_api_ ? "/api/v1" : "/apis/events.k8s.io/v1") + "/namespaces/" +
+                 percent_encoded(space_of(news.regarding)) + "/events";
+  request.query = {{"fieldManager", "moonfence"}, {"fieldValidation", "Strict"}};
+  if (pending.count > 1) {
+    request.method = port::Method::Patch;
+    request.path += "/" + percent_encoded(pending.name);
+    request.content_type = "application/merge-patch+json";
+    if (core_api_) {
+      body = {{"count", pending.count}, {"lastTimestamp", seconds}};
+    } else {
+      body["series"] = {{"count", pending.count}, {"lastObservedTime", time}};
+    }
+  } else {
+    request.method = port::Method::Post;
+    request.content_type = "application/json";
+    body = {{"apiVersion", core_api_ ? "v1" : "events.k8s.io/v1"},
+            {"kind", "Event"},
+            {"metadata", {{"name", pending.name}, {"namespace", space_of(news.regarding)}}},
+            {"reason", cut(news.reason, kWordLimit)},
+            {"type", type_word(news.type)},
+            {core_api_ ? "involvedObject" : "regarding", reference_to(news.regarding)},
+            {core_api_ ? "message" : "note", cut(news.note, kNoteLimit)}};
+    if (core_api_) {
+      body["firstTimestamp"] = seconds;
+      body["lastTimestamp"] = seconds;
+      body["count"] = 1;
+      body["source"] = {{"component", "moonfence"}, {"host", instance_}};
+    } else {
+      body["eventTime"] = time;  // what makes the server apply the strict rules
+      body["reportingController"] = kController;
+      body["reportingInstance"] = instance_;
+      body["action"] = cut(news.action, kWordLimit);
+    }
+  }
+  request.body = to_text(body);
+  return request;
+}
+
+}  // namespace moonfence::kube

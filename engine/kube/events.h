@@ -1,0 +1,109 @@
+#pragma once
+
+// EventRecorder tells the story of an incident where operators look first: kubectl describe. Best
+// effort by design: a bounded queue, one request at a time, drops counted; nothing waits for it and
+// it fails nothing. Events expire after an hour and are not the audit trail. events.k8s.io/v1, or
+// core/v1 where a server lacks that group. Source: client-go tools/events/event_broadcaster.go, k/k
+// pkg/apis/core/validation/events.go for the limits.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/names.h"
+#include "kube/backoff.h"
+#include "kube/caller.h"
+#include "loop/loop.h"
+#include "port/log.h"
+#include "port/random.h"
+#include "port/wall_clock.h"
+
+namespace moonfence::kube {
+
+// The object an event is about. A node's real UID, not its name: `kubectl describe node` asks for
+// both.
+struct EventObject {
+  std::string api_version;
+  std::string kind;
+  Namespace space;  // empty for cluster-scoped objects; their events live in "default"
+  std::string name;
+  Uid uid;
+
+  friend auto operator<=>(const EventObject&, const EventObject&) = default;
+};
+
+struct EventNews {
+  enum class Type { Normal, Warning };
+  Type type = Type::Normal;
+  EventObject regarding;
+  std::string action;  // UpperCamelCase: "FencePod"
+  std::string reason;  // UpperCamelCase: "PodDeleted"
+  std::string note;    // cut at 1 kB
+};
+
+class EventRecorder {
+ public:
+  static constexpr std::size_t kQueueLimit = 1000;
+  // Before the first of a burst is sent, and between looks at whether we may send.
+  static constexpr Duration kPause = std::chrono::milliseconds(100);
+
+  // `instance` is who we are among our replicas: the pod's name.
+  EventRecorder(loop::Loop& loop, Caller& caller, port::WallClock& clock, port::Random& random,
+                port::Log& log, const std::string& instance);
+  EventRecorder(const EventRecorder&) = delete;
+  EventRecorder& operator=(const EventRecorder&) = delete;
+
+  // Returns at once. The second of a kind (type, action, reason, object) within six minutes makes
+  // the first one a series; further ones are only counted here.
+  void record(const EventNews& news);
+
+  // Nothing is sent while this answers true: telling must not compete with doing.
+  void hold_while(std::function<bool()> busy) { busy_ = std::move(busy); }
+
+  [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+  [[nodiscard]] std::size_t queued() const { return queue_.size(); }
+
+ private:
+  using Key = std::tuple<EventNews::Type, std::string, std::string, EventObject>;
+  struct Series {
+    std::string name;  // of the event object
+    int count = 1;
+    Moment last{};
+  };
+  struct Pending {
+    EventNews news;
+    std::string name;
+    WallTime time;
+    int count = 1;  // above 1: make the event of that name a series
+    int tries = 0;
+  };
+
+  void enqueue(Pending pending);
+  void send_next();
+  void on_outcome(const Result<ApiReply>& reply);
+  [[nodiscard]] ApiRequest request_for(const Pending& pending) const;
+  void forget_old_series();
+
+  loop::Loop& loop_;
+  Caller& caller_;
+  port::WallClock& clock_;
+  port::Random& random_;
+  port::Log& log_;
+  const std::string instance_;
+  bool core_api_ = false;  // the server lacks events.k8s.io
+  std::deque<Pending> queue_;
+  std::map<Key, Series> series_;
+  std::uint64_t dropped_ = 0;
+  WallTime last_stamp_{};
+  bool sending_ = false;
+  loop::Timer retry_timer_;
+  std::function<bool()> busy_;
+  CallHandle call_;
+};
+
+}  // namespace moonfence::kube

@@ -1,0 +1,40 @@
+#include "kube/heartbeat.h"
+
+namespace moonfence::kube {
+namespace {
+
+// Only what a fresh connection can cure is a miss. Whatever carries an HTTP status came from a
+// living peer, and credentials that cannot be had are not the connection's fault.
+bool is_miss(const Result<ApiReply>& reply) {
+  return !reply && reply.error().http_status == 0 && reply.error().kind == Error::Kind::Retryable;
+}
+
+}  // namespace
+
+void Heartbeat::beat() {
+  timer_ = loop_.after(kInterval, [this] { beat(); });
+  call_ = caller_.call(ApiRequest{.path = "/livez",
+                                  .query = {},
+                                  .body = {},
+                                  .content_type = {},
+                                  .lane = port::Lane::Writes,
+                                  .timeout = kLimit,
+                                  .may_send = {}},
+                       [this](const Result<ApiReply>& reply) { on_outcome(reply); });
+}
+
+void Heartbeat::on_outcome(const Result<ApiReply>& reply) {
+  if (!is_miss(reply)) {
+    if (misses_ >= kMisses) {
+      log_.info("api_server_heard_again");
+    }
+    misses_ = 0;
+    return;
+  }
+  if (++misses_ == kMisses) {
+    log_.warning("api_server_silent", {{"text", reply.error().text}});
+    http_.drop_connections();
+  }
+}
+
+}  // namespace moonfence::kube

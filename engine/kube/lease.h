@@ -1,0 +1,52 @@
+#pragma once
+
+// Lease is coordination.k8s.io/v1 as client-go's leader election writes it, so that other tools
+// read ours and we read theirs (client-go tools/leaderelection/resourcelock). The times in it are
+// for people: nobody decides anything by another machine's clock.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "kube/config_maps.h"
+
+namespace moonfence::kube {
+
+struct LeaseRecord {
+  std::string holder;  // "" is free
+  Duration duration{};
+  std::optional<WallTime> acquired;
+  std::optional<WallTime> renewed;
+  std::int64_t transitions = 0;
+  std::string preferred_holder;  // coordinated leader election (1.31+): who should have it instead
+
+  friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
+};
+
+struct Lease {
+  LeaseRecord record;
+  Uid uid;
+  ResourceVersion version;
+  // The whole object: what we do not know in it is written back as it was.
+  std::shared_ptr<const nlohmann::json> raw;
+};
+
+// Malformed when it has no uid or version, or a field of the wrong type.
+[[nodiscard]] Result<Lease> decode_lease(const nlohmann::json& object);
+
+// The body of a PUT that replaces `seen` (it carries its version, so that a write in between makes
+// it a conflict), or of a POST when there is none.
+[[nodiscard]] std::string lease_body(const ObjectRef& ref, const LeaseRecord& record,
+                                     const Lease* seen);
+
+// The collection and the object. Invalid for an empty namespace.
+[[nodiscard]] Result<std::string> leases_path(const Namespace& space);
+[[nodiscard]] Result<std::string> lease_path(const ObjectRef& ref);
+
+}  // namespace moonfence::kube

@@ -1,0 +1,46 @@
+#pragma once
+
+// Live reads of the objects that an incident needs. Nothing here changes the cluster.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "kube/caller.h"
+#include "kube/objects.h"
+
+namespace moonfence::kube {
+
+struct PodQuery {
+  NodeName node;
+  Namespace space;             // empty: all namespaces
+  std::string label_selector;  // empty: all pods
+  // The answer may come from the server's watch cache but is not older than this; empty: most
+  // recent. A node event's version works for pods because both come from one etcd revision counter.
+  // Reading 12,000 pods from etcd on 1.20 takes 350 ms, this 6 ms.
+  ResourceVersion not_older_than;
+};
+
+class Reader {
+ public:
+  explicit Reader(Caller& caller) : caller_(caller) {}
+
+  // With resourceVersion unset: a quorum read, never a cache. NotFound when the node is gone.
+  [[nodiscard]] CallHandle get_node(const NodeName& name, std::function<void(Result<Node>)> done);
+
+  // All pages, complete, one JSON text a pod in the server's order (by namespace and name), to be
+  // decoded with decode_pod_text(): the first can be acted on while the others are still texts.
+  // When the server cannot serve the asked version (410, 504 too large) the list is read again
+  // without it.
+  [[nodiscard]] CallHandle list_pods(const PodQuery& query,
+                                     std::function<void(Result<std::vector<std::string>>)> done);
+
+  // GET of any path, for the engine's own needs (ConfigMap, version).
+  [[nodiscard]] CallHandle get(std::string path, std::function<void(Result<ApiReply>)> done);
+
+ private:
+  Caller& caller_;
+};
+
+}  // namespace moonfence::kube

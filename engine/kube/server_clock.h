@@ -1,0 +1,42 @@
+#pragma once
+
+// The API server's clock, as well as its Date headers tell it. A Date has whole seconds, so each
+// answer gives an interval for the distance between the server's clock and our monotonic one;
+// intervals of many answers are intersected and the middle carried on by the monotonic clock. The
+// result is compared with timestamps in API objects and nothing else.
+
+#include <optional>
+
+#include "base/time.h"
+#include "kube/caller.h"
+#include "loop/loop.h"
+
+namespace moonfence::kube {
+
+class ServerClock final : public CallObserver {
+ public:
+  explicit ServerClock(loop::Loop& loop) : loop_(loop) {}
+
+  void on_exchange(port::Method method, int status, Duration took,
+                   std::optional<WallTime> server_date) override;
+
+  // One answer: the server wrote `date` at some moment between the two.
+  void sample(WallTime date, Moment sent, Moment received);
+
+  // Nothing before the first answer.
+  [[nodiscard]] std::optional<WallTime> now() const { return at(loop_.now()); }
+  [[nodiscard]] std::optional<WallTime> at(Moment moment) const;
+
+ private:
+  // The server's wall clock minus our monotonic clock lies in here.
+  struct Offset {
+    Duration low;
+    Duration high;
+    Moment known_at;
+  };
+
+  loop::Loop& loop_;
+  std::optional<Offset> offset_;
+};
+
+}  // namespace moonfence::kube

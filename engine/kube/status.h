@@ -1,0 +1,30 @@
+#pragma once
+
+// What a refusal of the API server means. The kind follows Status.reason and, where there is none,
+// the HTTP status; messages are for people only. A 404 counts as "the object is not there" only
+// when a Status names the object: the plain "404 page not found" of an API group that is not
+// served, or of a proxy in between, must never pass for a successful deletion. Source: apimachinery
+// pkg/api/errors.
+
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/error.h"
+#include "port/http.h"
+
+namespace moonfence::kube {
+
+// A reply that is not 2xx; the body may be anything and of any size.
+[[nodiscard]] Error error_from_reply(const port::HttpHead& head, std::string_view body);
+
+// A Status object: in a body, or inside a watch's ERROR frame. `http_status` 0: take Status.code.
+[[nodiscard]] Error error_from_status(const nlohmann::json& status, int http_status = 0);
+
+// The server is behind the version we asked for (504 Timeout with cause ResourceVersionTooLarge).
+[[nodiscard]] bool is_too_large_version(const Error& error);
+
+// The server does not know the path: its version lacks the API group, or it is no API server.
+[[nodiscard]] bool is_missing_api(const Error& error);
+
+}  // namespace moonfence::kube

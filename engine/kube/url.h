@@ -1,0 +1,30 @@
+#pragma once
+
+// Paths that cannot be tricked: every segment and value is percent-encoded, and what cannot be a
+// path segment is refused (client-go rest/request.go, IsValidPathSegmentName).
+
+#include <string>
+#include <string_view>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "kube/caller.h"
+
+namespace moonfence::kube {
+
+// Everything but A-Z a-z 0-9 - . _ ~ as %XX.
+[[nodiscard]] std::string percent_encoded(std::string_view text);
+
+// Invalid for "", ".", ".." and names with '/' or '%'.
+[[nodiscard]] Result<std::string> path_segment(std::string_view name);
+
+[[nodiscard]] Result<std::string> node_path(const NodeName& name);
+// Invalid for an empty namespace: a namespaced call must never become a cluster-wide one.
+[[nodiscard]] Result<std::string> pod_path(const PodRef& ref);
+// "/api/v1/namespaces/NS/pods", or "/api/v1/pods" for an empty namespace.
+[[nodiscard]] Result<std::string> pods_path(const Namespace& space);
+
+// "a=1&b=x%2Cy", "" for an empty query.
+[[nodiscard]] std::string encoded_query(const Query& query);
+
+}  // namespace moonfence::kube

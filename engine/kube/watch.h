@@ -1,0 +1,169 @@
+#pragma once
+
+// WatchMachine decides how a picture of one resource is kept up to date: list, watch, resume,
+// relist, back off. It is pure: what happened, the moment and one number of chance go in, effects
+// come out; the driver (kube/watcher.cc) performs them and decides nothing. Everything can be
+// printed. Its rules are those of client-go's reflector (tools/cache/reflector.go) with two
+// stricter ones for a fencer: the first list is consistent (RV=0 may show a node's past), and a
+// relist also happens by itself every 15 to 30 minutes, because a watch cache can lose a deletion
+// for good (kubernetes/kubernetes#123072).
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "base/time.h"
+#include "kube/backoff.h"
+#include "kube/list_plan.h"
+
+namespace moonfence::kube {
+
+struct WatchRules {
+  // The server is asked to end a watch after a time in this range, so that 20 replicas do not
+  // return together after it restarted.
+  Duration shortest_watch = std::chrono::seconds(300);
+  Duration longest_watch = std::chrono::seconds(600);
+  // We end it ourselves this much later: a server may ignore what it was asked.
+  Duration deadline_margin = std::chrono::seconds(10);
+  // Silence after which a stream counts as dead. Bookmarks come about once a minute but are not
+  // promised, hence two of them and some.
+  Duration stall_limit = std::chrono::seconds(130);
+  // The same for a list. A server works on one without a pause; while it hangs we are blind.
+  Duration list_stall_limit = std::chrono::seconds(30);
+  // A watch that ends sooner with nothing said has failed, or a server that closes at once would be
+  // asked a thousand times a second.
+  Duration short_life = std::chrono::seconds(1);
+  int server_error_limit = 5;  // 5xx in a row at one version before everything is listed again
+  Duration shortest_audit = std::chrono::minutes(15);
+  Duration longest_audit = std::chrono::minutes(30);
+};
+
+// What happened.
+struct Started {};
+struct ItemArrived {};  // one whole item of the list under way
+struct PageArrived {
+  ListMeta meta;
+};
+struct ListFailed {
+  Error error;
+};
+struct WatchOpened {};
+struct FrameArrived {
+  enum class Type { Added, Modified, Deleted, Bookmark, Error, Undecodable };
+  Type type = Type::Undecodable;
+  ResourceVersion version = {};                          // of the object or the bookmark
+  std::optional<moonfence::Error> error = std::nullopt;  // Error: what the server said
+  std::string text = {};                                 // Undecodable: why
+};
+struct StreamClosed {
+  std::optional<Error> error;
+};
+struct Stalled {};
+struct TimerFired {};
+using WatchEvent = std::variant<Started, ItemArrived, PageArrived, ListFailed, WatchOpened,
+                                FrameArrived, StreamClosed, Stalled, TimerFired>;
+
+// What is to be done. A start replaces whatever request is running.
+struct StartList {
+  Query query;         // without the selectors
+  bool fresh = false;  // the first request of a list
+};
+struct StartWatch {
+  ResourceVersion version;
+  std::chrono::seconds timeout{};  // asked of the server
+  Duration deadline{};             // our own
+};
+struct StopRequest {};
+struct SetTimer {
+  Duration delay{};
+};
+struct Emit {
+  enum class What { Init, InitApply, InitDone, Apply, Delete };
+  What what = What::Init;
+};
+struct Note {
+  enum class What { ListFailed, WatchFailed, Expired, Undecodable, Stalled, Audit, WentBack };
+  What what = What::ListFailed;
+  std::string text;
+};
+using WatchEffect = std::variant<StartList, StartWatch, StopRequest, SetTimer, Emit, Note>;
+
+[[nodiscard]] std::string_view to_string(Note::What what);
+// One line: "list limit=500", "watch rv=7 for 5m", "timer 800ms", "emit init_done", "note expired".
+[[nodiscard]] std::string to_string(const WatchEffect& effect);
+
+class WatchMachine {
+ public:
+  using Effects = std::vector<WatchEffect>;
+
+  explicit WatchMachine(WatchRules rules = {}) : rules_(rules) {}
+
+  // `chance` is uniform in [0, 1).
+  [[nodiscard]] Effects step(Moment now, double chance, const WatchEvent& event);
+
+  // "listing page 2", "watching rv=7", "backing off, then watch": for logs and tests.
+  [[nodiscard]] std::string text() const;
+  // The last version processed; where a watch would resume.
+  [[nodiscard]] const ResourceVersion& version() const { return version_; }
+
+ private:
+  struct Empty {};
+  struct Listing {
+    ListPlan plan;
+    bool begun = false;  // Init was emitted for what is being read
+    bool audit = false;  // nothing was wrong: the watch could have gone on
+  };
+  struct Watching {
+    std::optional<Moment> opened = std::nullopt;
+    int frames = 0;
+  };
+  struct BackingOff {
+    bool then_list = false;
+  };
+
+  void on(const Started&);
+  void on(const ItemArrived&);
+  void on(const PageArrived& page);
+  void on(const ListFailed& failed);
+  void on(const WatchOpened&);
+  void on(const FrameArrived& frame);
+  void on(const StreamClosed& closed);
+  void on(const Stalled&);
+  void on(const TimerFired&);
+
+  void begin_list(ListPlan plan);
+  void relist();
+  void ensure_begun(Listing& listing);
+  void finish_list(const Listing& listing, const ListMeta& meta);
+  void begin_watch();
+  void retry_watch(const Error& error);
+  void on_error_frame(const Error& error);
+  void on_gone(const Error& error);
+  void back_off(bool then_list, std::optional<Duration> at_least);
+  void advance(const ResourceVersion& version);
+  void emit(Emit::What what) { out_.emplace_back(Emit{what}); }
+  void note(Note::What what, std::string text) { out_.emplace_back(Note{what, std::move(text)}); }
+
+  WatchRules rules_;
+  std::variant<Empty, Listing, Watching, BackingOff> state_;
+  ResourceVersion version_;
+  // The server could not list at version_; ask for the most recent state until a list succeeds.
+  bool version_unavailable_ = false;
+  // The watch has worked since the last list. A 410 before that gets a delay, or list and 410 would
+  // chase one another.
+  bool proven_ = false;
+  bool last_was_short_ = false;
+  int server_errors_ = 0;
+  Moment audit_due_{};
+  Backoff backoff_;
+
+  // Of the step under way.
+  Moment now_{};
+  double chance_ = 0;
+  Effects out_;
+};
+
+}  // namespace moonfence::kube

@@ -1,0 +1,69 @@
+#pragma once
+
+// How the production loop waits: one curl multi handle holds every connection, and the descriptors
+// of signals and child processes wait beside them in one poll(2). Owns the multi handle and the
+// record of its sockets; must outlive the CurlHttp that drives it. now() is CLOCK_BOOTTIME: time
+// passes while the machine is suspended, so a lease is not fresh after a long sleep.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "loop/loop.h"
+#include "os/descriptors.h"
+#include "os/open_sockets.h"
+
+namespace moonfence::os {
+
+class CurlPoller final : public loop::Poller, public Descriptors {
+ public:
+  // The HTTP client's part of a turn.
+  class Client {
+   public:
+    virtual ~Client() = default;
+    // Puts what was started on the wire; returns how long the wait may last at most (zero:
+    // something waits to be delivered, nullopt: no limit).
+    virtual std::optional<Duration> before_wait() = 0;
+    // Moves bytes and hands what arrived to the sinks.
+    virtual void deliver() = 0;
+  };
+
+  CurlPoller();
+  CurlPoller(const CurlPoller&) = delete;
+  CurlPoller& operator=(const CurlPoller&) = delete;
+  ~CurlPoller() override;
+
+  [[nodiscard]] Moment now() override;
+  void wait(std::optional<Duration> limit) override;
+  void perform() override;
+
+  void watch(int fd, std::function<void()> readable) override;
+  void forget(int fd) override;
+
+  // At most one client; null takes it away.
+  void attach(Client* client) { client_ = client; }
+  // The CURLM. No curl header leaves this folder's sources.
+  [[nodiscard]] void* multi() const { return multi_; }
+  [[nodiscard]] OpenSockets& sockets() { return sockets_; }
+
+ private:
+  struct Watched {
+    std::uint64_t serial = 0;
+    std::function<void()> readable;
+  };
+  struct Ready {
+    int fd = -1;
+    std::uint64_t serial = 0;
+  };
+
+  OpenSockets sockets_;  // before multi_: closing connections records in it
+  void* multi_ = nullptr;
+  Client* client_ = nullptr;
+  std::map<int, Watched> watched_;
+  std::uint64_t next_serial_ = 1;
+  std::vector<Ready> ready_;
+};
+
+}  // namespace moonfence::os

@@ -1,0 +1,32 @@
+#include "os/process.h"
+
+#include <array>
+#include <cerrno>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "os/system_error.h"
+
+namespace moonfence::os {
+
+Result<void> secure_process() {
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
+    return failure(system_error("PR_SET_DUMPABLE", errno));
+  }
+  return {};
+}
+
+Result<std::string> host_name() {
+  std::array<char, 256> name{};  // HOST_NAME_MAX is 64
+  if (gethostname(name.data(), name.size() - 1) != 0) {
+    return failure(system_error("host name", errno));
+  }
+  return std::string(name.data());
+}
+
+int process_id() {
+  return getpid();
+}
+
+}  // namespace moonfence::os

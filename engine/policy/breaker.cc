@@ -1,0 +1,63 @@
+#include "policy/breaker.h"
+
+#include <utility>
+
+namespace moonfence::policy {
+
+bool Breaker::may_run(std::string_view key) const {
+  const auto found = records_.find(key);
+  return found == records_.end() || found->second.reason.empty();
+}
+
+std::optional<std::string> Breaker::note(std::string_view key, const Evaluation& evaluation) {
+  return note(key, evaluation.verdict ? nullptr : &evaluation.verdict.error(), evaluation.usage);
+}
+
+std::optional<std::string> Breaker::note(std::string_view key, const Error* fault,
+                                         const Usage& usage) {
+  auto found = records_.find(key);
+  if (found == records_.end()) {
+    found = records_.emplace(std::string(key), Record{}).first;
+  }
+  Record& record = found->second;
+  if (!record.reason.empty()) {
+    return std::nullopt;
+  }
+  record.cpu += usage.cpu;
+  record.errors = fault == nullptr ? 0 : record.errors + 1;
+  if (fault != nullptr && fault->kind == Error::Kind::Limit) {
+    record.reason = "broke a limit: " + fault->text;
+  } else if (record.errors >= limits_.errors_in_a_row) {
+    record.reason =
+        "failed " + std::to_string(record.errors) + " times in a row, last: " + fault->text;
+  } else if (record.cpu > limits_.cpu) {
+    record.reason =
+        "has used " + format_duration(limits_.cpu) + " of CPU time, all that one pass gives it";
+  } else {
+    return std::nullopt;
+  }
+  return record.reason;
+}
+
+void Breaker::begin_pass() {
+  for (auto& [key, record] : records_) {
+    record.cpu = {};
+  }
+}
+
+std::string Breaker::reason(std::string_view key) const {
+  const auto found = records_.find(key);
+  return found == records_.end() ? std::string() : found->second.reason;
+}
+
+std::vector<std::string> Breaker::failing() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, record] : records_) {
+    if (!record.reason.empty()) {
+      keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+}  // namespace moonfence::policy

@@ -1,0 +1,66 @@
+#pragma once
+
+// Breaker stops asking a policy that fails, for the rest of one incident: after five errors in a
+// row, after one broken limit, or when its evaluations in one pass have used their CPU time up (a
+// policy that needs 50 ms for each of 5,000 pods would hold the loop for minutes). Its pods are
+// held and reported. One breaker belongs to one incident; a reload resets it, the next incident has
+// its own.
+//
+// The CPU time counts anew with each pass: an incident that waits for an hour runs a sound policy
+// thousands of times, and the loop is held only by what runs in one go. Errors and trips stay.
+//
+// Who fails is known by a key of the caller's: one per binding that may fail apart.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "policy/policy.h"
+
+namespace moonfence::policy {
+
+struct BreakerLimits {
+  std::uint32_t errors_in_a_row = 5;
+  Duration cpu = std::chrono::seconds(2);  // per policy, over all evaluations of one pass
+};
+
+class Breaker {
+ public:
+  explicit Breaker(BreakerLimits limits = {}) : limits_(limits) {}
+
+  // False once it has tripped for this key: hold the pod instead of evaluating.
+  [[nodiscard]] bool may_run(std::string_view key) const;
+  // After each evaluation. When it has just tripped: why, in one line for people that follows
+  // the policy's name; nullopt otherwise, also for what comes after the trip.
+  [[nodiscard]] std::optional<std::string> note(std::string_view key, const Evaluation& evaluation);
+  // The same for a run that gives no Verdict (a node's verdict, a plan); `fault` null: it
+  // succeeded.
+  [[nodiscard]] std::optional<std::string> note(std::string_view key, const Error* fault,
+                                                const Usage& usage);
+
+  // Why the policy is failing; "" when it is not.
+  [[nodiscard]] std::string reason(std::string_view key) const;
+  [[nodiscard]] std::vector<std::string> failing() const;  // keys, sorted
+
+  // Nobody has used any CPU time yet.
+  void begin_pass();
+  // Everybody may run again: the policies were reloaded.
+  void reset() { records_.clear(); }
+
+ private:
+  struct Record {
+    std::uint32_t errors = 0;  // in a row
+    Duration cpu{};
+    std::string reason;  // of the trip, "" before
+  };
+
+  BreakerLimits limits_;
+  std::map<std::string, Record, std::less<>> records_;  // by key
+};
+
+}  // namespace moonfence::policy

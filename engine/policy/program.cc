@@ -1,0 +1,28 @@
+#include "policy/program.h"
+
+#include "policy/declaration.h"
+#include "policy/library.h"
+
+namespace moonfence::policy {
+
+void compile(lua_State* lua, const Program& program) {
+  const std::string chunk_name = "@" + program.file;
+  if (luaL_loadbufferx(lua, program.source.data(), program.source.size(), chunk_name.c_str(),
+                       "t") != LUA_OK) {
+    lua_error(lua);
+  }
+}
+
+void run_declaration(lua_State* lua, const Program& program) {
+  push_environment(lua);
+  lua_setupvalue(lua, -2, 1);
+  lua_call(lua, 0, LUA_MULTRET);
+  if (lua_gettop(lua) == 0 || !is_declaration(lua, 1)) {
+    const std::string what = lua_gettop(lua) == 0 ? "nothing" : described(lua, 1);
+    raise(lua,
+          program.file + ": the file returned " + what + "; it must end with return policy{ ... }");
+  }
+  lua_settop(lua, 0);
+}
+
+}  // namespace moonfence::policy

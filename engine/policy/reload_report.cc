@@ -1,0 +1,184 @@
+#include "policy/reload_report.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace moonfence::policy {
+namespace {
+
+using nlohmann::json;
+using State = PolicyStatus::State;
+
+std::string tagged(const std::string& digest) {
+  return digest.empty() ? std::string() : "sha256:" + digest;
+}
+
+// Enough to tell two texts apart in a line for people.
+std::string shortened(const std::string& digest) {
+  return tagged(digest.substr(0, 12));
+}
+
+json error_json(const Rejection& rejection) {
+  json out = {{"stage", rejection.stage}, {"message", rejection.message}};
+  if (rejection.line > 0) {
+    out["line"] = rejection.line;
+  }
+  if (!rejection.quote.empty()) {
+    out["quote"] = rejection.quote;
+  }
+  if (!rejection.hint.empty()) {
+    out["hint"] = rejection.hint;
+  }
+  return out;
+}
+
+json policy_json(const PolicyStatus& policy) {
+  json out = {{"name", policy.name},
+              {"namespaces", policy.namespaces},
+              {"state", to_string(policy.state)},
+              {"source", policy.source},
+              {"mode", to_string(policy.mode)},
+              {"since", format_rfc3339(policy.since)},
+              {"warnings", policy.warnings}};
+  if (!policy.digest.empty()) {
+    out["digest"] = tagged(policy.digest);
+  }
+  if (!policy.rejected_digest.empty()) {
+    out["rejectedDigest"] = tagged(policy.rejected_digest);
+  }
+  if (policy.holds) {
+    out["holds"] = true;
+  }
+  if (policy.error) {
+    out["error"] = error_json(*policy.error);
+  }
+  return out;
+}
+
+// "db.lua:12: message (hint)"
+std::string rejection_line(const PolicyStatus& policy) {
+  const Rejection& error = *policy.error;
+  return error.line > 0 ? policy.name + ".lua:" + std::to_string(error.line) + ": " + error.text()
+                        : error.text();
+}
+
+std::string consequence(const PolicyStatus& policy) {
+  if (policy.state != State::Rejected) {
+    return policy.digest.empty() ? "" : "; " + shortened(policy.digest) + " goes on";
+  }
+  return policy.holds ? "; every pod in its namespaces is held" : "; nothing of it runs";
+}
+
+}  // namespace
+
+std::string_view to_string(State state) {
+  switch (state) {
+    case State::Active:
+      return "Active";
+    case State::Observe:
+      return "Observe";
+    case State::Off:
+      return "Off";
+    case State::Stale:
+      return "Stale";
+    case State::Rejected:
+      return "Rejected";
+    case State::Failing:
+      return "Failing";
+  }
+  return "Off";
+}
+
+std::string_view to_string(ReloadNews::Kind kind) {
+  switch (kind) {
+    case ReloadNews::Kind::PolicyActivated:
+      return "PolicyActivated";
+    case ReloadNews::Kind::PolicyRejected:
+      return "PolicyRejected";
+    case ReloadNews::Kind::PoliciesMissing:
+      return "PoliciesMissing";
+  }
+  return "PolicyRejected";
+}
+
+void keep_since(ReloadReport& report, const ReloadReport& before) {
+  for (PolicyStatus& policy : report.policies) {
+    for (const PolicyStatus& old : before.policies) {
+      if (policy.is_same_binding(old) && policy.state == old.state && policy.digest == old.digest) {
+        policy.since = old.since;
+      }
+    }
+  }
+}
+
+void mark_failing(ReloadReport& report, const std::set<std::string>& names) {
+  for (PolicyStatus& policy : report.policies) {
+    const bool runs = policy.state == State::Active || policy.state == State::Observe ||
+                      policy.state == State::Stale;
+    if (runs && names.contains(policy.name)) {
+      policy.state = State::Failing;
+    }
+  }
+}
+
+json to_json(const ReloadReport& report) {
+  json policies = json::array();
+  for (const PolicyStatus& policy : report.policies) {
+    policies.push_back(policy_json(policy));
+  }
+  return {{"observedResourceVersion", report.resource_version},
+          {"observedAt", format_rfc3339(report.observed_at)},
+          {"activeSet", tagged(report.active_set)},
+          {"mode", to_string(report.mode)},
+          {"modeSetBy", report.mode_set_by},
+          {"faults", report.faults},
+          {"policies", std::move(policies)},
+          {"unknownKeys", report.unknown_keys}};
+}
+
+std::vector<ReloadNews> Newsroom::news_in(const ReloadReport& report) {
+  std::vector<ReloadNews> news;
+  if (!report.missing.empty() && told_missing_ != report.missing) {
+    news.push_back({.kind = ReloadNews::Kind::PoliciesMissing,
+                    .policy = {},
+                    .digest = {},
+                    .text = report.missing + ": nothing is bound, everything is off"});
+  }
+  told_missing_ = report.missing;
+  std::map<Binding, Told> told;
+  for (const PolicyStatus& policy : report.policies) {
+    const Binding binding{policy.name, policy.namespaces};
+    const auto before = told_.find(binding);
+    ReloadNews item{.policy = policy.name};
+    if (policy.error) {
+      item.kind = ReloadNews::Kind::PolicyRejected;
+      item.digest = policy.rejected_digest;
+      item.text = rejection_line(policy) + consequence(policy);
+    } else if (policy.state == State::Active || policy.state == State::Observe) {
+      item.kind = ReloadNews::Kind::PolicyActivated;
+      item.digest = policy.digest;
+      item.text = "policy " + policy.name + " (" + policy.source + ", " + shortened(policy.digest) +
+                  ") is active in mode " + std::string(to_string(policy.mode)) +
+                  " for namespaces " + policy.namespaces;
+    } else {
+      if (before != told_.end()) {
+        told.insert(*before);  // off and on again is no news of the policy
+      }
+      continue;
+    }
+    const Told now{.kind = item.kind,
+                   .digest = item.digest,
+                   .message = item.digest.empty() ? item.text : std::string()};
+    if (before == told_.end() || before->second != now) {
+      news.push_back(std::move(item));
+    }
+    told.emplace(binding, now);
+  }
+  told_ = std::move(told);
+  return news;
+}
+
+}  // namespace moonfence::policy

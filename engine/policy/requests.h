@@ -1,0 +1,37 @@
+#pragma once
+
+// What a policy asks to be read for it (`fetch`, `source.plan`): one GET of a vendor's endpoint, or
+// one object of the Kubernetes API. Policies make requests; the engine checks them against its
+// configuration, performs them and hands the answers over in the next round.
+
+#include <map>
+#include <string>
+
+namespace moonfence::policy {
+
+struct Request {
+  enum class Kind {
+    Http,    // fence.http(endpoint, path)
+    Object,  // fence.get(apiVersion, resource, namespace, name)
+  };
+  Kind kind = Kind::Http;
+  // Of Http. The path begins with "/", may have a query, and has no "." or ".." in it.
+  std::string endpoint;
+  std::string path;
+  // Of Object. `space` is "" for a resource that has no namespace; never a list, never secrets.
+  std::string api_version;
+  std::string resource;
+  std::string space;
+  std::string name;
+
+  // "http storageos /v2/nodes", "get longhorn.io/v1beta2 volumes longhorn-system/pvc-1": equal for
+  // equal requests; what fixtures call it by.
+  [[nodiscard]] std::string text() const;
+
+  friend bool operator==(const Request&, const Request&) = default;
+};
+
+// By the name that the policy will find the answer under. Empty: it has enough.
+using Requests = std::map<std::string, Request>;
+
+}  // namespace moonfence::policy

@@ -1,0 +1,190 @@
+#include "sim/audit_checker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/called_path.h"
+#include "sim/fields.h"
+#include "sim/settling.h"
+
+namespace moonfence::sim {
+namespace {
+
+// 5 s on the server's side, half a second of travel, a turn.
+constexpr Duration kOutcomeTime = std::chrono::seconds(6);
+
+}  // namespace
+
+AuditLine read_audit_line(const Life& life, std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  const auto field = [&json](std::string_view name) { return text_field(json, {name}); };
+  return {.life = life,
+          .kind = field("kind"),
+          .reason = field("reason"),
+          .incident = field("incident"),
+          .node = field("node"),
+          .node_uid = field("node_uid"),
+          .pod_uid = field("pod_uid"),
+          .pod = field("namespace") + "/" + field("pod")};
+}
+
+void AuditChecker::on_died(const Life& life, bool told) {
+  const auto book = books_.find(life);
+  if (book == books_.end()) {
+    return;
+  }
+  if (told && !book->second.incidents.empty()) {
+    accuse(rules::kOneIncident, life.replica + " left with an open incident of node " +
+                                    book->second.incidents.begin()->first);
+  }
+  books_.erase(book);
+}
+
+void AuditChecker::on_audit(const AuditLine& line) {
+  Book& book = books_[line.life];
+  if (line.kind == "incident_opened") {
+    ++opened_;
+    const bool is_new =
+        book.incidents.emplace(line.node, Open{.incident = line.incident, .since = now()}).second;
+    if (!is_new) {
+      accuse(rules::kOneIncident,
+             line.life.replica + " opened a second incident of node " + line.node);
+    }
+  } else if (line.kind == "incident_closed") {
+    ++closed_;
+    const auto open = book.incidents.find(line.node);
+    if (open == book.incidents.end() || open->second.incident != line.incident) {
+      accuse(rules::kOneIncident, line.life.replica + " closed incident " + line.incident +
+                                      " of node " + line.node + ", which is not open");
+      return;
+    }
+    book.incidents.erase(open);
+  } else if (line.kind == "intent") {
+    on_intent(line);
+  } else if (line.kind == "outcome" || line.kind == "refusal") {
+    on_outcome(line);
+  }
+}
+
+void AuditChecker::on_intent(const AuditLine& line) {
+  Book& book = books_[line.life];
+  intended_.insert(line.pod_uid);
+  const auto key = std::pair(line.incident, line.pod_uid);
+  if (!book.intents.emplace(key, Pending{.since = now()}).second) {
+    accuse(rules::kOutcomeRecorded, line.life.replica + " means to delete pod " + line.pod +
+                                        " again before the outcome of the first time is known");
+  }
+}
+
+void AuditChecker::on_outcome(const AuditLine& line) {
+  Book& book = books_[line.life];
+  const auto intent = book.intents.find({line.incident, line.pod_uid});
+  if (intent == book.intents.end()) {
+    if (line.kind == "outcome") {
+      accuse(rules::kIntentFirst,
+             line.life.replica + " tells the outcome for pod " + line.pod + " without an intent");
+    }
+    return;
+  }
+  book.intents.erase(intent);
+  if (line.kind == "outcome") {
+    check_claim(line);
+  }
+}
+
+void AuditChecker::check_claim(const AuditLine& line) {
+  const PodTruth* pod = truth().pod(line.pod_uid);
+  const bool is_gone = pod != nullptr && pod->gone;
+  const bool holds =
+      line.reason == "done" || line.reason == "already_gone" || line.reason == "replaced" ? is_gone
+      : line.reason == "marked_only" ? pod != nullptr && (is_gone || pod->marked)
+                                     : true;
+  if (!holds) {
+    accuse(rules::kAuditTrue,
+           line.life.replica + " says " + line.reason + " of pod " + line.pod + ": it is there");
+  }
+}
+
+void AuditChecker::on_left(const WireRequest& request) {
+  if (request.method != port::Method::Delete) {
+    return;
+  }
+  Book& book = books_[life_of(request)];
+  const auto intent = std::find_if(book.intents.begin(), book.intents.end(),
+                                   [uid = uid_precondition(request.body)](const auto& entry) {
+                                     return entry.first.second == uid && !entry.second.left;
+                                   });
+  if (intent == book.intents.end()) {
+    accuse(rules::kIntentFirst,
+           request.replica + " sends " + request.target + " without an intent of its own");
+    return;
+  }
+  intent->second.left = true;
+}
+
+void AuditChecker::on_change(const Change& change) {
+  // Of a mark and the removal that follows it, the first.
+  if (change.key.resource != "pods" || !is_engine(change.actor) ||
+      (change.before != nullptr &&
+       !text_field(*change.before, {"metadata", "deletionTimestamp"}).empty())) {
+    return;
+  }
+  const std::string& uid = text_field(*change.after, {"metadata", "uid"});
+  if (!intended_.contains(uid)) {
+    accuse(rules::kAuditComplete, change.actor + " changed pod " + change.key.space + "/" +
+                                      change.key.name + " and the audit does not know");
+  }
+}
+
+void AuditChecker::after_turn(const Standing& standing) {
+  const auto book = books_.find(standing.life);
+  if (book == books_.end()) {
+    return;
+  }
+  for (auto& [key, pending] : book->second.intents) {
+    if (now() - pending.since > kOutcomeTime) {
+      accuse(rules::kOutcomeRecorded,
+             standing.life.replica + " has not told the outcome for pod UID " + key.second);
+      pending.since = Moment::max();
+    }
+  }
+}
+
+void AuditChecker::on_paused(const Life& life, bool paused) {
+  const auto book = books_.find(life);
+  if (paused || book == books_.end()) {
+    return;
+  }
+  for (auto& [key, pending] : book->second.intents) {
+    pending.since = now();  // its time begins again
+  }
+}
+
+bool AuditChecker::may_wait() const {
+  const std::vector<PolicyEdit>& edits = truth().policy_edits();
+  if (edits.empty()) {
+    return false;
+  }
+  const Reach* reach = edits.back().reach.get();
+  return reach == nullptr ||
+         std::any_of(reach->bindings.begin(), reach->bindings.end(),
+                     [](const BindingReach& binding) { return !binding.deletes; });
+}
+
+void AuditChecker::at_end(Duration calm_for) {
+  const std::optional<Duration> settled = settling_time(plan());
+  if (!settled || calm_for < *settled || may_wait()) {
+    return;
+  }
+  for (const auto& [life, book] : books_) {
+    for (const auto& [node, open] : book.incidents) {
+      if (now() - open.since > *settled) {
+        accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
+                                           node + " is open since " +
+                                           format_duration(now() - open.since));
+      }
+    }
+  }
+}
+
+}  // namespace moonfence::sim

@@ -1,0 +1,58 @@
+#pragma once
+
+// What the audit must hold (invariants I9 and the audit's own promise): an intent before its call,
+// an outcome after it, nothing done that it does not tell, nothing told that is not so; incidents
+// one at a time for each node. What a crash cuts off is forgiven, and only that.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "sim/checker.h"
+
+namespace moonfence::sim {
+
+class AuditChecker final : public Checker {
+ public:
+  explicit AuditChecker(Bench& bench) : Checker(bench) {}
+
+  void on_died(const Life& life, bool told) override;
+  void on_left(const WireRequest& request) override;
+  void on_audit(const AuditLine& line) override;
+  void on_change(const Change& change) override;
+  void after_turn(const Standing& standing) override;
+  void on_paused(const Life& life, bool paused) override;
+  void at_end(Duration calm_for) override;
+
+  [[nodiscard]] int opened() const { return opened_; }
+  [[nodiscard]] int closed() const { return closed_; }
+
+ private:
+  struct Pending {
+    Moment since{};
+    bool left = false;  // its DELETE is on the way
+  };
+  struct Open {
+    std::string incident;
+    Moment since{};
+  };
+  struct Book {
+    // Without an outcome yet, by incident and pod UID: a call may outlive its incident.
+    std::map<std::pair<std::string, std::string>, Pending> intents;
+    std::map<std::string, Open> incidents;  // by node
+  };
+  void on_intent(const AuditLine& line);
+  void on_outcome(const AuditLine& line);
+  void check_claim(const AuditLine& line);
+  // A policy that waits for something holds its incident open for as long.
+  [[nodiscard]] bool may_wait() const;
+
+  std::map<Life, Book> books_;      // of those that live
+  std::set<std::string> intended_;  // pod UIDs, by anybody
+  int opened_ = 0;
+  int closed_ = 0;
+};
+
+}  // namespace moonfence::sim

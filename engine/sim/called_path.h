@@ -1,0 +1,24 @@
+#pragma once
+
+// Request targets, read the way a server would, for checkers: independent of the engine's own code.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moonfence::sim {
+
+struct CalledPath {
+  std::string resource;  // "pods"
+  std::string space;
+  std::string name;  // "" for a collection
+  std::string subresource;
+  std::string query;  // as it stands
+};
+
+// "/api/v1/namespaces/db/pods/web-0?timeout=5s"; no resource when it is no object's path.
+[[nodiscard]] CalledPath read_path(std::string_view target);
+// Of DeleteOptions; "" when there is none.
+[[nodiscard]] std::string uid_precondition(const std::string& body);
+
+}  // namespace moonfence::sim

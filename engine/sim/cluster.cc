@@ -1,0 +1,285 @@
+#include "sim/cluster.h"
+
+#include <charconv>
+#include <utility>
+
+#include "base/check.h"
+#include "sim/attach_detach.h"
+#include "sim/attacher.h"
+#include "sim/chronicle.h"
+#include "sim/daemon_set.h"
+#include "sim/facts.h"
+#include "sim/ground.h"
+#include "sim/kubelet.h"
+#include "sim/node_lifecycle.h"
+#include "sim/pod_gc.h"
+#include "sim/replica_set.h"
+#include "sim/scheduler.h"
+#include "sim/servers.h"
+#include "sim/settle.h"
+#include "sim/stateful_set.h"
+#include "sim/steps.h"
+#include "sim/taint_manager.h"
+
+namespace moonfence::sim {
+namespace {
+
+// kube-controller-manager: one set of informers for all its controllers.
+struct ControllerManager {
+  explicit ControllerManager(const Ground& ground)
+      : nodes(ground.informer("controller-manager", "nodes")),
+        leases(ground.informer("controller-manager", "leases")),
+        pods(ground.informer("controller-manager", "pods")),
+        claims(ground.informer("controller-manager", "persistentvolumeclaims")),
+        volumes(ground.informer("controller-manager", "persistentvolumes")),
+        attachments(ground.informer("controller-manager", "volumeattachments")),
+        stateful_set_views(ground.informer("controller-manager", "statefulsets")),
+        replica_set_views(ground.informer("controller-manager", "replicasets")),
+        daemon_set_views(ground.informer("controller-manager", "daemonsets")),
+        node_lifecycle(ground, *nodes, *leases, *pods),
+        taint_manager(ground, *nodes, *pods),
+        pod_gc(ground, *nodes, *pods),
+        stateful_sets(ground, *stateful_set_views, *pods),
+        replica_sets(ground, *replica_set_views, *pods),
+        daemon_sets(ground, *daemon_set_views, *nodes, *pods),
+        attach_detach(ground, {.nodes = *nodes,
+                               .pods = *pods,
+                               .claims = *claims,
+                               .volumes = *volumes,
+                               .attachments = *attachments}) {}
+
+  std::unique_ptr<Informer> nodes;
+  std::unique_ptr<Informer> leases;
+  std::unique_ptr<Informer> pods;
+  std::unique_ptr<Informer> claims;
+  std::unique_ptr<Informer> volumes;
+  std::unique_ptr<Informer> attachments;
+  std::unique_ptr<Informer> stateful_set_views;
+  std::unique_ptr<Informer> replica_set_views;
+  std::unique_ptr<Informer> daemon_set_views;
+  NodeLifecycle node_lifecycle;
+  TaintManager taint_manager;
+  PodGc pod_gc;
+  StatefulSets stateful_sets;
+  ReplicaSets replica_sets;
+  DaemonSets daemon_sets;
+  AttachDetach attach_detach;
+};
+
+// The kubelets of all machines. They share informers, and each hears of its own node.
+struct Kubelets {
+  Kubelets(const Ground& ground, const Plan& plan)
+      : nodes(ground.informer("kubelets", "nodes")),
+        pods(ground.informer("kubelets", "pods")),
+        attachments(ground.informer("kubelets", "volumeattachments")) {
+    const KubeletViews views{.nodes = *nodes, .pods = *pods, .attachments = *attachments};
+    for (const NodePlan& node : plan.nodes) {
+      by_name.emplace(node.name, std::make_unique<Kubelet>(ground, node, views));
+    }
+    for (const auto& [key, pod] : pods->all()) {
+      Kubelet* kubelet = find(node_of(*pod));
+      if (kubelet != nullptr && phase_of(*pod) == "Running") {
+        kubelet->adopt(pod);
+      }
+    }
+    pods->on_change([this](const Object& before, const Object& after) {
+      if (Kubelet* kubelet = find(node_of(after == nullptr ? *before : *after))) {
+        kubelet->saw_pod(before, after);
+      }
+    });
+    nodes->on_change([this](const Object& before, const Object& after) {
+      if (Kubelet* kubelet = find(name_of(after == nullptr ? *before : *after))) {
+        kubelet->saw_node();
+      }
+    });
+    attachments->on_change([this](const Object& before, const Object& after) {
+      const Json& attachment = after == nullptr ? *before : *after;
+      if (Kubelet* kubelet = find(text_field(attachment, {"spec", "nodeName"}))) {
+        kubelet->saw_attachment();
+      }
+    });
+  }
+
+  [[nodiscard]] Kubelet* find(const std::string& node) const {
+    const auto found = by_name.find(node);
+    return found == by_name.end() ? nullptr : found->second.get();
+  }
+
+  std::unique_ptr<Informer> nodes;
+  std::unique_ptr<Informer> pods;
+  std::unique_ptr<Informer> attachments;
+  std::map<std::string, std::unique_ptr<Kubelet>> by_name;
+};
+
+}  // namespace
+
+struct Cluster::State {
+  State(loop::Loop& loop, port::Random& random, std::function<WallTime()> now, const Plan& plan,
+        Story& story)
+      : uids(random.fork("uids")),
+        store(now, *uids),
+        ground{.loop = loop,
+               .random = random,
+               .now = std::move(now),
+               .timings = plan.timings,
+               .informer_lag = plan.faults.informer_lag,
+               .store = store,
+               .machines = machines,
+               .story = story,
+               .start = loop.now()} {
+    settle(ground, plan);
+    keep_chronicle(ground);
+    servers = std::make_unique<Servers>(ground, plan);
+    manager = std::make_unique<ControllerManager>(ground);
+    scheduler_nodes = ground.informer("scheduler", "nodes");
+    scheduler_pods = ground.informer("scheduler", "pods");
+    scheduler = std::make_unique<Scheduler>(ground, *scheduler_nodes, *scheduler_pods);
+    attacher_view = ground.informer("attacher", "volumeattachments");
+    attacher = std::make_unique<Attacher>(ground, *attacher_view);
+    kubelets = std::make_unique<Kubelets>(ground, plan);
+  }
+
+  bool perform_on_machine(const Step& step);
+  bool delete_node(const std::string& name);
+  bool perform(const Step& step);
+
+  std::unique_ptr<port::Random> uids;
+  ObjectStore store;
+  Machines machines;
+  Ground ground;
+  std::unique_ptr<Servers> servers;
+  std::unique_ptr<ControllerManager> manager;
+  std::unique_ptr<Informer> scheduler_nodes;
+  std::unique_ptr<Informer> scheduler_pods;
+  std::unique_ptr<Scheduler> scheduler;
+  std::unique_ptr<Informer> attacher_view;
+  std::unique_ptr<Attacher> attacher;
+  std::unique_ptr<Kubelets> kubelets;
+};
+
+bool Cluster::State::delete_node(const std::string& name) {
+  const bool deleted =
+      store.remove({.resource = "nodes", .space = {}, .name = name}, {}, "administrator")
+          .has_value();
+  if (deleted) {
+    // The Lease is the node's, and goes with it.
+    (void)store.remove({.resource = "leases", .space = "kube-node-lease", .name = name}, {},
+                       "generic-garbage-collector");
+  }
+  return deleted;
+}
+
+bool Cluster::State::perform_on_machine(const Step& step) {
+  Kubelet* kubelet = kubelets->find(step.target);
+  if (kubelet == nullptr) {
+    return false;
+  }
+  switch (step.verb) {
+    case Verb::PowerOff:
+      kubelet->power_off();
+      return true;
+    case Verb::PartitionNode:
+      kubelet->cut_off();
+      return true;
+    case Verb::StopKubelet:
+      kubelet->stop_kubelet();
+      return true;
+    case Verb::NotReady:
+      kubelet->turn_not_ready();
+      return true;
+    case Verb::RemoveReady:
+      kubelet->take_ready_away();
+      return true;
+    case Verb::Heal:
+      if (store.find({.resource = "nodes", .space = {}, .name = step.target}) == nullptr) {
+        kubelet->register_again();
+      } else {
+        kubelet->heal();
+      }
+      return true;
+    case Verb::DeleteNode:
+      return delete_node(step.target);
+    case Verb::RecreateNode:
+      (void)delete_node(step.target);
+      kubelet->register_again();
+      return true;
+    case Verb::ReplacePod:
+    case Verb::AddFinalizer:
+    case Verb::RemoveFinalizer:
+    case Verb::Scale:
+    case Verb::EditPolicies:
+    case Verb::DeletePolicies:
+    case Verb::RestartServer:
+    case Verb::Compact:
+    case Verb::Outage:
+    case Verb::CrashEngine:
+    case Verb::StopEngine:
+    case Verb::PauseEngine:
+    case Verb::PartitionEngine:
+    case Verb::StepClock:
+    case Verb::Calm:
+      break;
+  }
+  return false;
+}
+
+bool Cluster::State::perform(const Step& step) {
+  switch (step.verb) {
+    case Verb::PowerOff:
+    case Verb::PartitionNode:
+    case Verb::StopKubelet:
+    case Verb::NotReady:
+    case Verb::RemoveReady:
+    case Verb::Heal:
+    case Verb::DeleteNode:
+    case Verb::RecreateNode:
+      return perform_on_machine(step);
+    case Verb::ReplacePod:
+    case Verb::AddFinalizer:
+    case Verb::RemoveFinalizer:
+    case Verb::Scale:
+    case Verb::EditPolicies:
+    case Verb::DeletePolicies:
+      return change_objects(ground, step);
+    case Verb::RestartServer:
+    case Verb::Compact:
+    case Verb::Outage:
+    case Verb::Calm:
+      return servers->perform(step);
+    case Verb::CrashEngine:
+    case Verb::StopEngine:
+    case Verb::PauseEngine:
+    case Verb::PartitionEngine:
+    case Verb::StepClock:
+      break;
+  }
+  return false;
+}
+
+Cluster::Cluster(loop::Loop& loop, port::Random& random, std::function<WallTime()> now,
+                 const Plan& plan, Story& story)
+    : state_(std::make_unique<State>(loop, random, std::move(now), plan, story)) {}
+
+Cluster::~Cluster() = default;
+
+ObjectStore& Cluster::store() {
+  return state_->store;
+}
+
+ApiServer& Cluster::server(std::size_t index) {
+  return state_->servers->at(index);
+}
+
+std::size_t Cluster::servers() const {
+  return state_->servers->size();
+}
+
+const Machines& Cluster::machines() const {
+  return state_->machines;
+}
+
+bool Cluster::perform(const Step& step) {
+  return state_->perform(step);
+}
+
+}  // namespace moonfence::sim

@@ -1,0 +1,30 @@
+#pragma once
+
+// A seed's Plan: the default world or one around it, with faults drawn for it alone, so that some
+// runs are calm and some are cruel. Every concern draws from a stream of its own: another draw in
+// one does not shift the others. The last part of every run is calm, for the checks of liveness.
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "port/random.h"
+#include "sim/plan.h"
+
+namespace moonfence::sim {
+
+[[nodiscard]] Plan draw(std::uint64_t seed);
+
+// 5 nodes, 20 pods, 10 volumes, one node that fails, 120 virtual seconds, no faults.
+[[nodiscard]] Plan default_world();
+// One line: "5 nodes, 20 pods, 10 volumes, 1 engine, 1 server, 120s".
+[[nodiscard]] std::string describe(const Plan& plan);
+
+// The ConfigMap's data: `moonfence.yaml` and the policies it names. Drawn policies declare what
+// they do in a comment that sim/reach reads.
+[[nodiscard]] std::map<std::string, std::string> default_policies();
+[[nodiscard]] std::map<std::string, std::string> draw_policies(port::Random& random);
+// An edit of them: other modes, other scopes, a policy more or less, or a mistake.
+[[nodiscard]] std::map<std::string, std::string> draw_edit(port::Random& random);
+
+}  // namespace moonfence::sim

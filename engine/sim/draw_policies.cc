@@ -1,0 +1,190 @@
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "sim/chance.h"
+#include "sim/draw.h"
+
+namespace moonfence::sim {
+namespace {
+
+constexpr std::string_view kStateful = R"(-- sim: always
+return policy {
+  api = 1,
+  name = "stateful",
+  version = "1.0.0",
+  summary = "Delete every pod of a node whose kubelet is silent",
+  trigger = { failures = 1 },
+  pod = function(pod)
+    return fence.delete_pod("the node is silent")
+  end,
+}
+)";
+
+constexpr std::string_view kEager = R"(-- sim: always
+return policy {
+  api = 1,
+  name = "eager",
+  version = "1.0.0",
+  summary = "Delete the pods of a tier as soon as their node is not Ready",
+  select = { labels = "tier=front" },
+  trigger = { failures = 1, live_kubelet = true },
+  pod = function(pod)
+    return fence.delete_pod("the node is not Ready")
+  end,
+}
+)";
+
+constexpr std::string_view kPatient = R"(-- sim: always
+return policy {
+  api = 1,
+  name = "patient",
+  version = "1.0.0",
+  summary = "Delete after three observations",
+  trigger = { failures = 3, interval = "3s" },
+  pod = function(pod)
+    return fence.delete_pod("the node is silent for long")
+  end,
+}
+)";
+
+constexpr std::string_view kHesitant = R"(
+return policy {
+  api = 1,
+  name = "hesitant",
+  version = "1.0.0",
+  summary = "Hold the first pod of each set while the cluster is small",
+  trigger = { failures = 1 },
+  pod = function(pod, s, cluster)
+    if pod.name:ends_with("-0") and cluster.nodes_ready < 4 then
+      return fence.wait("too few nodes for the first one", 5)
+    end
+    return fence.delete_pod("the node is silent")
+  end,
+}
+)";
+
+constexpr std::string_view kWarden = R"(
+return policy {
+  api = 1,
+  name = "warden",
+  version = "1.0.0",
+  summary = "Nobody may touch a pod that is marked precious",
+  trigger = { failures = 1, live_kubelet = true },
+  pod = function(pod)
+    if pod.labels.precious == "yes" then
+      return fence.forbid("it is precious")
+    end
+    return fence.skip("not precious")
+  end,
+}
+)";
+
+constexpr std::string_view kShaky = R"(
+return policy {
+  api = 1,
+  name = "shaky",
+  version = "1.0.0",
+  summary = "Fails over some pods",
+  trigger = { failures = 1 },
+  pod = function(pod)
+    if pod.name:ends_with("-1") then
+      error("no opinion")
+    end
+    return fence.delete_pod("the node is silent")
+  end,
+}
+)";
+
+struct Choice {
+  std::string_view name;
+  std::string_view source;
+};
+constexpr std::array<Choice, 6> kChoices = {{{"stateful", kStateful},
+                                             {"eager", kEager},
+                                             {"patient", kPatient},
+                                             {"hesitant", kHesitant},
+                                             {"warden", kWarden},
+                                             {"shaky", kShaky}}};
+
+std::string binding(std::string_view policy, bool builtin, const std::string& spaces,
+                    std::string_view mode) {
+  std::string text = "- policy: ";
+  text += policy;
+  text += "\n";
+  if (!builtin) {
+    text += "  source: ";
+    text += policy;
+    text += ".lua\n";
+  }
+  text += "  namespaces: [";
+  text += spaces;
+  text += "]\n  mode: ";
+  text += mode;
+  text += "\n";
+  return text;
+}
+
+std::string draw_spaces(port::Random& random) {
+  constexpr std::array<std::string_view, 6> kSpaces = {"db",  "db, queue",  "db, queue, web",
+                                                       "web", "queue, web", "\"*\""};
+  return std::string(kSpaces[number(random, 0, kSpaces.size() - 1)]);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> default_policies() {
+  std::string bindings = "api: 1\nbindings:\n";
+  bindings += binding("noobaa", true, "noobaa", "enforce");
+  bindings += binding("stateful", false, "db, queue", "enforce");
+  bindings += binding("eager", false, "web", "observe");
+  return {{"moonfence.yaml", bindings},
+          {"stateful.lua", std::string(kStateful)},
+          {"eager.lua", std::string(kEager)}};
+}
+
+std::map<std::string, std::string> draw_policies(port::Random& random) {
+  std::map<std::string, std::string> data;
+  std::string bindings = "api: 1\nbindings:\n";
+  bindings += binding("noobaa", true, "noobaa", happens(random, 0.9) ? "enforce" : "observe");
+  const bool plain = happens(random, 0.5);
+  for (const Choice& choice : kChoices) {
+    // Half of the worlds have only policies that delete at once: their ends can be demanded.
+    const bool simple = choice.name == "stateful" || choice.name == "eager";
+    if (plain ? !simple : !happens(random, 0.5)) {
+      continue;
+    }
+    bindings += binding(choice.name, false, draw_spaces(random),
+                        happens(random, 0.8) ? "enforce" : "observe");
+    data.emplace(std::string(choice.name) + ".lua", choice.source);
+  }
+  data.emplace("moonfence.yaml", bindings);
+  return data;
+}
+
+std::map<std::string, std::string> draw_edit(port::Random& random) {
+  std::map<std::string, std::string> data = draw_policies(random);
+  for (const Choice& choice : kChoices) {
+    data.try_emplace(std::string(choice.name) + ".lua", "");
+  }
+  data["mode"] = "";
+  switch (number(random, 0, 7)) {
+    case 0:
+      data["mode"] = "observe";
+      break;
+    case 1:
+      data["mode"] = "off";
+      break;
+    case 2:
+      data["moonfence.yaml"] = "api: 1\nbindings: [\n";
+      break;
+    case 3:
+      data["stateful.lua"] = "return policy {";
+      break;
+    default:
+      break;
+  }
+  return data;
+}
+
+}  // namespace moonfence::sim

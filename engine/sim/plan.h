@@ -1,0 +1,111 @@
+#pragma once
+
+// Plan is a whole run written down: the cluster, the engine replicas, the policies, what happens
+// when. A seed draws one (sim/draw.h), a scenario file spells one out (sim/scenario.h); World
+// lives it. Times count from the start of the run, when everything is running and settled.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "sim/faults.h"
+
+namespace moonfence::sim {
+
+struct NodePlan {
+  std::string name;
+  std::string zone;
+  bool control_plane = false;
+  int capacity = 110;  // pods
+};
+
+enum class WorkloadKind {
+  StatefulSet,
+  Deployment,  // by way of a ReplicaSet
+  DaemonSet,   // a pod on each node
+  Bare,        // a pod without a controller
+  Mirror,      // a static pod's shadow
+  Finished,    // a pod of a Job, Succeeded
+};
+
+struct WorkloadPlan {
+  WorkloadKind kind = WorkloadKind::StatefulSet;
+  std::string space = "noobaa";
+  std::string name;
+  int replicas = 1;
+  std::map<std::string, std::string> labels;
+  // StatefulSet: each pod has that many volumes of its own; else all pods share them.
+  // ReadWriteOnce.
+  int volumes = 0;
+  std::string driver = "csi.example.com";
+  std::string node;   // every pod there, for ever; "" lets the scheduler choose
+  std::string start;  // every pod of the start there; those that follow go where they may
+  Duration toleration = std::chrono::minutes(5);  // of not-ready and unreachable
+  std::vector<std::string> finalizers;
+  Duration stop_time{};  // its containers take that long to stop
+};
+
+// The flags of the control plane, as their names say in Kubernetes.
+struct Timings {
+  Duration lease_renewal = std::chrono::seconds(10);
+  Duration node_monitor_grace = std::chrono::seconds(40);
+  Duration node_monitor_period = std::chrono::seconds(5);
+  Duration attach_detach_timeout = std::chrono::minutes(6);
+  Duration attach_detach_resync = std::chrono::minutes(1);
+  Duration attach{std::chrono::milliseconds(300)};
+  Duration detach{std::chrono::milliseconds(300)};
+  Duration container_start{std::chrono::milliseconds(500)};
+};
+
+enum class Verb {
+  // Machines. target: node
+  PowerOff,       // everything on it stops at once
+  PartitionNode,  // kubelet and containers run on, nothing reaches the API server
+  StopKubelet,    // containers run on, heartbeats end
+  NotReady,       // the kubelet lives and posts Ready=False
+  RemoveReady,    // the Ready condition is taken away
+  Heal,           // whatever was done to it ends; a machine that was off boots
+  DeleteNode,     // the Node object
+  RecreateNode,   // deleted and registered again under another UID
+  // Cluster. target: "space/name" of a pod or a workload, a server, or empty
+  ReplacePod,    // force-deleted from outside; its controller makes another
+  AddFinalizer,  // argument finalizer
+  RemoveFinalizer,
+  Scale,           // argument replicas
+  EditPolicies,    // argument moonfence.yaml (and others): the ConfigMap's data; "" deletes the key
+  DeletePolicies,  // the ConfigMap
+  RestartServer,   // target "api-0"; argument for: how long it is away
+  Compact,         // the history of every server
+  Outage,          // every server is away; argument for
+  // Engine. target: replica
+  CrashEngine,      // argument for: how long until it starts again
+  StopEngine,       // SIGTERM, then started again
+  PauseEngine,      // SIGSTOP; argument for
+  PartitionEngine,  // argument for
+  StepClock,        // the replica's wall clock; argument by, may be negative ("-5s")
+  Calm,             // all faults end
+};
+
+struct Step {
+  Duration at{};
+  Verb verb = Verb::PowerOff;
+  std::string target;
+  std::map<std::string, std::string> arguments;
+};
+
+struct Plan {
+  std::string name;
+  std::vector<NodePlan> nodes;
+  std::vector<WorkloadPlan> workloads;
+  int engines = 1;
+  int servers = 1;
+  Timings timings;
+  Faults faults;
+  std::map<std::string, std::string> policies;  // data of ConfigMap moonfence-policies
+  std::map<std::string, std::string> settings;  // of the engine's --config: cache-expiry …
+  std::vector<Step> steps;                      // in the order of time
+  Duration length = std::chrono::seconds(120);
+};
+
+}  // namespace moonfence::sim

@@ -1,0 +1,70 @@
+#include "sim/rules.h"
+
+#include <array>
+
+namespace moonfence::sim {
+
+std::span<const Rule> all_rules() {
+  using namespace rules;
+  static constexpr std::array kRules = {
+      Rule{kUidPrecondition,
+           "every DELETE of the engine carries a UID precondition, and what it "
+           "removes has this UID"},
+      Rule{kNoCollections, "the engine deletes single pods, never a collection"},
+      Rule{kListedPod,
+           "a pod is deleted only if an answer to this incarnation's lists showed its "
+           "UID since the incident was opened"},
+      Rule{kIncidentNode, "a deleted pod is bound to the incident's node"},
+      Rule{kProtectedPod,
+           "mirror and DaemonSet pods are never deleted, finished and bare ones only "
+           "if a binding allows it"},
+      Rule{kCoveredPod,
+           "a deletion is covered by a binding that enforces, in force within the "
+           "second before it left"},
+      Rule{kExpectedWrite,
+           "the engine writes nothing but deletions of pods, events, its Lease and its "
+           "own ConfigMaps"},
+      Rule{kLiveRead,
+           "when a deletion leaves, a live reading that left at most 1 s before said "
+           "that this very node is down"},
+      Rule{kRecoveredNode,
+           "when a deletion leaves, the node has in truth been clear of its down "
+           "signal for at most 1 s"},
+      Rule{kSilentKubelet,
+           "a policy without live_kubelet deletes only while Ready is Unknown, or "
+           "was within the last second"},
+      Rule{kTaintedNode,
+           "when a deletion leaves, the node carries a NoSchedule taint that says "
+           "down, or did within the last second"},
+      Rule{kIntentFirst, "an intent is in the audit before its DELETE leaves, one for each"},
+      Rule{kOutcomeRecorded,
+           "an intent is followed by its outcome or refusal within 6 s of the "
+           "replica's running"},
+      Rule{kAuditComplete,
+           "whatever the engine deleted can be found in the audit as an intent "
+           "before it"},
+      Rule{kAuditTrue, "an outcome that says done, marked or gone is true"},
+      Rule{kOneIncident,
+           "a replica has at most one open incident a node, and closes what it "
+           "opened"},
+      Rule{kSingleWriter,
+           "no volume of a single writer has running containers on two machines, or "
+           "on one that it is not published to, while the old machine is sound"},
+      Rule{kLastConsumer,
+           "an attachment is deleted only when every other pod of the node that "
+           "uses the volume is gone"},
+      Rule{kBoundedLane,
+           "at most 96 writes, 4 lists and 4 watches of a replica are under way, and "
+           "at most 256 exchanges exist"},
+      Rule{kBoundedRequests, "a replica sends at most 500 requests in a second"},
+      Rule{kBoundedTurns, "a replica takes at most 20,000 turns in a second"},
+      Rule{kBoundedTimers, "a replica has at most 1,000 timers"},
+      Rule{kNodeDealtWith,
+           "once faults have ended for long enough, a node that is down holds no "
+           "pod that a policy in force deletes"},
+      Rule{kIncidentClosed, "once faults have ended for long enough, every incident is closed"},
+  };
+  return kRules;
+}
+
+}  // namespace moonfence::sim

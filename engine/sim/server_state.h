@@ -1,0 +1,39 @@
+#pragma once
+
+// What the parts of one ApiServer share.
+
+#include <utility>
+
+#include "loop/loop.h"
+#include "port/random.h"
+#include "sim/api_server.h"
+#include "sim/watch_cache.h"
+#include "sim/watches.h"
+
+namespace moonfence::sim {
+
+struct ServerState {
+  ServerState(loop::Loop& loop_given, ObjectStore& store_given, port::Random& random_given,
+              ServerRules rules_given)
+      : loop(loop_given),
+        store(store_given),
+        random(random_given),
+        rules(std::move(rules_given)),
+        cache(loop, store, rules.shared_versions),
+        watches(loop, store, cache) {}
+
+  loop::Loop& loop;
+  ObjectStore& store;
+  port::Random& random;
+  const ServerRules rules;
+  ServerMood mood;
+  WatchCache cache;
+  Watches watches;
+  // Lists of exactly one version cannot reach further back.
+  std::int64_t compacted = 0;
+
+  // Chance decides; nothing is drawn for what never happens.
+  [[nodiscard]] bool draw(double share) { return share > 0 && random.unit() < share; }
+};
+
+}  // namespace moonfence::sim

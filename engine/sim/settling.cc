@@ -1,0 +1,79 @@
+#include "sim/settling.h"
+
+#include <algorithm>
+
+namespace moonfence::sim {
+namespace {
+
+// The kubelet's silence is noticed (40 s, checked every 5 s), a policy's hold-down passes, a call
+// that went nowhere ends (6 s).
+constexpr Duration kReaction = std::chrono::seconds(60);
+// Until a request that could not be made because the server was away is made again: the longest
+// back-off of watches and unreadable nodes, with jitter.
+constexpr Duration kBackOff = std::chrono::seconds(60);
+constexpr Duration kLongestExpiry = std::chrono::minutes(2);
+
+bool disturbs(Verb verb) {
+  switch (verb) {
+    case Verb::PowerOff:
+    case Verb::PartitionNode:
+    case Verb::StopKubelet:
+    case Verb::NotReady:
+    case Verb::RemoveReady:
+    case Verb::Heal:
+    case Verb::ReplacePod:
+    case Verb::Scale:
+    case Verb::Calm:
+      return false;
+    case Verb::DeleteNode:
+    case Verb::RecreateNode:
+    case Verb::AddFinalizer:
+    case Verb::RemoveFinalizer:
+    case Verb::EditPolicies:
+    case Verb::DeletePolicies:
+    case Verb::RestartServer:
+    case Verb::Compact:
+    case Verb::Outage:
+    case Verb::CrashEngine:
+    case Verb::StopEngine:
+    case Verb::PauseEngine:
+    case Verb::PartitionEngine:
+    case Verb::StepClock:
+      return true;
+  }
+  return true;
+}
+
+std::optional<Duration> setting(const Plan& plan, const std::string& name) {
+  const auto found = plan.settings.find(name);
+  return found == plan.settings.end() ? std::nullopt : parse_duration(found->second);
+}
+
+}  // namespace
+
+bool is_calm(const Faults& faults) {
+  const double sum = faults.refused + faults.lost_request + faults.lost_reply + faults.truncated +
+                     faults.slow + faults.black_hole + faults.too_many + faults.internal +
+                     faults.internal_after_commit + faults.watch_duplicate + faults.watch_cut;
+  return sum <= 0 && faults.latency.to <= std::chrono::milliseconds(50) &&
+         faults.cache_lag.to <= std::chrono::milliseconds(100);
+}
+
+bool looks_again(const Plan& plan) {
+  const auto expiry = setting(plan, "cache-expiry");
+  return expiry && *expiry > Duration::zero() && *expiry <= kLongestExpiry;
+}
+
+std::optional<Duration> settling_time(const Plan& plan) {
+  if (looks_again(plan)) {
+    const auto expiry = setting(plan, "cache-expiry");
+    const Duration window = setting(plan, "retry-window").value_or(std::chrono::seconds(25));
+    return *expiry + window + kReaction + kBackOff;
+  }
+  const bool disturbed =
+      !is_calm(plan.faults) || std::any_of(plan.steps.begin(), plan.steps.end(),
+                                           [](const Step& step) { return disturbs(step.verb); });
+  return disturbed ? std::nullopt : std::optional(kReaction);
+}
+
+}  // namespace moonfence::sim

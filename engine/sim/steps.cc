@@ -1,0 +1,167 @@
+#include "sim/steps.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "sim/facts.h"
+
+namespace moonfence::sim {
+namespace {
+
+constexpr const char* kActor = "administrator";
+constexpr const char* kPolicies = "moonfence-policies";
+
+std::string argument(const Step& step, const std::string& name) {
+  const auto found = step.arguments.find(name);
+  return found == step.arguments.end() ? std::string() : found->second;
+}
+
+Key key_from(const std::string& resource, const std::string& path) {
+  const std::size_t slash = path.find('/');
+  return slash == std::string::npos ? Key{.resource = resource, .space = {}, .name = path}
+                                    : Key{.resource = resource,
+                                          .space = path.substr(0, slash),
+                                          .name = path.substr(slash + 1)};
+}
+
+// By its name, or the first living pod of the workload of that name: pods of a Deployment are
+// called as nobody can foretell.
+Object find_pod(const Ground& ground, const std::string& path) {
+  const Key key = key_from("pods", path);
+  if (Object pod = ground.store.find(key)) {
+    return pod;
+  }
+  for (const Object& pod : ground.store.list("pods", key.space)) {
+    if (text_field(*pod, {"metadata", "labels", "workload"}) == key.name && !is_terminating(*pod)) {
+      return pod;
+    }
+  }
+  return nullptr;
+}
+
+bool replace_pod(const Ground& ground, const Step& step) {
+  const Object pod = find_pod(ground, step.target);
+  if (pod == nullptr) {
+    return false;
+  }
+  DeleteOptions options;
+  options.uid = uid_of(*pod);
+  options.grace_seconds = 0;
+  return ground.store.remove(key_of("pods", *pod), options, kActor).has_value();
+}
+
+bool change_finalizer(const Ground& ground, const Step& step) {
+  const Object pod = find_pod(ground, step.target);
+  const std::string finalizer = argument(step, "finalizer");
+  if (pod == nullptr || finalizer.empty()) {
+    return false;
+  }
+  const bool adds = step.verb == Verb::AddFinalizer;
+  if (adds == has_finalizer(*pod, finalizer)) {
+    return false;
+  }
+  const auto edit = [&finalizer, adds](Json& edited) {
+    Json& list = edited["metadata"]["finalizers"];
+    if (adds) {
+      list.push_back(finalizer);
+    } else {
+      list.erase(std::find(list.begin(), list.end(), finalizer));
+    }
+  };
+  return update_same(ground.store, key_of("pods", *pod), uid_of(*pod), edit,
+                     ObjectStore::Part::Whole, kActor);
+}
+
+bool scale(const Ground& ground, const Step& step) {
+  const std::string text = argument(step, "replicas");
+  int replicas = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), replicas);
+  if (error != std::errc() || end != text.data() + text.size() || replicas < 0) {
+    return false;
+  }
+  const auto edit = [replicas](Json& edited) { edited["spec"]["replicas"] = replicas; };
+  const auto set_replicas = [&](const Key& key) {
+    return ground.store.update(key, edit, ObjectStore::Part::Spec, kActor).has_value();
+  };
+  if (set_replicas(key_from("statefulsets", step.target))) {
+    return true;
+  }
+  const Key deployment = key_from("deployments", step.target);
+  const Object found = ground.store.find(deployment);
+  if (found == nullptr) {
+    return false;
+  }
+  for (const Object& set : ground.store.list("replicasets", deployment.space)) {
+    if (is_controlled_by(*set, uid_of(*found))) {
+      (void)set_replicas(key_of("replicasets", *set));
+    }
+  }
+  return set_replicas(deployment);
+}
+
+bool edit_policies(const Ground& ground, const Step& step) {
+  const Key key{.resource = "configmaps", .space = "moonfence", .name = kPolicies};
+  const auto edit = [&step](Json& edited) {
+    for (const auto& [file, text] : step.arguments) {
+      if (text.empty()) {
+        edited["data"].erase(file);
+      } else {
+        edited["data"][file] = text;
+      }
+    }
+  };
+  if (ground.store.find(key) != nullptr) {
+    return ground.store.update(key, edit, ObjectStore::Part::Whole, kActor).has_value();
+  }
+  Json object = {{"metadata", {{"name", kPolicies}}}, {"data", Json::object()}};
+  edit(object);
+  return ground.store.create("configmaps", key.space, std::move(object), kActor).has_value();
+}
+
+}  // namespace
+
+bool change_objects(const Ground& ground, const Step& step) {
+  bool done = false;
+  switch (step.verb) {
+    case Verb::ReplacePod:
+      done = replace_pod(ground, step);
+      break;
+    case Verb::AddFinalizer:
+    case Verb::RemoveFinalizer:
+      done = change_finalizer(ground, step);
+      break;
+    case Verb::Scale:
+      done = scale(ground, step);
+      break;
+    case Verb::EditPolicies:
+      done = edit_policies(ground, step);
+      break;
+    case Verb::DeletePolicies:
+      done = ground.store
+                 .remove({.resource = "configmaps", .space = "moonfence", .name = kPolicies}, {},
+                         kActor)
+                 .has_value();
+      break;
+    case Verb::PowerOff:
+    case Verb::PartitionNode:
+    case Verb::StopKubelet:
+    case Verb::NotReady:
+    case Verb::RemoveReady:
+    case Verb::Heal:
+    case Verb::DeleteNode:
+    case Verb::RecreateNode:
+    case Verb::RestartServer:
+    case Verb::Compact:
+    case Verb::Outage:
+    case Verb::CrashEngine:
+    case Verb::StopEngine:
+    case Verb::PauseEngine:
+    case Verb::PartitionEngine:
+    case Verb::StepClock:
+    case Verb::Calm:
+      break;
+  }
+  return done;
+}
+
+}  // namespace moonfence::sim

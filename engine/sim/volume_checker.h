@@ -1,0 +1,41 @@
+#pragma once
+
+// The data: two writers of one volume of a single writer, seen on the machines themselves, and an
+// attachment deleted under a consumer (invariant I3). Two writers are no violation when one of the
+// machines was cut off alive: a policy that judges by the Ready condition alone cannot tell that
+// from a machine without power. Those are counted.
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "sim/checker.h"
+
+namespace moonfence::sim {
+
+class VolumeChecker final : public Checker {
+ public:
+  explicit VolumeChecker(Bench& bench) : Checker(bench) {}
+  void after_cluster_turn() override;
+  void on_change(const Change& change) override;
+
+  [[nodiscard]] int accepted() const { return accepted_; }
+  // What was accepted last, for the story; "" for nothing new.
+  [[nodiscard]] std::string take_news() { return std::exchange(news_, {}); }
+
+ private:
+  using Pair = std::tuple<std::string, std::string, std::string>;  // volume, machine, machine
+  void judge(const std::string& volume, const Machine& one, const Machine& other);
+  // Of what runs where and what is published where: most turns change neither.
+  [[nodiscard]] std::uint64_t fingerprint() const;
+
+  std::set<Pair> doubled_;  // now
+  std::set<Pair> seen_;     // in the turn that is looked at
+  std::uint64_t looked_at_ = 0;
+  int accepted_ = 0;
+  std::string news_;
+};
+
+}  // namespace moonfence::sim

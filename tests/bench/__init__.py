@@ -1,0 +1,1 @@
+"""Measurements on a real control plane. scripts/bench runs them; nothing here asserts a time."""

@@ -1,0 +1,138 @@
+"""What the measurements play on: a cluster, two nodes that take turns in failing, and the engine."""
+
+import os
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from e2e.audit import AuditLog
+from e2e.control_plane import REPO, ControlPlane
+from e2e.hollow_control import lease_interval, start_hollow
+from e2e.kube import wait_for
+from e2e.processes import free_port
+from e2e.workloads import Workloads, is_ready, node_ready, taints
+
+BINARY = Path(os.environ.get("MOONFENCE_BINARY", REPO / "build/release/moonfence"))
+POLICY = REPO / "policies/noobaa/policy.lua"
+
+RULES = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]},
+    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
+]
+
+
+class Stage:
+    """A control plane of its own below `folder`."""
+
+    def __init__(self, folder: Path, grace: int = 20):
+        self.control_plane = ControlPlane(folder, grace=grace, monitor=1)
+        self.folder = folder
+        self.grace = grace
+
+    def __enter__(self) -> "Stage":
+        self.control_plane.start()
+        try:
+            self.hollow = start_hollow(self.control_plane.processes, self.folder,
+                                       interval=lease_interval(self.grace))
+            wait_for("the hollow process takes orders", self.hollow.status, 30)
+            self.client = self.control_plane.client("bench")
+            self._grant()
+        except BaseException:
+            self.control_plane.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.control_plane.stop()
+
+    def audit(self) -> AuditLog:
+        return self.control_plane.audit().mark()
+
+    def _grant(self):
+        """The engine's ServiceAccount with the permissions of docs/operating.md."""
+        self.client.create("namespaces", {"metadata": {"name": "moonfence"}})
+        self.client.create("serviceaccounts", {"metadata": {"name": "moonfence"}}, "moonfence")
+        self.client.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+                            {"metadata": {"name": "moonfence"}, "rules": RULES})
+        self.client.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+            "metadata": {"name": "moonfence"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "moonfence"},
+            "subjects": [{"kind": "ServiceAccount", "name": "moonfence", "namespace": "moonfence"}]})
+        self.token = self.client.token("moonfence", "moonfence")
+        self.kubeconfig = self.control_plane.token_kubeconfig("moonfence", self.token, "moonfence")
+
+    @contextmanager
+    def engine(self, namespace: str, mode: str = "enforce", policies: str = ""):
+        """A running engine with the attribute `metrics_port`; with `policies` it takes its policies from the
+        ConfigMap in that namespace instead of from the file."""
+        source = ["--namespace", policies] if policies else [
+            "--policy", str(POLICY), "--policy-namespace", namespace, "--mode", mode]
+        port = free_port()
+        log = open(self.folder / "moonfence.log", "ab")
+        process = subprocess.Popen(
+            [str(BINARY), "run", "--kubeconfig", str(self.kubeconfig), *source,
+             "--metrics-bind-address", f"127.0.0.1:{port}",
+             "--health-probe-bind-address", "0", "--audit-log", str(self.folder / "moonfence-audit.jsonl")],
+            stdin=subprocess.DEVNULL, stderr=log)
+        process.metrics_port = port
+        try:
+            time.sleep(2)  # until its first list is through; nothing here depends on the exact moment
+            if process.poll() is not None:
+                raise RuntimeError(f"the engine ended with {process.returncode}; see {log.name}")
+            yield process
+        finally:
+            process.terminate()
+            process.wait(20)
+            log.close()
+
+
+class Pair:
+    """Two nodes; a Deployment `noobaa` of `pods` pods lives on one of them and flees to the other."""
+
+    def __init__(self, stage: Stage, name: str, pods: int):
+        self.stage, self.pods = stage, pods
+        self.namespace = name
+        self.nodes = [f"{name}-a", f"{name}-b"]
+        label = {"bench": name}
+        stage.hollow.add(self.nodes, labels=label)
+        for node in self.nodes:
+            self.wait_usable(node)
+        self.workloads = Workloads(stage.client, name, node_labels=label).create_namespace()
+        self._cordon(self.nodes[1], True)
+        self.workloads.deployment("noobaa", replicas=pods)
+        self.wait_all_on(self.nodes[0])
+        self._cordon(self.nodes[1], False)
+        self.home = 0
+
+    def _cordon(self, node: str, on: bool):
+        self.stage.client.patch("nodes", node, {"spec": {"unschedulable": on or None}})
+
+    @property
+    def failing(self) -> str:
+        return self.nodes[self.home]
+
+    @property
+    def refuge(self) -> str:
+        return self.nodes[1 - self.home]
+
+    def wait_usable(self, node: str):
+        def usable():
+            found = self.stage.client.find("nodes", node)
+            return found and node_ready(found) == "True" and not taints(found)
+        wait_for(f"{node} is usable", usable, 60, every=0.02)
+
+    def wait_all_on(self, node: str):
+        def there():
+            pods = self.stage.client.list("pods", self.namespace, labels="app=noobaa")
+            return len(pods) == self.pods and all(p["spec"].get("nodeName") == node and is_ready(p) for p in pods)
+        wait_for(f"{self.pods} pods run on {node}", there, 300, every=0.05 if self.pods < 50 else 0.5)
+
+    def swap(self):
+        """The pods have fled: the failed node comes back and the roles change."""
+        self.wait_all_on(self.refuge)
+        self.stage.hollow.heal(self.failing)
+        self.wait_usable(self.failing)
+        self.home = 1 - self.home

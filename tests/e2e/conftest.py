@@ -1,0 +1,180 @@
+"""One cluster for all tests; namespaces, nodes and workloads of its own for each test."""
+
+import itertools
+import os
+import re
+import shutil
+import signal
+import tempfile
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from .audit import AuditLog
+from .control_plane import REPO, ControlPlane
+from .engine import Engines
+from .explain import explain, explained, wait_explained
+from .faults import ApiServer, Victims
+from .hollow_control import HollowControl, lease_interval, start_hollow
+from .kube import Client, wait_for
+from .processes import Processes
+from .proxy import Proxy
+from .secrecy import check_untold
+from .workloads import Workloads, node_ready, taints
+
+GRACE = 8
+
+
+def pytest_configure(config):
+    # SIGTERM as Ctrl-C: fixtures are torn down and every process is ended
+    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """Whatever a test failed by, it tells how its pods and nodes were; they are gone when one comes to look."""
+    report = (yield).get_result()
+    workloads = getattr(item, "funcargs", {}).get("workloads")
+    if report.failed and report.when == "call" and workloads and not explained(report.longreprtext):
+        report.sections.append(("the test's part of the cluster", workloads.explain()))
+
+
+@dataclass
+class Cluster:
+    """The shared cluster. `control_plane` starts, stops and restarts components; `hollow` fails nodes."""
+
+    control_plane: ControlPlane
+    hollow: HollowControl
+    client: Client
+
+    def audit(self) -> AuditLog:
+        """The audit log from now on."""
+        return self.control_plane.audit().mark()
+
+
+def sweep(base: Path):
+    """Folders of earlier runs that were killed outright: nothing of them runs, nobody touched them lately."""
+    for folder in base.glob("cluster-*"):
+        left = Processes(folder)
+        if time.time() - folder.stat().st_mtime > 600 and not any(left.pid(name) for name in left.read()):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A control plane and the hollow process, without nodes."""
+    base = REPO / "build" / "e2e"
+    base.mkdir(parents=True, exist_ok=True)
+    sweep(base)
+    folder = Path(tempfile.mkdtemp(prefix="cluster-", dir=base))
+    control_plane = ControlPlane(folder, grace=GRACE)
+    try:
+        control_plane.start()
+        hollow = start_hollow(control_plane.processes, control_plane.folder, interval=lease_interval(GRACE))
+        wait_for("the hollow process takes orders", hollow.status, 30)
+        control_plane.supervise()
+        yield Cluster(control_plane, hollow, control_plane.client())
+    finally:
+        control_plane.stop()
+        if os.environ.get("MOONFENCE_KEEP_CLUSTER"):
+            print(f"kept: {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def tell_crashes(request):
+    """Says which component of the cluster crashed and was started again meanwhile."""
+    yield
+    if "cluster" in request.fixturenames:
+        crashed = request.getfixturevalue("cluster").control_plane.crashed
+        while crashed:
+            name, last_words = crashed.pop(0)
+            warnings.warn(f"{name} crashed during {request.node.name}: {last_words}")
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def test_id(request) -> str:
+    """Short, unique and good for names of objects."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))[:24].strip("-")
+    return f"t{next(_numbers)}-{name}"
+
+
+@pytest.fixture
+def make_nodes(cluster, test_id):
+    """make_nodes(3) -> names of new Ready nodes which only this test's workloads use."""
+    made, labels = [], {"moonfence.io/test": test_id}
+
+    def make(count: int = 3, images: int = 0) -> list:
+        fresh = [f"{test_id}-n{len(made) + i + 1}" for i in range(count)]
+        made.extend(fresh)
+        cluster.hollow.add(fresh, labels=labels, images=images)
+
+        def all_ready():
+            nodes = [cluster.client.get("nodes", name) for name in fresh]
+            return all(node_ready(n) == "True" and not taints(n) for n in nodes)
+        wait_explained(f"the nodes {fresh} are Ready", all_ready, 30,
+                       lambda: explain(cluster.client, "default", labels, cluster.control_plane))
+        return fresh
+    yield make
+    cluster.hollow.remove(made)
+
+
+@pytest.fixture
+def nodes(make_nodes) -> list:
+    """Three Ready nodes of this test."""
+    return make_nodes(3)
+
+
+@pytest.fixture
+def workloads(cluster, make_nodes, test_id):
+    """Workloads in a namespace of their own, pinned to this test's nodes."""
+    made = Workloads(cluster.client, test_id, {"moonfence.io/test": test_id}, cluster.control_plane)
+    made.create_namespace()
+    yield made
+    made.remove_all()
+
+
+@pytest.fixture
+def proxy(cluster):
+    """A scripted proxy in front of the API server. Tests of engines use tokens; a client without one is
+    let through as admin."""
+    with Proxy(cluster.control_plane, with_client_certificate=True) as started:
+        yield started
+
+
+@pytest.fixture
+def start_engine(cluster, workloads, tmp_path):
+    """start_engine(**arguments) -> a running Engine; see engine.py."""
+    engines = Engines(cluster, tmp_path, workloads.namespace)
+    yield engines
+    try:
+        engines.end()
+    finally:
+        check_untold(engines.made)
+
+
+@pytest.fixture
+def victims_of(cluster, make_nodes, workloads):
+    """victims_of(3) -> Victims: a Deployment (`stateful`: a StatefulSet) whose 3 pods are all on one node."""
+    def make(count: int, stateful: bool = False) -> Victims:
+        (node,) = make_nodes(1)
+        make_it = workloads.stateful_set if stateful else workloads.deployment
+        make_it("web", count, labels={"app": "noobaa"}, toleration_seconds=300)
+        pods = workloads.wait_all_running("noobaa", count)
+        return Victims(cluster, workloads, node, make_nodes(2), {pod["metadata"]["uid"] for pod in pods})
+    return make
+
+
+@pytest.fixture
+def api_server(cluster, start_engine):
+    """The API server, to stop, kill or freeze; it is well again before anything else is cleaned up."""
+    server = ApiServer(cluster)
+    yield server
+    server.mend()

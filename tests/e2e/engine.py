@@ -1,0 +1,350 @@
+"""Runs the engine under test, `moonfence run`, as its own ServiceAccount with no more rights than it needs.
+
+    def test_example(cluster, nodes, workloads, start_engine):       # the fixture is in conftest.py
+        engine = start_engine(mode="enforce", config={"cacheExpiry": "1h"})
+        ...
+        assert [d.name for d in engine.deletes()] == ["web-0"]      # by the API server's audit log
+        assert engine.passes("node-1") == 1                         # its pod lists for that node
+
+start_engine(**arguments) makes an Engine, starts it and waits for /readyz. Arguments, all optional:
+
+    policy      Lua file                  default policies/noobaa/policy.lua; None: the policies are in the
+                ConfigMap moonfence-policies of the fixture `workloads`' namespace (policies.py)
+    namespace   --policy-namespace        default the namespace of the fixture `workloads`
+    mode        --mode                    default enforce; None: not given
+    config      dict for --config         default none: the engine's own defaults
+    server      API server to talk to     default the real one; give proxy.server for a scripted one
+    kubeconfig  file                      default one with a token of the account (Engine.account)
+    elect       --leader-elect            default False: most tests restart engines, and would wait for the Lease
+                to run out; None: not given
+    rules       rights of the account     default RULES, the table of docs/operating.md
+    flags       more words for the command line
+    env         more environment variables
+    ready       False: do not wait for /readyz
+    witnessed   False: the nodes' states at the deletions are not looked up at the end of the test; for tests
+                that restart the API server or last longer than a minute, whose events it forgets (witness.py)
+
+Engine: start() again after it ended; stop() SIGTERM, must exit with 0; kill9(); wait_exit(code) when it
+ends by itself; wait_ready(); get(path) from the health server, metrics() text; pid; alive(); log(),
+records() its own audit records (for reports, not for assertions); user, its name in audit logs;
+audit() the audit log since it was made; requests(), deletes(), lists(node), passes(node): what it did, by
+the API server's audit log. Engine.check() runs at the end of every test: nothing but DELETEs of pods of its
+namespace with grace period 0 and a UID precondition, none unless the mode is enforce, none while the node
+was Ready or not tainted.
+
+At the end of a test every engine is ended by pid and must have left as expected: exit code 0, no report
+of a sanitizer in its log. Its log is printed, which pytest shows when the test failed. The binary is
+MOONFENCE_BINARY, by default build/release/moonfence; one with sanitizers will do.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+from urllib.parse import parse_qs, urlsplit
+
+from .audit import AuditLog
+from .control_plane import REPO
+from .kube import ApiError, wait_for
+from .processes import free_port
+from .witness import Witness
+
+NOOBAA = REPO / "policies" / "noobaa" / "policy.lua"
+START_LIMIT = 60  # a bound, not a wait; with sanitizers and other work on the machine it is slow
+STOP_LIMIT = 30
+SANITIZER = re.compile(r"ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|: runtime error: |WARNING: ThreadSanitizer")
+
+# what docs/operating.md grants, and nothing else
+RULES = (
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]},
+    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+)
+
+
+# what the engine needs beside them in its own namespace when its policies come from there
+POLICY_RULES = (
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
+)
+
+
+def binary() -> Path:
+    path = Path(os.environ.get("MOONFENCE_BINARY") or REPO / "build" / "release" / "moonfence")
+    if not path.is_file():
+        raise RuntimeError(f"{path} does not exist: build it, or set MOONFENCE_BINARY")
+    return path.absolute()
+
+
+@dataclass
+class Account:
+    """A ServiceAccount and its ClusterRole, both of the same name."""
+
+    cluster: object
+    namespace: str
+    name: str
+
+    @property
+    def user(self) -> str:
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    @property
+    def role(self) -> str:
+        return f"{self.namespace}-{self.name}"
+
+    def create(self, rules=RULES) -> "Account":
+        client = self.cluster.client
+        client.create("serviceaccounts", {"metadata": {"name": self.name}}, self.namespace)
+        client.create("roles", {"metadata": {"name": self.name}, "rules": list(POLICY_RULES)}, self.namespace)
+        client.create("rolebindings", {
+            "metadata": {"name": self.name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name},
+            "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}]}, self.namespace)
+        client.create("clusterroles", {"metadata": {"name": self.role}, "rules": list(rules)})
+        client.create("clusterrolebindings", {
+            "metadata": {"name": self.role},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self.role},
+            "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}]})
+        self._wait_rights(self.token(), rules[0] if rules else None)
+        return self
+
+    def _wait_rights(self, token: str, rule: Optional[dict]):
+        # the API server's authorizer learns of a role by a watch
+        if rule is None:
+            return
+        review = {"spec": {"resourceAttributes": {
+            "group": rule["apiGroups"][0], "resource": rule["resources"][0], "verb": rule["verbs"][0]}}}
+        someone = self.cluster.control_plane.token_client(token)
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        wait_for(f"{self.user} has its rights", lambda: someone.request("POST", path, review)["status"]["allowed"], 30,
+                 0.02)
+
+    def allow(self, rules):
+        """Gives it other rights, from now on."""
+        self.cluster.client.patch("clusterroles", self.role, {"rules": list(rules)})
+
+    def token(self, seconds: int = 3600) -> str:
+        return self.cluster.client.token(self.name, self.namespace, seconds)
+
+    def remove(self):
+        for kind in ("clusterrolebindings", "clusterroles"):
+            self.cluster.client.delete(kind, self.role, missing_ok=True)
+
+
+class Engine:
+    def __init__(self, cluster, folder: Path, account: Account, namespace: str, number: int = 1,
+                 policy: Optional[Path] = NOOBAA, mode: Optional[str] = "enforce", config: Optional[dict] = None, server: str = "", kubeconfig=None,
+                 flags: tuple = (), env: Optional[dict] = None, witnessed: bool = True, elect: Optional[bool] = False):
+        self.cluster, self.folder, self.account, self.namespace = cluster, Path(folder), account, namespace
+        self.name = f"engine-{number}"
+        self.policy, self.mode, self.flags, self.env = policy, mode, tuple(flags), env or {}
+        self.elect = elect
+        self.kubeconfig = kubeconfig or cluster.control_plane.token_kubeconfig(
+            f"{account.namespace}-{account.name}-{number}", account.token(), server=server)
+        self.config: Optional[Path] = None
+        if config is not None:
+            self.config = self.folder / f"{self.name}.yaml"
+            self.config.write_text("".join(f"{k}: {v}\n" for k, v in {"api": 1, **config}.items()))
+        self.health_port, self.metrics_port = free_port(), free_port()
+        self.log_file = self.folder / f"{self.name}.log"
+        self.record_file = self.folder / f"{self.name}.audit.jsonl"
+        self.witness = Witness(cluster.client, namespace) if witnessed else None
+        self._audit = cluster.audit()
+        self._process: Optional[subprocess.Popen] = None
+        self._faults: list = []
+
+    # --- life
+
+    def command(self) -> list:
+        words = [binary(), "run", "--kubeconfig", self.kubeconfig, "--namespace", self.account.namespace,
+                 "--metrics-bind-address", f"127.0.0.1:{self.metrics_port}",
+                 "--health-probe-bind-address", f"127.0.0.1:{self.health_port}",
+                 "--audit-log", self.record_file, "--log-level", "debug"]
+        words += ["--policy", self.policy, "--policy-namespace", self.namespace] if self.policy else []
+        words += ["--mode", self.mode] if self.mode else []
+        words += [f"--leader-elect={str(self.elect).lower()}"] if self.elect is not None else []
+        words += ["--config", self.config] if self.config else []
+        return [str(word) for word in (*words, *self.flags)]
+
+    def start(self, ready: bool = True) -> "Engine":
+        if self.alive():
+            raise RuntimeError(f"{self.name} runs already")
+        env = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and k != "KUBECONFIG"}
+        env.update({"POD_NAME": self.name, **self.env})
+        # a test run that is killed outright still leaves nothing behind
+        setpriv = shutil.which("setpriv") or "setpriv"
+        with open(self.log_file, "ab") as log:
+            self._process = subprocess.Popen([setpriv, "--pdeathsig", "KILL", *self.command()], stdout=log, stderr=log,
+                                             stdin=subprocess.DEVNULL, start_new_session=True, env=env)
+        return self.wait_ready() if ready else self
+
+    def wait_ready(self, seconds: float = START_LIMIT) -> "Engine":
+        def ready():
+            if not self.alive():
+                raise RuntimeError(f"{self.name} ended with {self._process.poll()}:\n{self.log()[-4000:]}")
+            return self.get("/readyz")[0] == 200
+        wait_for(f"{self.name} is ready", ready, seconds, 0.02)
+        return self
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def kill9(self):
+        """As a power cut would; the next start() is a restart. It must have run until now."""
+        if not self.alive():
+            self._faults.append(f"ended by itself with {self._process.poll()}")
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def stop(self, code: int = 0) -> float:
+        """SIGTERM; it must leave with `code`. How long that took, in seconds."""
+        began = time.monotonic()
+        if self.alive():
+            self._process.send_signal(signal.SIGTERM)
+        self.wait_exit(code, STOP_LIMIT)
+        return time.monotonic() - began
+
+    def wait_exit(self, code: int, seconds: float = STOP_LIMIT):
+        """Waits until it has ended, which must be with `code`."""
+        process, self._process = self._process, None
+        try:
+            left = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"{self.name} did not end within {seconds} s") from None
+        assert left == code, f"{self.name} left with {left}, not {code}:\n{self.log()[-4000:]}"
+
+    def end(self):
+        """The end of a test: ends it whatever happened, then complains about what should not have."""
+        try:
+            if self._process is not None:
+                if not self.alive():
+                    self._faults.append(f"ended by itself with {self._process.poll()}")
+                    self._process = None
+                else:
+                    try:
+                        self.stop()
+                    except AssertionError as fault:
+                        self._faults.append(str(fault))
+        finally:
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
+        report = SANITIZER.search(self.log())
+        if report:
+            self._faults.append(f"a sanitizer spoke: {self.log()[report.start():][:4000]}")
+        assert not self._faults, f"{self.name}: {self._faults}"
+
+    # --- what it says of itself
+
+    def get(self, path: str, port: Optional[int] = None) -> tuple:
+        """(status, text) from its health server."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port or self.health_port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metrics(self) -> str:
+        return self.get("/metrics", self.metrics_port)[1]
+
+    def log(self) -> str:
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def records(self) -> list:
+        text = self.record_file.read_text() if self.record_file.exists() else ""
+        return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+
+    # --- what the API server says of it
+
+    @property
+    def user(self) -> str:
+        return self.account.user
+
+    def audit(self) -> AuditLog:
+        """The API server's audit log since this engine was made."""
+        return self._audit
+
+    def requests(self, **filters) -> list:
+        """Its requests in the audit log, filtered as in AuditLog.find()."""
+        return self._audit.find(by=re.escape(self.user) + "$", **filters)
+
+    def deletes(self, **filters) -> list:
+        return self.requests(verb="delete,deletecollection", **filters)
+
+    def lists(self, node: str) -> list:
+        """Its pod lists for a node: one an evaluation of the node."""
+        def of(entry):
+            return parse_qs(urlsplit(entry.uri).query).get("fieldSelector") == [f"spec.nodeName={node}"]
+        return [entry for entry in self.requests(verb="list", resource="pods") if of(entry)]
+
+    def passes(self, node: str) -> int:
+        return len(self.lists(node))
+
+    def check(self):
+        """What holds for everything that it ever does, whatever the test is about."""
+        for entry in self.requests(verb="create,update,patch,delete,deletecollection"):
+            own = not self.policy and entry.resource == "configmaps" and entry.namespace == self.account.namespace
+            if own and entry.name in ("moonfence-status", "moonfence-lastgood", ""):
+                assert entry.verb in ("create", "patch"), entry
+            elif entry.resource == "leases":
+                assert self.elect is not False and entry.verb in ("create", "update"), entry
+            elif entry.resource != "events":
+                assert (entry.verb, entry.resource, entry.subresource) == ("delete", "pods", ""), entry
+        for entry in self.deletes():
+            assert self.mode in ("enforce", None), f"deleted in mode {self.mode}: {entry}"
+            assert entry.namespace == self.namespace, entry
+            if entry.status in (401, 403):
+                continue  # refused before its body was read, so there is none in the log
+            assert entry.grace == 0, f"deleted without grace period 0: {entry}"
+            assert entry.uid_precondition, f"deleted without precondition: {entry}"
+        if self.mode == "off":
+            assert not self.requests(resource="pods")
+        if self.witness:
+            self.witness.check([e.uid_precondition for e in self.deletes() if e.status == 200])
+
+
+class Engines:
+    """The engines of one test."""
+
+    def __init__(self, cluster, folder: Path, namespace: str):
+        self.cluster, self.folder, self.namespace = cluster, folder, namespace
+        self.accounts: dict = {}
+        self.made: list = []
+
+    def __call__(self, ready: bool = True, rules=RULES, account: str = "moonfence", **arguments) -> Engine:
+        if account not in self.accounts:
+            self.accounts[account] = Account(self.cluster, self.namespace, account).create(rules)
+        arguments.setdefault("namespace", self.namespace)
+        engine = Engine(self.cluster, self.folder, self.accounts[account], number=len(self.made) + 1, **arguments)
+        self.made.append(engine)
+        return engine.start(ready)
+
+    def end(self):
+        faults = []
+        for engine in self.made:
+            for step in (engine.end, engine.check):
+                try:
+                    step()
+                except (AssertionError, ApiError, OSError, TimeoutError) as fault:
+                    faults.append(fault)
+            print(f"--- log of {engine.name}\n{engine.log()[-20000:]}")
+            print(f"--- records of {engine.name}", *map(json.dumps, engine.records()[-60:]), sep="\n")
+        for account in self.accounts.values():
+            account.remove()
+        if faults:
+            raise faults[0]

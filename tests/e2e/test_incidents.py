@@ -1,0 +1,226 @@
+"""What happens during and after an incident: retries, races with others, recoveries, lost watches, expiry.
+
+As in test_fencing.py every test ends with Engine.check().
+"""
+
+import time
+
+import pytest
+
+from .engine import RULES
+from .kube import wait_for
+from .proxy_rules import Call, status_answer
+from .test_fencing import NOOBAA, name, no_schedule, owner, uid  # noqa: F401 (owner is a fixture)
+
+FAILS = status_answer(500, "InternalError")
+QUICK = {"retryInterval": "1s", "retryWindow": "5s"}    # a fifth of the defaults
+NO_WATCH = "^(?!.*watch=)"
+HASTY = {"retryInterval": "200ms", "retryWindow": "1s"}
+
+
+def deletes_of(proxy, pod: str) -> list:
+    """The DELETE requests for a pod, whoever was asked; in order."""
+    return proxy.find("DELETE", f"/pods/{pod}$")
+
+
+def seconds(exchanges: list) -> list:
+    """When they came, counted from the first."""
+    return [(e.received_ns - exchanges[0].received_ns) / 1e9 for e in exchanges]
+
+
+def doomed(make_nodes, workloads, *names: str) -> tuple:
+    """A node with StatefulSets of one pod each, and another node beside it: (node, {pod name: pod})."""
+    (node,) = make_nodes(1)
+    for each in names:
+        workloads.stateful_set(each, **NOOBAA)
+    pods = {name(p): p for p in workloads.wait_all_running("noobaa", len(names))}
+    make_nodes(1)
+    return node, pods
+
+
+def test_a_node_that_fails_again_is_fenced_again_at_once(cluster, make_nodes, workloads, start_engine):
+    """E-06; the expiry is an hour, so nothing else can be the reason."""
+    (node,) = make_nodes(1)  # the only one: the replacement waits for it
+    workloads.stateful_set("noobaa-core", **NOOBAA)
+    first = workloads.wait_running("noobaa-core-0")
+    engine = start_engine(config={"cacheExpiry": "1h"})
+    cluster.hollow.fail(node, "notready")
+    wait_for("the pod is replaced", lambda: uid(workloads.get_pod("noobaa-core-0") or first) != uid(first))
+    cluster.hollow.heal(node)
+    second = workloads.wait_running("noobaa-core-0")
+    assert uid(second) != uid(first) and second["spec"]["nodeName"] == node
+    cluster.hollow.fail(node, "notready")
+    wait_for("it is replaced again", lambda: uid(workloads.get_pod("noobaa-core-0") or second) != uid(second), 5)
+    assert [d.uid_precondition for d in engine.deletes()] == [uid(first), uid(second)]
+    assert engine.passes(node) == 2
+
+
+def test_a_failing_deletion_is_tried_again_inside_the_window_and_not_after_it(
+        cluster, make_nodes, workloads, proxy, start_engine):
+    """E-07, a fifth as long: attempts at 0, 1, 2, 3, 4 s, none from 5 s on until the node fails again.
+    E-15: that the node object changes meanwhile starts nothing beside it."""
+    node, pods = doomed(make_nodes, workloads, "core")
+    rule = proxy.on("DELETE", "/pods/core-0$", FAILS)
+    engine = start_engine(server=proxy.server, config=QUICK)
+    cluster.hollow.fail(node, "notready")
+    for beat in range(1, 5):
+        proxy.wait(beat, "DELETE", "/pods/core-0$")
+        cluster.client.patch("nodes", node, {"metadata": {"labels": {"beat": str(beat)}},
+                                             "spec": {"unschedulable": beat % 2 == 1}})
+    proxy.wait(5, "DELETE", "/pods/core-0$")
+    time.sleep(2.5)  # two more intervals, and the end of the window among them
+    attempts = deletes_of(proxy, "core-0")
+    assert len(attempts) == 5
+    assert [round(at) for at in seconds(attempts)] == [0, 1, 2, 3, 4]
+    assert all(abs(at - due) < 0.4 for due, at in enumerate(seconds(attempts)))
+    assert {e.status for e in attempts} == {500}
+    assert engine.deletes() == [] and engine.passes(node) == 5
+
+    rule.remove()
+    cluster.hollow.heal(node)
+    wait_for("the taints are gone", lambda: not no_schedule(cluster.client.get("nodes", node)))
+    cluster.hollow.fail(node, "notready")
+    workloads.wait_running("core-0", not_on=node)
+    (delete,) = engine.deletes()
+    assert delete.uid_precondition == uid(pods["core-0"])
+
+
+def test_missing_rights_are_tried_again_without_haste_and_may_come_back(
+        cluster, make_nodes, workloads, start_engine):
+    """E-24: at most five refusals in the window, then none; once the right is granted the next expiry does it."""
+    node, pods = doomed(make_nodes, workloads, "core")
+    rules = [rule for rule in RULES if rule["resources"] != ["pods"]]
+    engine = start_engine(config={**HASTY, "cacheExpiry": "3s"}, rules=[
+        *rules, {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])
+    cluster.hollow.fail(node, "notready")
+    wait_for("a refusal", lambda: engine.deletes(status=403))
+    time.sleep(1.5)  # the window and more than two intervals
+    refused = [d.received for d in engine.deletes(status=403)]
+    assert 2 <= len(refused) <= 5 and len(engine.deletes()) == len(refused)
+    assert all(after - before > 0.15 for before, after in zip(refused, refused[1:]))
+    engine.account.allow(RULES)
+    workloads.wait_running("core-0", not_on=node)
+    assert [d.uid_precondition for d in engine.deletes(status=200)] == [uid(pods["core-0"])]
+
+
+def test_a_recovered_node_ends_the_retries(cluster, make_nodes, workloads, proxy, start_engine):
+    """E-08, NB-15."""
+    node, pods = doomed(make_nodes, workloads, "core")
+    proxy.on("DELETE", "/pods/core-0$", FAILS)
+    engine = start_engine(server=proxy.server, config=QUICK)
+    cluster.hollow.fail(node, "notready")
+    proxy.wait(2, "DELETE", "/pods/core-0$")
+    cluster.hollow.heal(node)
+    attempts, passes = len(deletes_of(proxy, "core-0")), engine.passes(node)
+    time.sleep(2.5)  # two attempts would have been due
+    assert len(deletes_of(proxy, "core-0")) == attempts == 2
+    assert engine.passes(node) == passes
+    assert uid(workloads.get_pod("core-0")) == uid(pods["core-0"])
+
+
+def test_one_failing_deletion_does_not_stop_the_others(cluster, make_nodes, workloads, proxy, start_engine):
+    """E-09, NB-14."""
+    node, pods = doomed(make_nodes, workloads, "a", "b", "c")
+    proxy.on("DELETE", "/pods/a-0$", FAILS, times=2)
+    engine = start_engine(server=proxy.server, config=QUICK)
+    cluster.hollow.fail(node, "notready")
+    for pod in pods:
+        workloads.wait_running(pod, not_on=node)
+    time.sleep(1.2)  # one more interval
+    assert {pod: len(deletes_of(proxy, pod)) for pod in pods} == {"a-0": 3, "b-0": 1, "c-0": 1}
+    first, second, _ = deletes_of(proxy, "a-0")
+    for pod in ("b-0", "c-0"):
+        (only,) = deletes_of(proxy, pod)
+        assert abs(only.received_ns - first.received_ns) < 0.4e9 and only.received_ns < second.received_ns
+    assert sorted(d.uid_precondition for d in engine.deletes()) == sorted(map(uid, pods.values()))
+    assert engine.passes(node) == 3
+
+
+def test_a_pod_that_vanished_meanwhile_counts_as_deleted(cluster, make_nodes, workloads, proxy, start_engine):
+    """E-10: deleted by somebody else between our list and our DELETE, which is answered 404."""
+    (node,) = make_nodes(1)
+    workloads.deployment("a", **NOOBAA)
+    (pod,) = workloads.wait_all_running("noobaa", 1)
+    make_nodes(1)
+
+    def delete_it(exchange):
+        cluster.client.delete("pods", name(pod), workloads.namespace, grace=0, uid=uid(pod))
+    proxy.on("DELETE", f"/pods/{name(pod)}$", Call(delete_it))
+    engine = start_engine(server=proxy.server, config=HASTY)
+    cluster.hollow.fail(node, "notready")
+    workloads.wait_all_running("noobaa", 1, not_on=node)
+    wait_for("our DELETE was answered", engine.deletes)
+    time.sleep(1.2)  # the whole window
+    (delete,) = engine.deletes()
+    assert delete.status == 404 and delete.uid_precondition == uid(pod)
+    assert engine.passes(node) == 1
+
+
+def test_the_replacement_of_a_pod_survives(cluster, make_nodes, workloads, proxy, start_engine):
+    """E-11: the pod of that name is another one by the time of our DELETE, which is answered 409."""
+    node, pods = doomed(make_nodes, workloads, "web")
+    before = pods["web-0"]
+
+    def replace_it(exchange):
+        cluster.client.delete("pods", "web-0", workloads.namespace, grace=0, uid=uid(before))
+        wait_for("the replacement", lambda: uid(workloads.get_pod("web-0") or before) != uid(before), every=0.02)
+    proxy.on("DELETE", "/pods/web-0$", Call(replace_it))
+    engine = start_engine(server=proxy.server, config=HASTY)
+    cluster.hollow.fail(node, "notready")
+    wait_for("our DELETE was answered", engine.deletes)
+    replacement = workloads.wait_running("web-0", not_on=node)
+    time.sleep(1.2)  # the whole window
+    (delete,) = engine.deletes()
+    assert delete.status == 409 and delete.uid_precondition == uid(before) != uid(replacement)
+    assert uid(workloads.wait_running("web-0", not_on=node)) == uid(replacement)
+    assert engine.passes(node) == 1
+
+
+@pytest.mark.parametrize("how", ["error-event", "http-status"])
+def test_a_node_that_failed_while_the_watch_was_lost_is_fenced_after_the_relist(
+        cluster, make_nodes, workloads, proxy, start_engine, how):
+    """E-19: 410 as an ERROR event of the open watch, or as the answer to the next one."""
+    node, pods = doomed(make_nodes, workloads, "core")
+    engine = start_engine(server=proxy.server)
+    wait_for("the node watch is open", lambda: proxy.open_watches("/nodes$") == 1)
+
+    def fail_it(exchange):
+        cluster.hollow.fail(node, "notready")
+        wait_for("the node is tainted", lambda: no_schedule(cluster.client.get("nodes", node)))
+
+    def refuse_it(exchange):
+        fail_it(exchange)
+        return status_answer(410, "Expired", "too old resource version (scripted)")
+    began = time.monotonic_ns()
+    relisted = proxy.on("GET", "/nodes$", Call(fail_it), query=NO_WATCH, times=1)
+    if how == "error-event":
+        assert proxy.close_watches(path="/nodes$") == 1
+    else:
+        # until it lists: the first refusal may be lost with a connection that is cut as well
+        refusing = proxy.on("GET", "/nodes$", Call(refuse_it), query="watch=")
+        proxy.cut_all()
+        wait_for("it lists again", lambda: relisted.hits)
+        refusing.remove()
+    workloads.wait_running("core-0", not_on=node)
+    relists = [e for e in proxy.find("GET", "/nodes$") if not e.is_watch and e.received_ns > began]
+    (delete,) = deletes_of(proxy, "core-0")
+    assert relists and relists[0].first_byte_ns < delete.received_ns
+    assert [d.uid_precondition for d in engine.deletes()] == [uid(pods["core-0"])]
+    assert engine.passes(node) == 1
+
+
+def test_a_pod_that_is_bound_to_a_down_node_later_is_deleted_at_the_expiry(
+        cluster, make_nodes, workloads, owner, start_engine):  # noqa: F811
+    """NB-10, E-04: the entry of a node that stays down is looked at again after its expiry, not before."""
+    (node,) = make_nodes(1)
+    first = workloads.pod("first", node, metadata=owner, **NOOBAA)
+    workloads.wait_running("first")
+    engine = start_engine(config={**HASTY, "cacheExpiry": "3s"})
+    began = time.time()
+    cluster.hollow.fail(node, "notready")
+    wait_for("the first pod is deleted", lambda: workloads.get_pod("first") is None)
+    second = workloads.pod("second", node, metadata=owner, **NOOBAA)
+    wait_for("the second pod is deleted", lambda: workloads.get_pod("second") is None, 10)
+    assert [d.uid_precondition for d in engine.deletes()] == [uid(first), uid(second)]
+    looks = [entry.received for entry in engine.lists(node)]
+    assert len(looks) == 2 and 2.9 < looks[1] - began < 4

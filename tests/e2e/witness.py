@@ -1,0 +1,92 @@
+"""Tells in which state a node was when a pod on it was deleted, by the order of etcd's revisions.
+
+Every write to the cluster has a revision, and the DELETED event of a pod carries the one of its deletion.
+The node's state at that moment is its last version with a smaller revision: exact, without any clock.
+"""
+
+import time
+
+from .kube import Client, path_of
+from .workloads import node_ready, taints
+
+# with effect NoSchedule each of them keeps a replacement off the node
+KEYS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/out-of-service"}
+
+
+def _revision(item: dict) -> int:
+    return int(item["metadata"]["resourceVersion"])
+
+
+def keeps_off(node: dict) -> bool:
+    return bool({(key, "NoSchedule") for key in KEYS} & taints(node))
+
+
+def dropped_by_kubernetes(versions: list) -> bool:
+    """The newest version has the controller manager's NoExecute taint, and one since the node fell has a
+    NoSchedule taint."""
+    fell = max((i for i, node in enumerate(versions) if node_ready(node) == "True"), default=-1)
+    evicts = any(effect == "NoExecute" for _, effect in taints(versions[-1]))
+    return evicts and any(keeps_off(node) for node in versions[fell + 1:])
+
+
+class Witness:
+    """Remembers from when it was made. The API server keeps events for 75 s at least; not over its restart:
+    then check() raises ApiError 410."""
+
+    def __init__(self, client: Client, namespace: str):
+        self.client, self.namespace = client, namespace
+        nodes = client.request("GET", path_of("nodes"))
+        self.since = nodes["metadata"]["resourceVersion"]
+        self.nodes = nodes["items"]
+
+    def deletions(self, uids) -> dict:
+        """{uid: (revision, node)} of these pods' forced deletions."""
+        found: dict = {}
+        missing = set(uids)
+        for event in self._events("pods") if missing else []:
+            pod = event["object"]
+            meta = pod["metadata"]
+            if meta["uid"] in missing and (event["type"] == "DELETED" or meta.get("deletionGracePeriodSeconds") == 0):
+                found[meta["uid"]] = (_revision(pod), pod["spec"].get("nodeName", ""))
+                missing.discard(meta["uid"])
+                if not missing:
+                    break
+        assert not missing, f"no trace of the deletion of the pods {missing}"
+        return found
+
+    def history(self, name: str, until: int) -> list:
+        """The versions of a node, oldest first, all that are older than the revision `until`."""
+        versions = [node for node in self.nodes if node["metadata"]["name"] == name]
+        # a write of our own, to know when all events before it have come
+        other = next(iter(self.client.list("nodes")), None)
+        mark = other and self.client.patch("nodes", other["metadata"]["name"], {
+            "metadata": {"annotations": {"moonfence.io/mark": str(time.time_ns())}}})
+        for event in self._events("nodes", seconds=10 if mark else 1):
+            node = event["object"]
+            if node["metadata"]["name"] == name and _revision(node) < until and event["type"] != "DELETED":
+                versions.append(node)
+            if mark and _revision(node) >= _revision(mark):
+                break
+        return versions
+
+    def check(self, uids):
+        """None of these pods was deleted while its node was Ready or without a taint that keeps
+        replacements off. (The controller manager of 1.20 writes the whole list of taints from two places: the
+        pass that adds the NoExecute taint can drop the NoSchedule taint for a moment. The engine acts on a reading
+        that is at most a second old, so the taint counts when it was there before that, since the node fell.)"""
+        for uid, (revision, name) in self.deletions(uids).items():
+            versions = self.history(name, revision)
+            assert versions, f"pod {uid} was deleted, and its node {name} never existed"
+            node = versions[-1]
+            assert node_ready(node) != "True", f"pod {uid} was deleted while {name} was Ready"
+            assert keeps_off(node) or dropped_by_kubernetes(versions), (
+                f"pod {uid} was deleted while {name} had only the taints {taints(node)}")
+
+    def _events(self, resource: str, seconds: int = 5):
+        namespace = self.namespace if resource == "pods" else ""
+        for event in self.client.watch(resource, namespace, version=self.since, seconds=seconds):
+            if event["type"] == "ERROR":
+                raise AssertionError(f"events since {self.since} are gone: {event['object'].get('message')}")
+            yield event
+

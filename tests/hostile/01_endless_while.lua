@@ -1,0 +1,4 @@
+-- row: 1
+-- where: pod
+-- expect: instructions
+while true do end

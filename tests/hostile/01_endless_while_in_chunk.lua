@@ -1,0 +1,4 @@
+-- row: 1
+-- where: file
+-- expect: instructions
+while true do end

@@ -1,0 +1,4 @@
+-- row: 3
+-- where: pod
+-- expect: instructions
+::a:: goto a

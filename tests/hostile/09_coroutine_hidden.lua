@@ -1,0 +1,6 @@
+-- row: 9
+-- where: pod
+-- expect: error
+-- says: unknown global 'coroutine'
+local name = 'co' .. 'routine'
+return _ENV[name]

@@ -1,0 +1,5 @@
+-- row: 14
+-- where: pod
+-- expect: load
+-- says: cannot set global 'x'
+x = 1

@@ -1,0 +1,5 @@
+-- row: 17
+-- where: pod
+-- expect: load
+-- says: cannot set global 'fence'
+_ENV.fence = nil

@@ -1,0 +1,5 @@
+-- row: 18
+-- where: pod
+-- expect: load
+-- says: unknown global 'load'
+load('return 1')()

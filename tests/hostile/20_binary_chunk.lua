@@ -1,0 +1,5 @@
+-- row: 20
+-- where: file
+-- expect: load
+-- says: attempt to load a binary chunk
+--@ hex 1b4c7561540019930d0a1a0a

@@ -1,0 +1,5 @@
+-- row: 22
+-- where: file
+-- expect: load
+-- says: of 65536 bytes
+--@ repeat 6656 local a # 

@@ -1,0 +1,5 @@
+-- row: 23
+-- where: file
+-- expect: load
+-- says: C stack overflow
+--@ repeat 5000 do 

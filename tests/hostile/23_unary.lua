@@ -1,0 +1,7 @@
+-- row: 23
+-- where: file
+-- expect: load
+-- says: C stack overflow
+return
+--@ repeat 20000 - 
+1

@@ -1,0 +1,5 @@
+-- row: 24
+-- where: pod
+-- expect: load
+-- says: too many local variables
+--@ repeat 300 local x# = 1 

@@ -1,0 +1,11 @@
+-- row: 35
+-- where: pod
+-- expect: instructions
+local t = {}
+for i = 1, 5 do t[i] = i end
+t[8] = 8
+t[9] = 9
+local k = 16
+while k > 0 and k <= 1 << 62 do t[k] = k; k = k * 2 end
+if #t < 1 << 60 then error('the border is ' .. #t) end
+table.insert(t, 1, 0)

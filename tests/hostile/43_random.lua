@@ -1,0 +1,5 @@
+-- row: 43
+-- where: pod
+-- expect: load
+-- says: unknown function 'random' of 'math'
+math.random()

@@ -1,0 +1,5 @@
+-- row: 43
+-- where: pod
+-- expect: load
+-- says: unknown global 'os'
+os.time()

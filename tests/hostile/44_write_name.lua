@@ -1,0 +1,5 @@
+-- row: 44
+-- where: pod
+-- expect: error
+-- says: read-only
+pod.name = 'other'

@@ -1,0 +1,5 @@
+-- row: 51
+-- where: pod
+-- expect: error
+-- says: make it inside of node()
+return fence.hold('x', 1)

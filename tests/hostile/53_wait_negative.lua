@@ -1,0 +1,5 @@
+-- row: 53
+-- where: pod
+-- expect: ok
+-- says: x
+return fence.wait('x', -1)

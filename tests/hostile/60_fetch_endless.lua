@@ -1,0 +1,4 @@
+-- row: 60
+-- where: fetch
+-- expect: instructions
+while true do end

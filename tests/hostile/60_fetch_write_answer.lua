@@ -1,0 +1,5 @@
+-- row: 60
+-- where: fetch
+-- expect: error
+-- says: inputs are read-only
+got.vol.body.health = 'ok'

@@ -1,0 +1,5 @@
+-- row: 64
+-- where: pod
+-- expect: ok
+-- says: a\x00b
+return fence.skip('a\0b')

@@ -1,0 +1,117 @@
+#include "app/announcer.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "unit/app/records_fixture.h"
+
+namespace moonfence::app {
+namespace {
+
+using audit::Reason;
+using audit::Record;
+
+// "Warning FencingStarted Node n1 node-1"; "" for no event.
+std::string news(Record::Kind kind, Reason reason) {
+  const auto told = news_of(record_of(kind, reason));
+  if (!told) {
+    return "";
+  }
+  const auto& object = told->regarding;
+  return std::string(told->type == kube::EventNews::Type::Warning ? "Warning " : "Normal ") +
+         told->reason + " " + object.kind + " " +
+         (object.space.empty() ? "" : object.space.text() + "/") + object.name + " " +
+         object.uid.text();
+}
+
+TEST(Announcer, an_incident_is_told_at_the_node_with_its_real_uid) {
+  for (const Reason reason : {Reason::NodeNotReady, Reason::NodeUnknown, Reason::ReadyMissing,
+                              Reason::StartupSweep, Reason::EntryExpired}) {
+    EXPECT_EQ(news(Record::Kind::IncidentOpened, reason), "Warning FencingStarted Node n1 node-1");
+  }
+}
+
+TEST(Announcer, the_end_of_an_incident_is_told_when_there_is_something_to_tell) {
+  EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::Settled),
+            "Normal FencingSettled Node n1 node-1");
+  EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::NodeReady),
+            "Normal NodeRecovered Node n1 node-1");
+  EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::WindowEnded),
+            "Warning FencingFailed Node n1 node-1");
+  EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::PolicyFailing),
+            "Warning FencingHeld Node n1 node-1");
+  for (const Reason reason : {Reason::NodeGone, Reason::NodeReplaced, Reason::Stopping}) {
+    EXPECT_EQ(news(Record::Kind::IncidentClosed, reason), "");
+  }
+}
+
+TEST(Announcer, an_incident_that_failing_policies_end_names_them) {
+  Record record = record_of(Record::Kind::IncidentClosed, Reason::PolicyFailing);
+  record.text = "policies that fail: db, web";
+  EXPECT_NE(news_of(record)->note.find("policies that fail: db, web"), std::string::npos);
+}
+
+TEST(Announcer, an_incident_belongs_to_no_policy) {
+  Record record = record_of(Record::Kind::IncidentOpened, Reason::NodeUnknown);
+  record.policy = "";
+  EXPECT_EQ(news_of(record)->note,
+            "The node is down (node_unknown); its pods are judged (incident " +
+                record.incident.text() + ")");
+}
+
+TEST(Announcer, a_deletion_is_told_at_the_pod) {  // row E-28
+  EXPECT_EQ(news(Record::Kind::Outcome, Reason::Done), "Normal PodForceDeleted Pod db/web-0 pod-1");
+  EXPECT_EQ(news(Record::Kind::Outcome, Reason::MarkedOnly),
+            "Normal PodForceDeleted Pod db/web-0 pod-1");
+}
+
+TEST(Announcer, every_other_outcome_is_told_as_what_it_is) {
+  EXPECT_EQ(news(Record::Kind::Outcome, Reason::AlreadyGone), "");
+  EXPECT_EQ(news(Record::Kind::Outcome, Reason::Replaced), "");
+  for (const Reason reason : {Reason::Refused, Reason::Retryable}) {
+    EXPECT_EQ(news(Record::Kind::Outcome, reason), "Warning FencingFailed Pod db/web-0 pod-1");
+  }
+}
+
+TEST(Announcer, a_lost_reply_is_told_neither_as_a_deletion_nor_as_a_failure) {
+  EXPECT_EQ(news(Record::Kind::Outcome, Reason::OutcomeLost),
+            "Warning FencingUncertain Pod db/web-0 pod-1");
+}
+
+TEST(Announcer, what_differs_is_told_differently) {
+  std::set<std::string> notes;
+  for (const Reason reason :
+       {Reason::Done, Reason::MarkedOnly, Reason::Refused, Reason::OutcomeLost}) {
+    const auto told = news_of(record_of(Record::Kind::Outcome, reason));
+    ASSERT_TRUE(told);
+    EXPECT_TRUE(notes.insert(told->note).second) << told->note;
+  }
+}
+
+TEST(Announcer, a_refusal_is_told_and_observing_is_not_a_fault) {
+  EXPECT_EQ(news(Record::Kind::Refusal, Reason::ModeObserves),
+            "Normal WouldForceDelete Pod db/web-0 pod-1");
+  EXPECT_EQ(news(Record::Kind::Refusal, Reason::NodeNotDown),
+            "Normal FencingRefused Pod db/web-0 pod-1");
+}
+
+TEST(Announcer, what_is_no_deed_is_not_told) {
+  EXPECT_EQ(news(Record::Kind::IncidentHeld, Reason::AwaitingTaint), "");
+  EXPECT_EQ(news(Record::Kind::Verdict, Reason::PolicySkips), "");
+  EXPECT_EQ(news(Record::Kind::Intent, Reason::PolicyDeletesPod), "");
+}
+
+TEST(Announcer, no_combination_is_without_an_answer_and_every_event_names_policy_and_incident) {
+  for (const Record::Kind kind : kEveryKind) {
+    for (const Reason reason : audit::all_reasons()) {
+      if (const auto told = news_of(record_of(kind, reason))) {
+        EXPECT_NE(told->note.find("policy noobaa, incident i1"), std::string::npos) << told->note;
+        EXPECT_FALSE(told->action.empty());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace moonfence::app

@@ -1,0 +1,168 @@
+#include "app/policy_feed.h"
+
+#include <nlohmann/json.hpp>
+
+#include "support/policies.h"
+#include "unit/kube/wire_fixture.h"
+
+namespace moonfence::app {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using port::Method;
+using test::FakeAnswer;
+
+struct StillWallClock final : port::WallClock {
+  WallTime now() override { return *parse_rfc3339("2026-01-02T03:04:05Z"); }
+};
+
+json config_map(const std::string& name, const json& data) {
+  static int version = 100;
+  return {{"kind", "ConfigMap"},
+          {"metadata",
+           {{"name", name},
+            {"namespace", "fence"},
+            {"uid", "uid-of-" + name},
+            {"resourceVersion", std::to_string(++version)}}},
+          {"data", data}};
+}
+
+json policies(const std::string& verdict = "fence.skip('x')") {
+  return config_map("moonfence-policies",
+                    {{"moonfence.yaml",
+                      "api: 1\nbindings: [{policy: test, source: test.lua, namespaces: [db]}]\n"},
+                     {"test.lua", policy_text("return " + verdict)}});
+}
+
+struct PolicyFeedTest : kube::WireTest {
+  const std::string maps = "/prefix/api/v1/namespaces/fence/configmaps";
+  StillWallClock wall_clock;
+  StoppedCpuClock cpu_clock;
+  test::FakeRandom random;
+  kube::EventRecorder events{loop, caller, wall_clock, random, log, "moonfence-0"};
+  std::vector<std::size_t> activated;  // bindings of each set that came into force
+  std::vector<policy::ReloadReport> reports;
+  std::optional<PolicyFeed> feed;
+
+  PolicyFeedTest() {
+    http.on(Method::Get, maps + "/moonfence-lastgood", status(404, "NotFound", R"({"name":"x"})"));
+    for (const char* name : {"moonfence-status", "moonfence-lastgood"}) {
+      http.on(Method::Patch, maps + "/" + name,
+              FakeAnswer{.body = config_map(name, json::object()).dump()});
+    }
+  }
+
+  void serve(const json& items, const std::string& frames = {}) {
+    const json list = {
+        {"kind", "ConfigMapList"}, {"metadata", {{"resourceVersion", "100"}}}, {"items", items}};
+    http.on(Method::Get, maps, FakeAnswer{.body = list.dump()});
+    http.on(Method::Get, maps + "?watch=1", FakeAnswer::watch(frames));
+  }
+  static std::string frame(const std::string& type, const json& object) {
+    return json{{"type", type}, {"object", object}}.dump() + "\n";
+  }
+  void start(Duration duration = 2s) {
+    feed.emplace(
+        PolicyFeed::Surroundings{loop, caller, random, log, cpu_clock, events}, Namespace("fence"),
+        "moonfence-0", policy::ReloadRules{},
+        PolicyFeed::Receivers{
+            .now = [this] { return wall_clock.now(); },
+            .activate = [this](const auto& set) { activated.push_back(set->bindings.size()); },
+            .report = [this](const auto& report, const auto&) { reports.push_back(report); }});
+    feed->start();
+    test::run_for(loop, duration);
+  }
+  // Bodies of what was written to a ConfigMap of ours.
+  [[nodiscard]] std::vector<json> written(const std::string& name) const {
+    std::vector<json> bodies;
+    for (const test::FakeRequest& request : http.requests) {
+      if (request.method == Method::Patch && request.path == maps + "/" + name) {
+        bodies.push_back(json::parse(request.body).at("data"));
+      }
+    }
+    return bodies;
+  }
+};
+
+TEST_F(PolicyFeedTest, what_is_bound_comes_into_force_and_is_told_and_kept) {
+  serve(json::array({policies()}));
+  start();
+  EXPECT_EQ(activated, std::vector<std::size_t>{1});
+  EXPECT_EQ(feed->not_ready(), "");
+  ASSERT_EQ(written("moonfence-status").size(), 1U);
+  const json status =
+      json::parse(written("moonfence-status")[0].at("moonfence-0").get<std::string>());
+  EXPECT_EQ(status.at("policies").at(0).at("name"), "test");
+  EXPECT_EQ(written("moonfence-lastgood").size(), 1U);
+  EXPECT_EQ(http.requests.at(0).path, maps + "/moonfence-lastgood") << "before the first look";
+}
+
+TEST_F(PolicyFeedTest, without_the_config_map_nothing_is_in_force) {
+  serve(json::array());
+  start();
+  EXPECT_EQ(activated, std::vector<std::size_t>{0});
+  EXPECT_EQ(feed->not_ready(), "");
+  EXPECT_EQ(reports.back().mode, policy::Mode::Off);
+}
+
+TEST_F(PolicyFeedTest, it_is_not_ready_while_the_last_good_cannot_be_read) {
+  serve(json::array({policies()}));
+  http.on(Method::Get, maps + "/moonfence-lastgood", status(403, "Forbidden"));
+  start(60s);
+  EXPECT_TRUE(activated.empty());
+  EXPECT_NE(feed->not_ready(), "");
+  EXPECT_EQ(http.count("watch=1"), 0U);
+  http.on(Method::Get, maps + "/moonfence-lastgood", status(404, "NotFound", R"({"name":"x"})"));
+  test::run_for(loop, 60s);
+  EXPECT_EQ(activated, std::vector<std::size_t>{1});
+  EXPECT_EQ(feed->not_ready(), "");
+}
+
+// It will not read better the next time: an engine that waited for it never acted again.
+TEST_F(PolicyFeedTest, a_last_good_that_makes_no_sense_is_done_without) {
+  serve(json::array({policies()}));
+  http.on(Method::Get, maps + "/moonfence-lastgood", FakeAnswer{.body = R"({"kind":"Pod"})"});
+  start();
+  EXPECT_EQ(activated, std::vector<std::size_t>{1});
+}
+
+// It counted as deleted: everything was off, and what was good was forgotten.
+TEST_F(PolicyFeedTest, a_config_map_that_cannot_be_decoded_is_not_a_deleted_one) {
+  json broken = policies();
+  broken["data"]["test.lua"] = 5;
+  serve(json::array({policies()}), frame("MODIFIED", broken));
+  start(5s);
+  EXPECT_EQ(activated, std::vector<std::size_t>{1});
+  EXPECT_EQ(reports.back().mode, policy::Mode::Enforce);
+  for (const json& data : written("moonfence-lastgood")) {
+    for (const auto& [key, text] : data.items()) {
+      EXPECT_FALSE(text.is_null()) << key;
+    }
+  }
+}
+
+TEST_F(PolicyFeedTest, the_end_of_another_config_map_is_none_of_ours) {
+  serve(json::array({policies()}), frame("DELETED", config_map("something-else", json::object())));
+  start(5s);
+  EXPECT_EQ(activated, std::vector<std::size_t>{1});
+}
+
+TEST_F(PolicyFeedTest, its_end_puts_everything_off) {
+  serve(json::array({policies()}), frame("DELETED", policies()));
+  start(5s);
+  ASSERT_EQ(activated.size(), 1U) << "the deletion came before the first was taken up";
+  EXPECT_EQ(activated.back(), 0U);
+}
+
+TEST_F(PolicyFeedTest, an_edit_is_in_force_within_a_second) {
+  serve(json::array({policies()}));
+  start();
+  const Moment edited = loop.now();
+  EXPECT_EQ(http.push("watch=1", frame("MODIFIED", policies("fence.wait('y')"))), 1U);
+  EXPECT_TRUE(test::run_until(loop, [this] { return activated.size() == 2; }));
+  EXPECT_LT(loop.now() - edited, 1s);
+}
+
+}  // namespace
+}  // namespace moonfence::app

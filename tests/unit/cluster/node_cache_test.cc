@@ -1,0 +1,276 @@
+#include "cluster/node_cache.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "support/fake_log.h"
+#include "support/fake_poller.h"
+
+namespace moonfence::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using Told = std::vector<std::string>;
+
+struct NodeJson {
+  std::string name = "n1";
+  std::string ready = "True";  // "" leaves the condition out
+  std::string uid = "u1";
+  std::string since = "2026-01-01T00:00:00Z";
+  std::string heartbeat = "2026-01-01T00:00:00Z";
+  std::string taint;
+
+  [[nodiscard]] nlohmann::json json() const {
+    nlohmann::json node = {{"metadata", {{"name", name}, {"uid", uid}, {"resourceVersion", "1"}}},
+                           {"status", {{"conditions", nlohmann::json::array()}}}};
+    if (!ready.empty()) {
+      node["status"]["conditions"].push_back({{"type", "Ready"},
+                                              {"status", ready},
+                                              {"lastTransitionTime", since},
+                                              {"lastHeartbeatTime", heartbeat}});
+    }
+    if (!taint.empty()) {
+      node["spec"]["taints"] = {{{"key", taint}, {"effect", "NoSchedule"}}};
+    }
+    return node;
+  }
+};
+
+struct Listener final : NodeListener {
+  void look_at(const NodeView& node, Look why) override {
+    const char* word = why == Look::Fell              ? "fell"
+                       : why == Look::Swept           ? "swept"
+                       : why == Look::Expired         ? "expired"
+                       : why == Look::PoliciesChanged ? "policies_changed"
+                                                      : "changed";
+    told.push_back(node.name.text() + " " + word + " " + std::string(to_string(node.readiness)));
+  }
+  Told told;
+};
+
+struct NodeCacheTest : testing::Test {
+  test::FakePoller poller;
+  loop::Loop loop{poller};
+  test::FakeLog log;
+  Listener listener;
+  std::unique_ptr<NodeCache> cache = make(1h);
+
+  std::unique_ptr<NodeCache> make(Duration expiry) {
+    return std::make_unique<NodeCache>(loop, log, expiry, listener);
+  }
+
+  void list(const std::vector<NodeJson>& nodes) {
+    cache->on_init();
+    for (const NodeJson& node : nodes) {
+      cache->on_init_apply(node.json());
+    }
+    cache->on_init_done();
+  }
+
+  Told told() { return std::exchange(listener.told, {}); }
+};
+
+TEST_F(NodeCacheTest, a_node_that_stops_being_ready_fell_once) {  // rows E-01, E-02
+  list({{.ready = "True"}});
+  EXPECT_EQ(told(), Told{});
+  cache->on_apply(NodeJson{.ready = "Unknown", .since = "2026-01-01T00:10:00Z"}.json());
+  EXPECT_EQ(told(), Told{"n1 fell unknown"});
+  cache->on_apply(NodeJson{.ready = "Unknown", .since = "2026-01-01T00:10:00Z"}.json());
+  EXPECT_EQ(told(), Told{});
+}
+
+TEST_F(NodeCacheTest, heartbeats_are_no_change) {  // row E-03
+  list({{.ready = "False"}});
+  told();
+  for (int i = 0; i < 5; ++i) {
+    cache->on_apply(
+        NodeJson{.ready = "False", .heartbeat = "2026-01-01T00:0" + std::to_string(i) + ":00Z"}
+            .json());
+  }
+  EXPECT_EQ(told(), Told{});
+}
+
+TEST_F(NodeCacheTest, a_down_node_is_looked_at_again_when_its_entry_expires) {  // row E-04
+  list({{.ready = "True"}});
+  cache->on_apply(NodeJson{.ready = "False"}.json());
+  told();
+  test::run_for(loop, 3599s);
+  EXPECT_EQ(told(), Told{});
+  test::run_for(loop, 2s);
+  EXPECT_EQ(told(), Told{"n1 expired false"});
+  test::run_for(loop, 1h);
+  EXPECT_EQ(told(), Told{"n1 expired false"});
+}
+
+TEST_F(NodeCacheTest, a_node_that_came_back_does_not_expire) {
+  list({{.ready = "False"}});
+  cache->on_apply(NodeJson{.ready = "True"}.json());
+  told();
+  test::run_for(loop, 3h);
+  EXPECT_EQ(told(), Told{});
+}
+
+TEST_F(NodeCacheTest, with_expiry_zero_nothing_expires) {  // row E-05
+  cache = make(Duration::zero());
+  list({{.ready = "False"}});
+  told();
+  test::run_for(loop, 100h);
+  EXPECT_EQ(told(), Told{});
+}
+
+TEST_F(NodeCacheTest, falling_again_before_the_expiry_is_told_at_once) {  // row E-06
+  list({{.ready = "True"}});
+  cache->on_apply(NodeJson{.ready = "Unknown", .since = "2026-01-01T00:01:00Z"}.json());
+  cache->on_apply(NodeJson{.ready = "True", .since = "2026-01-01T00:02:00Z"}.json());
+  cache->on_apply(NodeJson{.ready = "Unknown", .since = "2026-01-01T00:03:00Z"}.json());
+  EXPECT_EQ(told(), (Told{"n1 fell unknown", "n1 changed true", "n1 fell unknown"}));
+}
+
+TEST_F(NodeCacheTest, nodes_down_at_start_are_swept_after_the_whole_list_is_known) {  // row E-16
+  list({{.name = "n1", .ready = "Unknown"}, {.name = "n2"}, {.name = "n3", .ready = ""}});
+  EXPECT_EQ(told(), (Told{"n1 swept unknown", "n3 swept missing"}));
+  EXPECT_EQ(cache->counts().total, 3);
+  EXPECT_EQ(cache->counts().ready, 1);
+}
+
+TEST_F(NodeCacheTest, nodes_that_are_down_can_be_told_of_again) {
+  list({{.name = "n1", .ready = "Unknown"}, {.name = "n2"}, {.name = "n3", .ready = "False"}});
+  told();
+  cache->look_again(Look::PoliciesChanged);
+  EXPECT_EQ(told(), (Told{"n1 policies_changed unknown", "n3 policies_changed false"}));
+  cache->on_apply(NodeJson{.name = "n1", .ready = "True"}.json());
+  cache->on_delete(NodeJson{.name = "n3", .ready = "False"}.json());
+  told();
+  cache->look_again(Look::PoliciesChanged);
+  EXPECT_EQ(told(), Told{});
+}
+
+TEST_F(NodeCacheTest, a_node_that_is_still_joining_is_not_told_of_again) {  // row NB-11
+  list({{.name = "n1"}});
+  cache->on_apply(NodeJson{.name = "n2", .ready = "False"}.json());
+  // Replaced while the watch was away: this one has never been Ready either.
+  cache->on_apply(NodeJson{.name = "n1", .ready = "False", .uid = "u2"}.json());
+  told();
+  cache->look_again(Look::PoliciesChanged);
+  EXPECT_EQ(told(), Told{});
+  cache->on_apply(NodeJson{.name = "n2", .ready = "True"}.json());
+  cache->on_apply(NodeJson{.name = "n2", .ready = "False"}.json());
+  told();
+  cache->look_again(Look::PoliciesChanged);
+  EXPECT_EQ(told(), Told{"n2 policies_changed false"});
+  test::run_for(loop, 1h + 1s);  // n1 has expired
+  told();
+  cache->look_again(Look::PoliciesChanged);
+  EXPECT_EQ(told(), (Told{"n1 policies_changed false", "n2 policies_changed false"}));
+}
+
+TEST_F(NodeCacheTest, a_relist_finds_what_fell_in_the_gap_and_is_no_burst_of_deletions) {  // E-19
+  list({{.name = "n1"}, {.name = "n2"}});
+  list({{.name = "n1", .ready = "Unknown"}, {.name = "n2"}});
+  EXPECT_EQ(told(), Told{"n1 fell unknown"});
+}
+
+TEST_F(NodeCacheTest, falling_twice_with_a_gap_in_between_is_seen_by_the_transition_time) {
+  list({{.ready = "Unknown", .since = "2026-01-01T00:01:00Z"}});
+  told();
+  list({{.ready = "Unknown", .since = "2026-01-01T00:09:00Z"}});
+  EXPECT_EQ(told(), Told{"n1 fell unknown"});
+}
+
+TEST_F(NodeCacheTest, a_list_that_breaks_off_changes_nothing) {
+  list({{.name = "n1"}, {.name = "n2"}});
+  cache->on_init();
+  cache->on_init_apply(NodeJson{.name = "n1"}.json());
+  EXPECT_NE(cache->find(NodeName("n2")), nullptr);
+  list({{.name = "n1"}, {.name = "n2"}});
+  EXPECT_EQ(told(), Told{});
+}
+
+TEST_F(NodeCacheTest, a_node_missing_from_a_relist_is_gone) {
+  list({{.name = "n1"}, {.name = "n2"}});
+  list({{.name = "n2"}});
+  EXPECT_EQ(told(), Told{"n1 changed deleted"});
+  EXPECT_EQ(cache->find(NodeName("n1")), nullptr);
+}
+
+TEST_F(NodeCacheTest, a_node_created_not_ready_waits_until_it_was_ready_or_expires) {  // row NB-11
+  list({});
+  cache->on_apply(NodeJson{.ready = "False"}.json());
+  EXPECT_EQ(told(), Told{});
+  test::run_for(loop, 1h + 1s);
+  EXPECT_EQ(told(), Told{"n1 expired false"});
+}
+
+TEST_F(NodeCacheTest, a_recreated_node_is_another_one_and_has_not_fallen) {
+  list({{.uid = "u1"}});
+  cache->on_apply(NodeJson{.ready = "False", .uid = "u2"}.json());
+  EXPECT_EQ(told(), Told{"n1 changed false"});
+}
+
+TEST_F(NodeCacheTest, a_taint_is_news_for_an_open_incident) {
+  list({{.ready = "True"}});
+  cache->on_apply(NodeJson{.ready = "Unknown"}.json());
+  cache->on_apply(NodeJson{.ready = "Unknown", .taint = "node.kubernetes.io/unreachable"}.json());
+  EXPECT_EQ(told(), (Told{"n1 fell unknown", "n1 changed unknown"}));
+  EXPECT_TRUE(cache->find(NodeName("n1"))->keeps_replacements_off);
+}
+
+TEST_F(NodeCacheTest, a_cordon_or_a_taint_is_a_change_and_never_a_fall) {
+  const auto cordoned = [](const NodeJson& node) {
+    nlohmann::json object = node.json();
+    object["spec"]["unschedulable"] = true;
+    return object;
+  };
+  const std::string key = "node.kubernetes.io/unreachable";
+  for (const char* ready : {"True", "Unknown"}) {
+    cache = make(1h);
+    list({{.ready = ready}});
+    told();
+    cache->on_apply(cordoned({.ready = ready}));
+    cache->on_apply(cordoned({.ready = ready, .taint = key}));
+    cache->on_apply(NodeJson{.ready = ready, .taint = key}.json());
+    cache->on_apply(NodeJson{.ready = ready}.json());
+    for (const std::string& line : told()) {
+      EXPECT_TRUE(line.starts_with("n1 changed ")) << line;
+    }
+  }
+}
+
+TEST_F(NodeCacheTest, a_cordon_does_not_put_off_the_expiry) {
+  list({{.ready = "Unknown"}});
+  told();
+  test::run_for(loop, 30min);
+  cache->on_apply(NodeJson{.ready = "Unknown", .taint = "node.kubernetes.io/unreachable"}.json());
+  EXPECT_EQ(told(), Told{"n1 changed unknown"});
+  test::run_for(loop, 30min + 1s);
+  EXPECT_EQ(told(), Told{"n1 expired unknown"});
+}
+
+TEST_F(NodeCacheTest, a_node_that_cannot_be_decoded_keeps_its_old_belief) {
+  list({{.name = "n1"}});
+  nlohmann::json broken = NodeJson{.name = "n1"}.json();
+  broken["metadata"]["uid"] = 7;
+  cache->on_init();
+  cache->on_init_apply(broken);
+  cache->on_init_done();
+  EXPECT_EQ(told(), Told{});
+  ASSERT_NE(cache->find(NodeName("n1")), nullptr);
+  EXPECT_EQ(cache->find(NodeName("n1"))->readiness, Readiness::True);
+  cache->on_apply(broken);
+  EXPECT_EQ(told(), Told{});
+}
+
+TEST_F(NodeCacheTest, cordoned_nodes_are_ready_but_not_schedulable) {
+  nlohmann::json cordoned = NodeJson{.name = "n2"}.json();
+  cordoned["spec"]["unschedulable"] = true;
+  list({{.name = "n1"}});
+  cache->on_apply(cordoned);
+  EXPECT_EQ(cache->counts().ready, 2);
+  EXPECT_EQ(cache->counts().schedulable, 1);
+}
+
+}  // namespace
+}  // namespace moonfence::cluster

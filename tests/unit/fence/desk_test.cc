@@ -1,0 +1,516 @@
+#include "fence/desk.h"
+
+#include <algorithm>
+
+#include "unit/fence/desk_fixture.h"
+
+namespace moonfence::fence {
+namespace {
+
+TEST_F(DeskTest, a_fallen_node_s_pod_is_deleted_and_the_story_is_complete) {
+  add_pod("web-0");
+  open_desk();
+  run_incident();
+  EXPECT_EQ(story.told(true),
+            (Lines{"incident_opened node_unknown", "verdict policy_deletes_pod db/web-0",
+                   "intent policy_deletes_pod db/web-0", "outcome done db/web-0",
+                   "incident_closed settled"}));
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+}
+
+TEST_F(DeskTest, the_reason_of_an_incident_is_how_the_node_was_found) {
+  const auto opened = [this](const std::string& ready, Look why) {
+    nodes["n1"].ready = ready;
+    open_desk();
+    story.records.clear();
+    desk->look_at(view(), why);
+    return story.records.at(0).reason;
+  };
+  EXPECT_EQ(opened("False", Look::Fell), Reason::NodeNotReady);
+  EXPECT_EQ(opened("Unknown", Look::Fell), Reason::NodeUnknown);
+  EXPECT_EQ(opened("", Look::Fell), Reason::ReadyMissing);
+  EXPECT_EQ(opened("Unknown", Look::Swept), Reason::StartupSweep);  // row E-16
+  EXPECT_EQ(opened("Unknown", Look::Expired), Reason::EntryExpired);
+}
+
+TEST_F(DeskTest, failures_are_retried_five_times_and_never_after) {  // row E-07
+  add_pod("web-0");
+  add_pod("web-1");
+  scripts["web-0"] = {broken()};
+  open_desk();
+  run_incident();
+  EXPECT_EQ(deletes(),
+            (Lines{"web-0 0s", "web-1 0s", "web-0 5s", "web-0 10s", "web-0 15s", "web-0 20s"}));
+  EXPECT_EQ(closed_by(), Reason::WindowEnded);
+  const std::size_t requests = http.requests.size();
+  run_for(1h);
+  EXPECT_EQ(http.requests.size(), requests);
+}
+
+TEST_F(DeskTest, nothing_happens_after_the_watch_said_ready) {  // row E-08
+  add_pod("web-0");
+  scripts["web-0"] = {broken()};
+  open_desk();
+  tell(Look::Fell);
+  run_for(7s);
+  nodes["n1"].ready = "True";
+  tell();
+  const std::size_t requests = http.requests.size();
+  run_for(1h);
+  EXPECT_EQ(http.requests.size(), requests);
+  EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-0 5s"}));
+  EXPECT_EQ(closed_by(), Reason::NodeReady);
+}
+
+TEST_F(DeskTest, nothing_is_deleted_after_the_live_read_said_ready) {  // row E-08
+  add_pod("web-0");
+  scripts["web-0"] = {broken()};
+  open_desk();
+  tell(Look::Fell);
+  run_for(7s);
+  nodes["n1"].ready = "True";  // the watch is silent about it
+  run_for(1h);
+  EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-0 5s"}));
+  EXPECT_EQ(closed_by(), Reason::NodeReady);
+}
+
+TEST_F(DeskTest, a_node_that_is_gone_or_replaced_is_left_alone) {  // row E-20
+  add_pod("web-0");
+  open_desk();
+  tell(Look::Fell);
+  nodes.clear();
+  run_for(1min);
+  EXPECT_EQ(closed_by(), Reason::NodeGone);
+  nodes["n1"] = {};
+  tell(Look::Fell);
+  nodes["n1"].uid = "node-2";
+  run_for(1min);
+  EXPECT_EQ(closed_by(), Reason::NodeReplaced);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(desk->open_incidents(), 0U);
+}
+
+TEST_F(DeskTest, a_404_that_names_no_node_is_no_deleted_node) {
+  add_pod("web-0");
+  open_desk();
+  node_answer = {.status = 404, .body = "404 page not found\n", .headers = {}};
+  tell(Look::Fell);
+  run_for(1s);
+  EXPECT_EQ(story.told().back(), "incident_held unreadable");
+  EXPECT_EQ(desk->open_incidents(), 1U);
+}
+
+TEST_F(DeskTest, without_the_taint_nothing_is_deleted_until_a_live_reading_shows_it) {
+  add_pod("web-0");
+  nodes["n1"].tainted = false;
+  open_desk();
+  tell(Look::Fell);
+  run_for(2s);  // one look by itself after 1 s
+  EXPECT_EQ(reads(), (Lines{"pods 1s", "n1 1s"}));
+  EXPECT_EQ(deletes(), Lines{});
+  nodes["n1"].tainted = true;
+  tell();
+  run_for(1s);
+  EXPECT_EQ(deletes(), Lines{"web-0 2s"});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::AwaitingTaint), 1U);
+}
+
+TEST_F(DeskTest, a_belief_in_the_taint_is_not_enough) {
+  add_pod("web-0");
+  open_desk();
+  const cluster::NodeView believed = view();
+  nodes["n1"].tainted = false;
+  desk->look_at(believed, Look::Fell);
+  run_for(500ms);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.told().back(), "incident_held awaiting_taint");
+}
+
+TEST_F(DeskTest, an_unreadable_list_backs_off_and_is_read_again) {
+  add_pod("web-0");
+  list_answer = broken();
+  open_desk();
+  tell(Look::Fell);
+  run_for(70s);
+  EXPECT_EQ(deletes(), Lines{});
+  Lines lists = reads();
+  std::erase_if(lists, [](const std::string& line) { return line.starts_with("n1"); });
+  EXPECT_EQ(lists, (Lines{"pods 0s", "pods 5s", "pods 15s", "pods 35s", "pods 1m5s"}));
+  list_answer = {};
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(deletes(), Lines{"web-0 1m35s"});
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DeskTest, an_unreadable_node_backs_off_and_is_read_again) {
+  add_pod("web-0");
+  node_answer = broken();
+  open_desk();
+  tell(Look::Fell);
+  run_for(34s);
+  EXPECT_EQ(deletes(), Lines{});
+  node_answer = {};
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(deletes(), Lines{"web-0 35s"});
+}
+
+TEST_F(DeskTest, a_run_of_failed_reads_is_one_record_and_the_next_run_another) {
+  add_pod("web-0");
+  scripts["web-0"] = {broken()};
+  list_answer = broken();
+  open_desk();
+  tell(Look::Fell);
+  run_for(12s);  // unreadable at 0 s and 5 s
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::Unreadable), 1U);
+  list_answer = {};
+  run_for(5s);  // a pass at 15 s
+  EXPECT_EQ(deletes(), Lines{"web-0 15s"});
+  list_answer = broken();
+  run_for(30s);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::Unreadable), 2U);
+}
+
+TEST_F(DeskTest, time_in_which_nothing_could_be_read_is_not_taken_from_the_window) {
+  add_pod("web-0");
+  scripts["web-0"] = {broken()};
+  open_desk();
+  tell(Look::Fell);
+  run_for(1s);
+  node_answer = broken();  // the API server is away for longer than the window
+  run_for(60s);
+  node_answer = {};
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  // Away from the pass at 5 s on; back at 1m10s. The four passes that were left still come.
+  EXPECT_EQ(deletes(),
+            (Lines{"web-0 0s", "web-0 1m10s", "web-0 1m15s", "web-0 1m20s", "web-0 1m25s"}));
+  EXPECT_EQ(closed_by(), Reason::WindowEnded);
+}
+
+TEST_F(DeskTest, a_reading_that_news_has_overtaken_does_not_end_the_incident) {
+  add_pod("web-0");
+  node_answer.delay = 200ms;
+  open_desk();
+  const cluster::NodeView fallen = view();
+  desk->look_at(fallen, Look::Fell);
+  // The server answers while the node is Ready for a moment; the watch, after a gap, tells only
+  // that it fell again. Its news come before the answer does.
+  nodes["n1"].ready = "True";
+  run_for(100ms);
+  nodes["n1"].ready = "Unknown";
+  desk->look_at(fallen, Look::Fell);
+  run_for(1s);
+  EXPECT_EQ(deletes(), Lines{});
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(deletes().size(), 1U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DeskTest, an_overtaken_reading_of_a_living_kubelet_does_not_hold_for_ever) {
+  add_pod("web-0");
+  node_answer.delay = 200ms;
+  open_desk(deleting_policy());
+  const cluster::NodeView fallen = view();
+  desk->look_at(fallen, Look::Fell);
+  nodes["n1"].ready = "False";
+  run_for(100ms);
+  nodes["n1"].ready = "Unknown";
+  desk->look_at(fallen, Look::Changed);
+  EXPECT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(deletes().size(), 1U);
+}
+
+TEST_F(DeskTest, observing_records_what_would_be_done_and_sends_nothing) {  // row E-27
+  add_pods(40);
+  open_desk(deleting_policy(), Mode::Observe);
+  run_incident();
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ModeObserves), 40U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DeskTest, off_opens_nothing) {
+  add_pod("web-0");
+  open_desk();
+  activate({});
+  tell(Look::Fell);
+  tell(Look::Expired);
+  run_for(1h);
+  EXPECT_EQ(story.records.size(), 0U);
+  EXPECT_EQ(http.requests.size(), 0U);
+}
+
+TEST_F(DeskTest, an_audit_that_cannot_be_written_deletes_nothing_until_it_can) {
+  add_pod("web-0");
+  open_desk();
+  story.full = true;
+  tell(Look::Fell);
+  run_for(7s);
+  EXPECT_EQ(deletes(), Lines{});
+  story.full = false;
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(deletes(), Lines{"web-0 10s"});
+}
+
+TEST_F(DeskTest, a_wait_is_asked_again_after_its_time) {
+  add_pod("web-0");
+  open_desk(
+      policy_of("if cluster.nodes_ready < 5 then return fence.wait('too few nodes', 40) end "
+                "return fence.delete_pod('dead')"));
+  tell(Look::Fell);
+  run_for(121s);
+  Lines read = reads();
+  std::erase_if(read, [](const std::string& line) { return line.starts_with("pods"); });
+  EXPECT_EQ(read, (Lines{"n1 0s", "n1 40s", "n1 1m20s", "n1 2m"}));
+  EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::PolicyWaits), 1U);  // the same each time
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(deletes(), Lines{});
+}
+
+TEST_F(DeskTest, a_pod_that_a_finalizer_keeps_is_not_deleted_twice) {
+  add_pod("web-0");
+  add_pod("web-1");
+  nlohmann::json marked = pods["web-0"];
+  marked["metadata"]["finalizers"] = {"example.com/keep"};
+  scripts["web-0"] = {{.body = marked.dump()}};
+  scripts["web-1"] = {broken()};  // keeps the incident going
+  open_desk();
+  run_incident();
+  const Lines sent = deletes();
+  EXPECT_EQ(std::count(sent.begin(), sent.end(), "web-0 0s"), 1);
+  EXPECT_EQ(sent.size(), 6U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::MarkedOnly), 1U);
+  EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::HandledBefore), 1U);
+}
+
+TEST_F(DeskTest, a_lost_reply_is_retried_and_a_404_then_means_done) {
+  add_pod("web-0");
+  scripts["web-0"] = {test::FakeAnswer::lost(), status(404, "NotFound", "web-0")};
+  open_desk();
+  run_incident();
+  EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-0 5s"}));
+  EXPECT_EQ(story.told(),
+            (Lines{"incident_opened node_unknown", "intent policy_deletes_pod db/web-0",
+                   "outcome outcome_lost db/web-0", "intent policy_deletes_pod db/web-0",
+                   "outcome already_gone db/web-0", "incident_closed settled"}));
+}
+
+TEST_F(DeskTest, a_refusal_of_the_server_is_no_tight_loop) {  // row E-24
+  add_pod("web-0");
+  scripts["web-0"] = {status(403, "Forbidden")};
+  open_desk();
+  run_incident();
+  EXPECT_EQ(deletes().size(), 5U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Refused), 5U);
+  EXPECT_EQ(closed_by(), Reason::WindowEnded);
+}
+
+TEST_F(DeskTest, the_server_s_retry_after_is_respected) {
+  add_pod("web-0");
+  scripts["web-0"] = {status(429, "TooManyRequests", "web-0", {{"retry-after", "12"}}), {}};
+  scripts["web-0"][1].body = pods["web-0"].dump();
+  open_desk();
+  run_incident();
+  EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-0 12s"}));
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DeskTest, three_hundred_pods_of_one_node) {
+  add_pods(300);
+  delete_delay = 10ms;
+  open_desk();
+  run_incident();
+  EXPECT_TRUE(pods.empty());
+  EXPECT_EQ(deletes().size(), 300U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Done), 300U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DeskTest, two_nodes_that_are_down_at_once_do_not_know_each_other) {
+  nodes["n2"] = {.uid = "node-2"};
+  add_pod("web-0", "n1");
+  add_pod("web-1", "n2");
+  scripts["web-0"] = {broken()};
+  open_desk();
+  tell(Look::Fell, "n1");
+  tell(Look::Fell, "n2");
+  EXPECT_EQ(desk->open_incidents(), 2U);
+  run_for(2s);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-1 0s"}));
+  nodes["n1"].ready = "True";
+  tell(Look::Changed, "n1");
+  EXPECT_EQ(desk->open_incidents(), 0U);
+}
+
+TEST_F(DeskTest, news_of_a_node_that_is_dealt_with_open_nothing_more) {  // row E-15
+  add_pod("web-0");
+  delete_delay = 2s;
+  open_desk();
+  tell(Look::Fell);
+  for (int i = 0; i < 10; ++i) {
+    run_for(100ms);
+    tell(i % 2 == 0 ? Look::Fell : Look::Expired);
+  }
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(made_ids, 1);
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+}
+
+TEST_F(DeskTest, a_change_that_is_no_fall_opens_nothing) {
+  add_pod("web-0");
+  open_desk();
+  tell(Look::Changed);
+  nodes["n1"].ready = "True";
+  tell(Look::Fell);  // cannot be; a belief of Ready never opens
+  run_for(1h);
+  EXPECT_EQ(story.records.size(), 0U);
+}
+
+TEST_F(DeskTest, a_cordon_or_a_taint_alone_opens_nothing) {
+  add_pod("web-0");
+  nodes["n1"] = {.ready = "True", .tainted = false};
+  open_desk();
+  cluster::NodeCache cache(loop, log, 0s, *desk);
+  const auto told = [&](const std::string& ready, bool tainted, bool cordoned) {
+    nodes["n1"] = {.ready = ready, .tainted = tainted, .unschedulable = cordoned};
+    cache.on_apply(node_json("n1"));
+    run_for(1s);
+  };
+  cache.on_init();
+  cache.on_init_apply(node_json("n1"));
+  cache.on_init_done();
+  told("True", false, true);
+  told("True", true, true);
+  told("True", true, false);
+  EXPECT_EQ(made_ids, 0);
+  // Also while the node is down and its incident is over.
+  told("Unknown", true, false);
+  EXPECT_EQ(made_ids, 1);
+  told("Unknown", true, true);
+  told("Unknown", false, false);
+  told("Unknown", true, false);
+  EXPECT_EQ(made_ids, 1);
+  EXPECT_EQ(deletes(), Lines{"web-0 3s"});
+}
+
+TEST_F(DeskTest, a_policy_without_sweep_ignores_nodes_that_were_down_at_the_start) {
+  add_pod("web-0");
+  open_desk(policy_of("return fence.delete_pod('dead')", "trigger = { sweep = false },"));
+  tell(Look::Swept);
+  run_for(1min);
+  EXPECT_EQ(story.records.size(), 0U);
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{"web-0 1m"});
+}
+
+TEST_F(DeskTest, stopping_in_the_middle_starts_nothing_and_records_what_has_left) {
+  add_pods(Operation::kParallelDeletes + 12);
+  delete_delay = 300ms;
+  open_desk();
+  tell(Look::Fell);
+  run_for(100ms);
+  desk->stop();
+  EXPECT_EQ(desk->open_incidents(), 0U);
+  EXPECT_EQ(closed_by(), Reason::Stopping);
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Done), Operation::kParallelDeletes);
+  EXPECT_EQ(made_ids, 1);
+}
+
+TEST_F(DeskTest, a_standby_remembers_and_does_nothing) {
+  add_pod("web-0");
+  open_desk(policy_of("return fence.delete_pod('dead')", "trigger = { sweep = false },"));
+  desk->step_down();
+  leadership.until = std::nullopt;
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(story.records.size(), 0U);
+  desk->lead();
+  leadership.until = Moment::max();
+  tell(Look::TookOver);
+  EXPECT_TRUE(run_until([this] { return desk->open_incidents() == 0; }, 1min));
+  EXPECT_EQ(story.records.front().reason, Reason::TookOver);
+  EXPECT_EQ(deletes().size(), 1U) << "it saw the node fall, so sweep = false does not matter";
+}
+
+TEST_F(DeskTest, stepping_down_ends_incidents_and_what_has_not_left) {
+  add_pods(Operation::kParallelDeletes + 12);
+  delete_delay = 300ms;
+  open_desk();
+  tell(Look::Fell);
+  run_for(100ms);
+  leadership.until = std::nullopt;
+  desk->step_down();
+  EXPECT_EQ(closed_by(), Reason::SteppedDown);
+  run_for(1min);
+  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
+}
+
+// The renewals are late: still the leader, but not for as long as a deletion may take. The pods
+// must not be forgotten over it.
+TEST_F(DeskTest, what_a_short_term_forbids_is_done_in_the_next) {
+  add_pod("web-0");
+  open_desk();
+  leadership.until = loop.now() + 2s;
+  tell(Look::Fell);
+  run_for(2s);
+  EXPECT_EQ(deletes().size(), 0U);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::NotLeader), 1U);
+  leadership.until = Moment::max();
+  EXPECT_TRUE(run_until([this] { return desk->open_incidents() == 0; }, 1min));
+  EXPECT_EQ(deletes().size(), 1U);
+}
+
+TEST_F(DeskTest, what_waits_for_the_wire_is_refused_when_the_node_comes_back) {
+  add_pod("web-0");
+  open_desk();
+  // The credentials of the deletion, the third request, are late.
+  story.hook = [this](const Record& record) {
+    credentials.late = record.kind == Record::Kind::Intent;
+  };
+  tell(Look::Fell);
+  run_for(100ms);
+  nodes["n1"].ready = "True";
+  tell();
+  credentials.answer(credentials.waiting);
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.told().back(), "refusal incident_closed db/web-0");
+}
+
+TEST_F(DeskTest, it_can_be_destroyed_at_any_moment) {
+  for (const Duration after : {0ms, 5ms, 15ms, 25ms, 400ms, 1100ms, 6000ms, 11000ms}) {
+    pods.clear();
+    add_pods(100);
+    scripts["web-1000"] = {broken()};
+    node_answer.delay = 10ms;
+    list_answer.delay = 20ms;
+    delete_delay = 500ms;
+    open_desk();
+    tell(Look::Fell);
+    run_for(after);
+    desk.reset();
+    const std::size_t intents = story.count(Record::Kind::Intent, Reason::PolicyDeletesPod);
+    run_for(1min);
+    EXPECT_EQ(story.count(Record::Kind::Intent, Reason::PolicyDeletesPod), intents);
+    EXPECT_EQ(http.open_exchanges(), 0U);
+    EXPECT_EQ(actions->in_flight(), 0U);
+  }
+}
+
+TEST_F(DeskTest, it_can_be_destroyed_with_dead_incidents_not_yet_buried) {
+  add_pod("web-0");
+  open_desk();
+  tell(Look::Fell);
+  nodes["n1"].ready = "True";
+  tell();
+  desk.reset();
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+}
+
+}  // namespace
+}  // namespace moonfence::fence

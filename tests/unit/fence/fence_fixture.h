@@ -1,0 +1,358 @@
+#pragma once
+
+// A small cluster behind a scripted API server, on virtual time, with everything of the fencing
+// layer wired as app/ wires it. Nodes and pods are plain state that a test changes at will; what
+// was sent and what was recorded is kept in order.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "audit/trail.h"
+#include "fence/actions.h"
+#include "fence/desk.h"
+#include "fence/operation.h"
+#include "kube/caller.h"
+#include "kube/destroyer.h"
+#include "kube/reader.h"
+#include "support/fake_credentials.h"
+#include "support/fake_http.h"
+#include "support/fake_log.h"
+#include "support/fake_poller.h"
+#include "support/leadership.h"
+#include "support/policies.h"
+
+namespace moonfence::fence {
+
+using namespace std::chrono_literals;
+using policy::Binding;
+using policy::Mode;
+using Lines = std::vector<std::string>;
+
+struct StandingWallClock final : port::WallClock {
+  WallTime now() override { return WallTime(1767330000s); }
+};
+
+// Every audit record, in order.
+struct Story final : audit::Trail::Sink {
+  Result<void> append(const audit::Record& record, std::string_view /*json*/) override {
+    if (full) {
+      return failure(Error::Kind::Limit, "no space left on device");
+    }
+    records.push_back(record);
+    hook(record);
+    return {};
+  }
+
+  // "intent policy_deletes_pod db/web-0"; without the verdicts unless asked for.
+  [[nodiscard]] Lines told(bool verdicts = false) const {
+    Lines lines;
+    for (const audit::Record& record : records) {
+      if (verdicts || record.kind != audit::Record::Kind::Verdict) {
+        lines.push_back(std::string(to_string(record.kind)) + " " +
+                        std::string(code(record.reason)) +
+                        (record.pod ? " " + record.pod->text() : ""));
+      }
+    }
+    return lines;
+  }
+  [[nodiscard]] std::size_t count(audit::Record::Kind kind, audit::Reason reason) const {
+    std::size_t found = 0;
+    for (const audit::Record& record : records) {
+      found += record.kind == kind && record.reason == reason ? 1U : 0U;
+    }
+    return found;
+  }
+
+  std::vector<audit::Record> records;
+  std::function<void(const audit::Record&)> hook = [](const audit::Record&) {};
+  bool full = false;
+};
+
+struct NodeState {
+  std::string ready = "Unknown";
+  std::string uid = "node-1";
+  bool tainted = true;
+  bool unschedulable = false;
+};
+
+struct FenceTest : testing::Test {
+  test::FakePoller poller;
+  loop::Loop loop{poller};
+  test::FakeHttp http{loop};
+  test::FakeCredentials credentials;
+  test::FakeLog log;
+  kube::Caller caller{loop, http, credentials, log, "https://api:6443", "moonfence/0.1"};
+  kube::Reader reader{caller};
+  StandingWallClock wall_clock;
+  Story story;
+  audit::Trail trail{wall_clock, story};
+  policy::ActiveSet active;
+  test::FakeLeadership leadership;
+  std::optional<GuardedActions> actions;
+
+  std::map<std::string, NodeState> nodes = {{"n1", {}}};
+  std::map<std::string, nlohmann::json> pods;  // by name
+  test::FakeAnswer node_answer;                // its delay, and its error if it has one
+  test::FakeAnswer list_answer;
+  std::map<std::string, test::FakeAnswer> list_answer_in;  // by namespace, in place of that
+  // How the next deletions of a pod are answered; a pod without a script is deleted.
+  std::map<std::string, std::vector<test::FakeAnswer>> scripts;
+  Duration delete_delay{};
+
+  FenceTest() {
+    actions.emplace(loop, kube::Destroyer(caller), trail);
+    http.on(port::Method::Get, "/api/v1/nodes/*",
+            [this](const test::FakeRequest& request) { return read_node(request); });
+    http.on(port::Method::Get, "/api/v1/pods",
+            [this](const test::FakeRequest& request) { return list_pods(request); });
+    for (const char* space : {"a", "b", "c", "db", "shop"}) {
+      const std::string path = "/api/v1/namespaces/" + std::string(space) + "/pods";
+      http.on(port::Method::Get, path,
+              [this](const test::FakeRequest& request) { return list_pods(request); });
+      http.on(port::Method::Delete, path + "/*",
+              [this](const test::FakeRequest& request) { return delete_pod(request); });
+    }
+  }
+
+  void add_pod(const std::string& name, const std::string& node = "n1",
+               const std::string& space = "db", const std::string& app = "web") {
+    pods[name] = {{"metadata",
+                   {{"name", name},
+                    {"namespace", space},
+                    {"uid", "uid-" + name},
+                    {"labels", {{"app", app}}},
+                    {"ownerReferences",
+                     {{{"apiVersion", "apps/v1"},
+                       {"kind", "StatefulSet"},
+                       {"name", "web"},
+                       {"uid", "set-1"},
+                       {"controller", true}}}}}},
+                  {"spec", {{"nodeName", node}}},
+                  {"status", {{"phase", "Running"}}}};
+  }
+  void add_pods(int count) {
+    for (int i = 0; i < count; ++i) {
+      add_pod("web-" + std::to_string(1000 + i));
+    }
+  }
+
+  static test::FakeAnswer status(int code, const std::string& reason, const std::string& name = "x",
+                                 std::vector<port::Header> headers = {}) {
+    headers.push_back({"content-type", "application/json"});
+    const nlohmann::json body = {
+        {"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"},        {"reason", reason},
+        {"message", "no"},  {"code", code},       {"details", {{"name", name}}}};
+    return {.status = code, .body = body.dump(), .headers = std::move(headers)};
+  }
+  static test::FakeAnswer broken() { return status(500, "InternalError"); }
+
+  [[nodiscard]] nlohmann::json node_json(const std::string& name) const {
+    const NodeState& state = nodes.at(name);
+    nlohmann::json node = {{"metadata", {{"name", name}, {"uid", state.uid}}},
+                           {"spec", {{"unschedulable", state.unschedulable}}},
+                           {"status", {{"conditions", nlohmann::json::array()}}}};
+    if (!state.ready.empty()) {
+      node["status"]["conditions"].push_back({{"type", "Ready"}, {"status", state.ready}});
+    }
+    if (state.tainted) {
+      node["spec"]["taints"] = {
+          {{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}};
+    }
+    return node;
+  }
+
+  // What the node cache would say.
+  [[nodiscard]] cluster::NodeView view(const std::string& name = "n1") const {
+    const NodeState& state = nodes.at(name);
+    return {.name = NodeName(name),
+            .uid = Uid(state.uid),
+            .readiness = state.ready == "True"      ? cluster::Readiness::True
+                         : state.ready == "False"   ? cluster::Readiness::False
+                         : state.ready == "Unknown" ? cluster::Readiness::Unknown
+                                                    : cluster::Readiness::Missing,
+            .keeps_replacements_off = state.tainted,
+            .unschedulable = state.unschedulable,
+            .since = std::nullopt,
+            .resource_version = ResourceVersion("7")};
+  }
+
+  static std::shared_ptr<const policy::Policy> policy_of(const std::string& body,
+                                                         const std::string& more = "") {
+    auto loaded = load_text(policy_text(body, more));
+    EXPECT_TRUE(loaded) << loaded.error().text;
+    return std::make_shared<const policy::Policy>(*std::move(loaded));
+  }
+  static std::shared_ptr<const policy::Policy> deleting_policy() {
+    return policy_of("return fence.delete_pod('its node is dead')");
+  }
+  static std::shared_ptr<const policy::Policy> named_policy(const std::string& name,
+                                                            const std::string& body,
+                                                            const std::string& more = "") {
+    static StoppedCpuClock clock;
+    std::string text = policy_text(body, more);
+    text.replace(text.find("'test'"), 6, "'" + name + "'");
+    auto loaded = policy::Policy::load(text, name + ".lua", clock);
+    EXPECT_TRUE(loaded) << loaded.error().text;
+    return std::make_shared<const policy::Policy>(*std::move(loaded));
+  }
+  static Binding binding_of(const std::shared_ptr<const policy::Policy>& policy,
+                            Mode mode = Mode::Enforce, const std::set<Namespace>& spaces = {}) {
+    return {
+        .name = policy->name(),
+        .policy = policy,
+        .scope = policy::NamespaceScope::of(spaces.empty() ? std::set{Namespace("db")} : spaces),
+        .mode = mode,
+        .allow = {},
+        .digest = policy->digest(),
+        .error = {}};
+  }
+  static Binding everywhere(const std::shared_ptr<const policy::Policy>& policy,
+                            Mode mode = Mode::Enforce) {
+    Binding binding = binding_of(policy, mode);
+    binding.scope = policy::NamespaceScope::everywhere();
+    return binding;
+  }
+  // A guard that could not be loaded.
+  static Binding broken_guard(const std::set<Namespace>& spaces = {}, Mode mode = Mode::Enforce) {
+    return {
+        .name = "broken",
+        .policy = nullptr,
+        .scope = policy::NamespaceScope::of(spaces.empty() ? std::set{Namespace("db")} : spaces),
+        .mode = mode,
+        .allow = {},
+        .digest = {},
+        .error = "broken.lua:1: it does not compile"};
+  }
+  void activate(std::vector<Binding> bindings) {
+    std::string digest = digest_of(bindings);
+    active.activate(std::make_shared<const policy::PolicySet>(
+        policy::PolicySet{.bindings = std::move(bindings), .digest = std::move(digest)}));
+  }
+  // Readable, and like the real one the same for what decides alike.
+  static std::string digest_of(const std::vector<Binding>& bindings) {
+    std::string digest;
+    for (const Binding& binding : bindings) {
+      digest += binding.name + " " + binding.digest + " " +
+                std::string(policy::to_string(binding.mode)) + " " +
+                (binding.allow.bare_pods ? "bare pods" : "") + " in";
+      for (const Namespace& space : binding.scope.names()) {
+        digest += " " + space.text();
+      }
+      digest += "; ";
+    }
+    return digest;
+  }
+  Surroundings surroundings() {
+    return {loop, reader, *actions,   trail,
+            log,  active, leadership, [] { return sample_cluster(); }};
+  }
+
+  // "web-0 0s": the pod and when its deletion was asked for.
+  // The next turn comes a nanosecond later in virtual time.
+  [[nodiscard]] static std::string rounded(Moment at) {
+    return format_duration(std::chrono::floor<std::chrono::milliseconds>(at - Moment{}));
+  }
+  [[nodiscard]] Lines deletes() const {
+    Lines lines;
+    for (const test::FakeRequest& request : http.requests) {
+      if (request.method == port::Method::Delete) {
+        lines.push_back(name_in(request) + " " + rounded(request.at));
+      }
+    }
+    return lines;
+  }
+  [[nodiscard]] Lines reads() const {
+    Lines lines;
+    for (const test::FakeRequest& request : http.requests) {
+      if (request.method == port::Method::Get) {
+        lines.push_back(name_in(request) + " " + rounded(request.at));
+      }
+    }
+    return lines;
+  }
+  bool run_until(const std::function<bool()>& done, Duration limit = 10min) {
+    return test::run_until(loop, done, limit);
+  }
+  void run_for(Duration duration) { test::run_for(loop, duration); }
+
+ private:
+  static std::string name_in(const test::FakeRequest& request) {
+    return request.path.substr(request.path.rfind('/') + 1);
+  }
+
+  test::FakeAnswer read_node(const test::FakeRequest& request) {
+    test::FakeAnswer answer = node_answer;
+    const std::string name = name_in(request);
+    if (!nodes.contains(name)) {
+      return status(404, "NotFound", name);
+    }
+    if (answer.body.empty()) {
+      answer.body = node_json(name).dump();
+    }
+    return answer;
+  }
+
+  test::FakeAnswer list_pods(const test::FakeRequest& request) {
+    const std::string mark = "fieldSelector=spec.nodeName%3D";
+    const auto at = request.query.find(mark);
+    EXPECT_NE(at, std::string::npos) << request.line();
+    const std::string node =
+        request.query.substr(at + mark.size(), request.query.find('&', at) - at - mark.size());
+    // "/api/v1/namespaces/db/pods" or "/api/v1/pods".
+    const std::string before = "/api/v1/namespaces/";
+    const std::string space =
+        request.path.starts_with(before)
+            ? request.path.substr(before.size(), request.path.rfind('/') - before.size())
+            : "";
+    test::FakeAnswer answer =
+        list_answer_in.contains(space) ? list_answer_in.at(space) : list_answer;
+    if (!answer.body.empty()) {
+      return answer;
+    }
+    nlohmann::json items = nlohmann::json::array();
+    // By key, as etcd keeps them.
+    for (const auto& [name, pod] : pods) {
+      if (pod["spec"]["nodeName"] == node &&
+          (space.empty() || pod["metadata"]["namespace"] == space)) {
+        items.push_back(pod);
+      }
+    }
+    answer.body = nlohmann::json{
+        {"kind", "PodList"},
+        {"apiVersion", "v1"},
+        {"metadata", {{"resourceVersion", "9"}}},
+        {"items",
+         items}}.dump();
+    return answer;
+  }
+
+  test::FakeAnswer delete_pod(const test::FakeRequest& request) {
+    const std::string name = name_in(request);
+    auto& script = scripts[name];
+    if (!script.empty()) {
+      test::FakeAnswer answer = script.front();
+      if (script.size() > 1) {
+        script.erase(script.begin());
+      }
+      return answer;
+    }
+    const auto found = pods.find(name);
+    if (found == pods.end()) {
+      return status(404, "NotFound", name);
+    }
+    test::FakeAnswer answer = {.body = found->second.dump(), .delay = delete_delay};
+    pods.erase(found);
+    return answer;
+  }
+};
+
+}  // namespace moonfence::fence

@@ -1,0 +1,379 @@
+#include "fence/incident.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace moonfence::fence {
+namespace {
+
+using namespace std::chrono_literals;
+using audit::Reason;
+using cluster::NodeView;
+using cluster::Readiness;
+
+std::string printed(const Incident::Effects& effects) {
+  struct Print {
+    std::string operator()(const Incident::SetTimer& set) const {
+      return "timer " + format_duration(set.delay);
+    }
+    std::string operator()(const Incident::CancelTimer& /*unused*/) const { return ""; }
+    std::string operator()(const Incident::StartPass& /*unused*/) const { return "pass"; }
+    std::string operator()(const Incident::Act& /*unused*/) const { return "act"; }
+    std::string operator()(const Incident::CancelPass& /*unused*/) const { return "cancel"; }
+    std::string operator()(const Incident::Hold& hold) const {
+      return "hold " + std::string(audit::code(hold.reason));
+    }
+    std::string operator()(const Incident::Close& close) const {
+      return "close " + std::string(audit::code(close.reason));
+    }
+  };
+  std::string out;
+  for (const Incident::Effect& effect : effects) {
+    const std::string word = std::visit(Print{}, effect);
+    if (!word.empty()) {
+      out += (out.empty() ? "" : ", ") + word;
+    }
+  }
+  return out;
+}
+
+NodeView seen(Readiness readiness, bool tainted = true, const std::string& uid = "u1") {
+  return {.name = NodeName("n1"),
+          .uid = Uid(uid),
+          .readiness = readiness,
+          .keeps_replacements_off = tainted,
+          .unschedulable = false,
+          .since = std::nullopt,
+          .resource_version = ResourceVersion("7")};
+}
+
+Reading read(Readiness readiness, bool tainted = true, const std::string& uid = "u1") {
+  return {.readiness = readiness, .uid = Uid(uid), .keeps_replacements_off = tainted, .sent = {}};
+}
+
+PassResult failed(std::uint32_t count) {
+  return {.failed = count, .look_again = std::nullopt, .retry_after = std::nullopt};
+}
+
+struct IncidentTest : testing::Test {
+  IncidentRules rules;
+  Moment t0{};
+  Incident incident{Uid("u1"), rules, t0};
+};
+
+TEST_F(IncidentTest, a_tainted_node_is_confirmed_at_once_and_acted_on_while_down) {
+  EXPECT_EQ(printed(incident.open(seen(Readiness::Unknown), t0)), "pass");
+  EXPECT_EQ(incident.state(), Incident::State::Confirming);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), t0)), "act");
+  EXPECT_EQ(incident.state(), Incident::State::Operating);
+  EXPECT_EQ(printed(incident.pass_ended({}, t0)), "cancel, close settled");
+}
+
+TEST_F(IncidentTest, nothing_is_deleted_before_the_taint_because_replacements_would_come_back) {
+  EXPECT_EQ(printed(incident.open(seen(Readiness::Unknown, false), t0)),
+            "cancel, hold awaiting_taint, timer 1s");
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Unknown, true), t0 + 8ms)), "pass");
+}
+
+TEST_F(IncidentTest, a_live_reading_without_the_taint_waits_and_looks_less_and_less_often) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown, false), t0)),
+            "cancel, hold awaiting_taint, timer 1s");
+  std::string last;
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(printed(incident.timer_fired(t0 + 1s)), "pass");
+    last = printed(incident.confirmed(read(Readiness::Unknown, false), t0 + 1s));
+  }
+  EXPECT_EQ(last, "cancel, hold awaiting_taint, timer 30s");
+}
+
+TEST_F(IncidentTest, failures_are_retried_every_five_seconds_inside_the_window) {  // row E-07
+  std::vector<Moment> passes;
+  Moment now = t0;
+  Incident::Effects effects = incident.open(seen(Readiness::Unknown), now);
+  while (printed(effects) == "pass") {
+    passes.push_back(now);
+    EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), now)), "act");
+    const std::string ended = printed(incident.pass_ended(failed(1), now + 10ms));
+    if (ended == "cancel, close window_ended") {
+      break;
+    }
+    EXPECT_EQ(ended, "cancel, timer 4s990ms");
+    now += 5s;
+    effects = incident.timer_fired(now);
+  }
+  EXPECT_EQ(passes, (std::vector<Moment>{t0, t0 + 5s, t0 + 10s, t0 + 15s, t0 + 20s}));
+  EXPECT_EQ(incident.state(), Incident::State::Closed);
+}
+
+TEST_F(IncidentTest, a_node_that_is_ready_again_ends_it_in_every_state) {  // row E-08
+  const auto at = [&](int steps) {
+    Incident fresh{Uid("u1"), rules, t0};
+    (void)fresh.open(seen(Readiness::Unknown, steps > 0), t0);
+    if (steps > 1) {
+      (void)fresh.confirmed(read(Readiness::Unknown), t0);
+    }
+    if (steps > 2) {
+      (void)fresh.pass_ended(failed(1), t0);
+    }
+    return fresh;
+  };
+  for (int steps = 0; steps < 4; ++steps) {
+    Incident fresh = at(steps);
+    EXPECT_EQ(printed(fresh.node_seen(seen(Readiness::True), t0 + 7s)), "cancel, close node_ready")
+        << to_string(at(steps).state());
+    EXPECT_EQ(printed(fresh.timer_fired(t0 + 10s)), "");
+    EXPECT_EQ(printed(fresh.confirmed(read(Readiness::Unknown), t0 + 10s)), "");
+    EXPECT_EQ(printed(fresh.pass_ended(failed(1), t0 + 10s)), "");
+  }
+}
+
+TEST_F(IncidentTest, only_the_live_reading_counts_not_what_the_watch_believed) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::True), t0)), "cancel, close node_ready");
+}
+
+TEST_F(IncidentTest, another_node_of_that_name_is_not_ours) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown, true, "u2"), t0)),
+            "cancel, close node_replaced");
+}
+
+TEST_F(IncidentTest, a_deleted_node_ends_it_without_any_action) {  // rows E-20, NB-12
+  (void)incident.open(seen(Readiness::Unknown, false), t0);
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Gone), t0)), "cancel, close node_gone");
+}
+
+TEST_F(IncidentTest, an_unreadable_cluster_backs_off_and_uses_no_window_up) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  Moment now = t0;
+  std::vector<std::string> rests;
+  for (int i = 0; i < 5; ++i) {
+    rests.push_back(printed(incident.confirmed(std::nullopt, now)));
+    now += 30s;
+    EXPECT_EQ(printed(incident.timer_fired(now)), "pass");
+  }
+  EXPECT_EQ(rests.front(), "hold unreadable, cancel, timer 5s");
+  EXPECT_EQ(rests.back(), "hold unreadable, cancel, timer 30s");
+  // Minutes later the window still lies ahead.
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), now)), "act");
+  EXPECT_EQ(printed(incident.pass_ended(failed(1), now)), "cancel, timer 5s");
+}
+
+TEST_F(IncidentTest, the_window_stands_still_while_nothing_can_be_read) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended(failed(1), t0)), "cancel, timer 5s");
+  (void)incident.timer_fired(t0 + 5s);
+  EXPECT_EQ(printed(incident.confirmed(std::nullopt, t0 + 35s)),  // a list that timed out
+            "hold unreadable, cancel, timer 5s");
+  // 35 s later the four passes that were left are still left.
+  for (const Duration at : {40s, 45s, 50s, 55s}) {
+    EXPECT_EQ(printed(incident.timer_fired(t0 + at)), "pass");
+    EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), t0 + at)), "act");
+    EXPECT_EQ(printed(incident.pass_ended(failed(1), t0 + at)),
+              at == 55s ? "cancel, close window_ended" : "cancel, timer 5s");
+  }
+}
+
+TEST_F(IncidentTest, a_reading_that_may_be_older_than_the_news_is_repeated_not_believed) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Unknown), t0 + 1ms)), "");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::True), t0 + 2ms)), "cancel, timer 1s");
+  EXPECT_EQ(printed(incident.timer_fired(t0 + 1s)), "pass");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::True), t0 + 1s)),
+            "cancel, close node_ready");
+}
+
+TEST_F(IncidentTest, a_reading_in_the_middle_of_a_pass_may_stop_it) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), t0 + 1s)), "");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::True), t0 + 2s)),
+            "cancel, close node_ready");
+}
+
+TEST_F(IncidentTest, a_wait_keeps_it_open_and_a_retry_comes_first) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended(
+                {.failed = 0, .look_again = 40s, .retry_after = std::nullopt}, t0)),
+            "cancel, timer 40s");
+  (void)incident.timer_fired(t0 + 40s);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 40s);
+  EXPECT_EQ(printed(incident.pass_ended(
+                {.failed = 1, .look_again = 40s, .retry_after = std::nullopt}, t0 + 40s)),
+            "cancel, timer 5s");
+}
+
+TEST_F(IncidentTest, the_server_s_retry_after_is_respected) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended(
+                {.failed = 1, .look_again = std::nullopt, .retry_after = 12s}, t0)),
+            "cancel, timer 12s");
+}
+
+TEST_F(IncidentTest, a_policy_that_wants_silence_does_not_act_on_a_living_kubelet) {
+  rules.hold_downs.living.reset();
+  Incident strict{Uid("u1"), rules, t0};
+  EXPECT_EQ(printed(strict.open(seen(Readiness::False), t0)), "cancel, hold signal_unfit");
+  EXPECT_EQ(printed(strict.node_seen(seen(Readiness::Unknown), t0 + 40s)), "pass");
+  EXPECT_EQ(printed(strict.confirmed(read(Readiness::False), t0 + 40s)),
+            "cancel, hold signal_unfit");
+}
+
+TEST_F(IncidentTest, a_hold_down_is_waited_out_before_anything_is_read) {
+  rules.hold_downs = {.silent = 30s, .living = 30s};
+  Incident patient{Uid("u1"), rules, t0};
+  EXPECT_EQ(printed(patient.open(seen(Readiness::Unknown), t0)),
+            "cancel, hold holding_down, timer 30s");
+  EXPECT_EQ(printed(patient.node_seen(seen(Readiness::Unknown), t0 + 10s)), "");
+  EXPECT_EQ(printed(patient.timer_fired(t0 + 30s)), "pass");
+}
+
+TEST_F(IncidentTest, each_signal_has_a_hold_down_of_its_own) {
+  rules.hold_downs = {.silent = 10s, .living = 60s};
+  Incident fresh{Uid("u1"), rules, t0};
+  EXPECT_EQ(printed(fresh.open(seen(Readiness::False), t0)), "cancel, hold holding_down, timer 1m");
+  EXPECT_EQ(printed(fresh.node_seen(seen(Readiness::Unknown), t0 + 4s)),
+            "cancel, hold holding_down, timer 6s");
+  EXPECT_EQ(printed(fresh.node_seen(seen(Readiness::Unknown), t0 + 5s)), "");
+  EXPECT_EQ(printed(fresh.timer_fired(t0 + 10s)), "pass");
+  // The live reading knows better than the watch did.
+  EXPECT_EQ(printed(fresh.confirmed(read(Readiness::False), t0 + 10s)),
+            "cancel, hold holding_down, timer 50s");
+}
+
+TEST_F(IncidentTest, a_hold_down_counts_from_the_first_observation_not_from_the_opening) {
+  rules.hold_downs = {.silent = 30s, .living = 30s};
+  Incident late{Uid("u1"), rules, t0};
+  EXPECT_EQ(printed(late.open(seen(Readiness::Unknown), t0 + 20s)),
+            "cancel, hold holding_down, timer 10s");
+  Incident later{Uid("u1"), rules, t0};
+  EXPECT_EQ(printed(later.open(seen(Readiness::Unknown), t0 + 1h)), "pass");
+}
+
+constexpr HoldDowns kAtOnce = {};
+constexpr HoldDowns kNobody = {.silent = std::nullopt, .living = std::nullopt};
+
+TEST_F(IncidentTest, other_policies_start_a_pass_where_none_is_under_way) {
+  // Resting.
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  (void)incident.pass_ended({.look_again = 1h}, t0);
+  EXPECT_EQ(printed(incident.policies_changed(kAtOnce, t0 + 5s)), "cancel, pass");
+  // Holding for the taint: the live reading will tell.
+  Incident bare{Uid("u1"), rules, t0};
+  (void)bare.open(seen(Readiness::Unknown, false), t0);
+  EXPECT_EQ(printed(bare.policies_changed(kAtOnce, t0)), "cancel, pass");
+  // Holding for a signal that the new ones take.
+  rules.hold_downs.living.reset();
+  Incident strict{Uid("u1"), rules, t0};
+  (void)strict.open(seen(Readiness::False), t0);
+  EXPECT_EQ(printed(strict.policies_changed(kAtOnce, t0)), "cancel, pass");
+  EXPECT_EQ(printed(strict.confirmed(read(Readiness::False), t0)), "act");
+}
+
+TEST_F(IncidentTest, other_policies_may_want_to_wait_for_longer) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  (void)incident.pass_ended({.look_again = 1h}, t0);
+  EXPECT_EQ(printed(incident.policies_changed({.silent = 30s, .living = 30s}, t0 + 5s)),
+            "cancel, hold holding_down, timer 25s");
+}
+
+TEST_F(IncidentTest, a_pass_under_way_is_followed_by_another_one_with_a_window_of_its_own) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.policies_changed(kAtOnce, t0)), "");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), t0 + 20s)), "act");
+  EXPECT_EQ(printed(incident.policies_changed(kAtOnce, t0 + 21s)), "");
+  EXPECT_EQ(printed(incident.pass_ended({}, t0 + 24s)), "cancel, pass");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), t0 + 24s)), "act");
+  EXPECT_EQ(printed(incident.pass_ended(failed(1), t0 + 24s)), "cancel, timer 5s");
+}
+
+TEST_F(IncidentTest, an_action_whose_policy_is_gone_is_judged_again_at_once) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.policies_changed = true}, t0)), "cancel, pass");
+}
+
+TEST_F(IncidentTest, without_any_policy_it_ends_in_every_state) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.policies_changed(kNobody, t0)), "cancel, close no_policy");
+  EXPECT_EQ(printed(incident.policies_changed(kAtOnce, t0)), "");
+  Incident operating{Uid("u1"), rules, t0};
+  (void)operating.open(seen(Readiness::Unknown), t0);
+  (void)operating.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(operating.policies_changed(kNobody, t0)), "cancel, close no_policy");
+  Incident holding{Uid("u1"), rules, t0};
+  (void)holding.open(seen(Readiness::Unknown, false), t0);
+  EXPECT_EQ(printed(holding.policies_changed(kNobody, t0)), "cancel, close no_policy");
+}
+
+TEST_F(IncidentTest, pods_held_by_policies_that_fail_are_not_settled) {
+  const auto ended = [this](const PassResult& result) {
+    Incident fresh(Uid("u1"), rules, t0);
+    (void)fresh.open(seen(Readiness::Unknown), t0);
+    (void)fresh.confirmed(read(Readiness::Unknown), t0);
+    return printed(fresh.pass_ended(result, t0));
+  };
+  EXPECT_EQ(ended({.held_by_failure = {"a"}}), "cancel, close policy_failing");
+  // As long as anything else is to be done they may be mended meanwhile.
+  EXPECT_EQ(ended({.look_again = 7s, .held_by_failure = {"a"}}), "cancel, timer 7s");
+  EXPECT_EQ(ended({.failed = 1, .held_by_failure = {"a"}}), "cancel, timer 5s");
+  EXPECT_EQ(ended({.policies_changed = true, .held_by_failure = {"a"}}), "cancel, pass");
+}
+
+TEST_F(IncidentTest, pods_left_to_those_that_want_silence_keep_it_open_until_there_is) {
+  rules.hold_downs = {.silent = 0s, .living = 0s};
+  (void)incident.open(seen(Readiness::False), t0);
+  (void)incident.confirmed(read(Readiness::False), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.unfit = true}, t0)), "cancel, hold signal_unfit");
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Missing), t0 + 1s)), "");
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Unknown), t0 + 2s)), "pass");
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 2s);
+  EXPECT_EQ(printed(incident.pass_ended({}, t0 + 2s)), "cancel, close settled");
+}
+
+TEST_F(IncidentTest, a_retry_comes_before_the_silence_and_the_end_of_the_window_does_not_close) {
+  (void)incident.open(seen(Readiness::False), t0);
+  Moment now = t0;
+  std::string ended;
+  for (int pass = 0; pass < 5; ++pass) {
+    (void)incident.confirmed(read(Readiness::False), now);
+    ended = printed(incident.pass_ended({.failed = 1, .unfit = true}, now));
+    EXPECT_EQ(ended, pass < 4 ? "cancel, timer 5s" : "cancel, hold signal_unfit");
+    now += 5s;
+    (void)incident.timer_fired(now);
+  }
+}
+
+TEST_F(IncidentTest, pods_that_could_not_be_listed_are_not_forgotten_when_the_window_ends) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  Moment now = t0;
+  std::vector<std::string> ends;
+  for (const Duration pause : {5s, 10s, 20s, 30s, 30s}) {
+    EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), now)), "act");
+    ends.push_back(printed(incident.pass_ended({.unreadable = true}, now)));
+    now += pause;
+    EXPECT_EQ(printed(incident.timer_fired(now)), "pass");
+  }
+  EXPECT_EQ(ends, (std::vector<std::string>{
+                      "hold unreadable, cancel, timer 5s", "hold unreadable, cancel, timer 10s",
+                      "hold unreadable, cancel, timer 20s", "hold unreadable, cancel, timer 30s",
+                      "hold unreadable, cancel, timer 30s"}));
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), now)), "act");
+  EXPECT_EQ(printed(incident.pass_ended({}, now)), "cancel, close settled");
+}
+
+TEST_F(IncidentTest, stopping_closes_it_once) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.stop()), "cancel, close stopping");
+  EXPECT_EQ(printed(incident.stop()), "");
+}
+
+}  // namespace
+}  // namespace moonfence::fence

@@ -1,0 +1,82 @@
+#pragma once
+
+// One pass over the node of the small cluster, driven as an incident drives it.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fence/operation.h"
+#include "unit/fence/fence_fixture.h"
+
+namespace moonfence::fence {
+
+// Answers as the incident does: acts on the first reading of a node that is down, ends the pass
+// when it is not.
+struct Pass final : Operation::Owner {
+  Pass(FenceTest& test, const Binding& binding) : Pass(test, std::vector{binding}) {}
+  Pass(FenceTest& test, std::vector<Binding> bindings) : around_(test.surroundings()) {
+    test.activate(std::move(bindings));
+    authority->node = NodeName("n1");
+    authority->node_uid = Uid("node-1");
+    authority->active = &test.active;
+    authority->leadership = &test.leadership;
+    begin();
+  }
+
+  void begin() {
+    acting_ = false;
+    result.reset();
+    operation = std::make_unique<Operation>(around_,
+                                            Occasion{.set = around_.active.current(),
+                                                     .downtime = downtime,
+                                                     .incident = IncidentId("i1"),
+                                                     .attempt = 1U},
+                                            authority, memory, *this);
+    operation->start();
+  }
+  void reading_arrived(const std::optional<Reading>& reading) override {
+    ++readings;
+    if (!reading) {
+      ++unreadable;
+    }
+    if (!reading || !cluster::is_down(reading->readiness)) {
+      operation->retire();
+      ended = true;
+    } else if (!std::exchange(acting_, true)) {
+      operation->act();
+    }
+  }
+  void pass_ended(const PassResult& summed_up) override {
+    ++endings;
+    result = summed_up;
+  }
+  [[nodiscard]] bool over() const { return ended || result.has_value(); }
+
+  std::shared_ptr<Authority> authority = std::make_shared<Authority>();
+  Downtime downtime;
+  Memory memory;
+  std::optional<PassResult> result;
+  std::unique_ptr<Operation> operation;
+  int readings = 0;
+  int unreadable = 0;
+  int endings = 0;
+  bool ended = false;
+
+ private:
+  Surroundings around_;
+  bool acting_ = false;
+};
+
+struct PassTest : FenceTest {
+  // One pass from start to end.
+  std::unique_ptr<Pass> run_pass(std::vector<Binding> bindings) {
+    auto pass = std::make_unique<Pass>(*this, std::move(bindings));
+    EXPECT_TRUE(run_until([&pass] { return pass->over(); }));
+    return pass;
+  }
+};
+
+}  // namespace moonfence::fence

@@ -1,0 +1,90 @@
+#include "fence/triggers.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/policies.h"
+
+namespace moonfence::fence {
+namespace {
+
+using namespace std::chrono_literals;
+using cluster::Readiness;
+using policy::Trigger;
+
+const Moment kDown = Moment{} + 1h;
+
+Standing::Kind standing(const Trigger& trigger, Readiness readiness, Duration down_for,
+                        bool fell = true) {
+  return standing_of(trigger, {.since = kDown, .fell = fell}, readiness, kDown + down_for).kind;
+}
+
+TEST(Triggers, one_failure_acts_at_once_whatever_the_interval) {
+  EXPECT_EQ(standing({.failures = 1, .interval = 60s}, Readiness::Unknown, 0s),
+            Standing::Kind::MayAct);
+  EXPECT_EQ(hold_down({.failures = 1, .interval = 60s}), 0s);
+}
+
+TEST(Triggers, the_last_of_several_failures_is_the_moment_to_act) {
+  const Trigger trigger = {.failures = 3, .interval = 10s};
+  EXPECT_EQ(hold_down(trigger), 30s);
+  EXPECT_EQ(standing(trigger, Readiness::Unknown, 30s - 1ns), Standing::Kind::NotDueYet);
+  EXPECT_EQ(standing(trigger, Readiness::Unknown, 30s), Standing::Kind::MayAct);
+  const Standing waits =
+      standing_of(trigger, {.since = kDown, .fell = true}, Readiness::Unknown, kDown + 12s);
+  EXPECT_EQ(waits.due_in, 18s);
+}
+
+TEST(Triggers, failures_are_counted_in_intervals_from_the_first_observation) {
+  const Trigger trigger = {.failures = 3, .interval = 10s};
+  EXPECT_EQ(failures_of(trigger, 0s), 1U);
+  EXPECT_EQ(failures_of(trigger, 19s), 1U);
+  EXPECT_EQ(failures_of(trigger, 30s), 3U);
+  EXPECT_EQ(failures_of(trigger, 1h), 360U);
+  EXPECT_EQ(failures_of({}, 1h), 1U);
+  EXPECT_EQ(failures_of({.failures = 2, .interval = 1ns}, 24h), 4294967295U);
+}
+
+TEST(Triggers, a_living_kubelet_is_for_those_that_ask_for_it) {
+  for (const Readiness alive : {Readiness::False, Readiness::Missing}) {
+    EXPECT_EQ(standing({}, alive, 1h), Standing::Kind::Unfit);
+    EXPECT_EQ(standing({.live_kubelet = true}, alive, 1h), Standing::Kind::MayAct);
+  }
+  EXPECT_EQ(standing({.live_kubelet = true}, Readiness::Unknown, 1h), Standing::Kind::MayAct);
+}
+
+TEST(Triggers, without_sweep_only_a_fall_that_was_seen_counts) {
+  EXPECT_EQ(standing({.sweep = false}, Readiness::Unknown, 1h, false), Standing::Kind::NotSwept);
+  EXPECT_EQ(standing({.sweep = false}, Readiness::Unknown, 1h, true), Standing::Kind::MayAct);
+  EXPECT_EQ(standing({.sweep = true}, Readiness::Unknown, 1h, false), Standing::Kind::MayAct);
+}
+
+policy::Binding with(const std::string& trigger) {
+  auto loaded = load_text(policy_text("return fence.skip('no')", "trigger = {" + trigger + "},"));
+  policy::Binding binding;
+  binding.policy = std::make_shared<const policy::Policy>(*std::move(loaded));
+  return binding;
+}
+
+TEST(HoldDowns, the_first_of_several_bindings_counts_for_each_signal) {
+  const policy::PolicySet set = {
+      .bindings = {with("failures = 3, interval = '10s'"),
+                   with("failures = 2, interval = '60s', live_kubelet = true"),
+                   with("failures = 2, interval = '1s', sweep = false"), policy::Binding{}},
+      .digest = {}};
+  EXPECT_EQ(hold_downs(set, true), (HoldDowns{.silent = 2s, .living = 120s}));
+  EXPECT_EQ(hold_downs(set, false), (HoldDowns{.silent = 30s, .living = 120s}));
+}
+
+TEST(HoldDowns, nobody_acts_where_no_binding_does) {
+  const HoldDowns nobody = {.silent = std::nullopt, .living = std::nullopt};
+  EXPECT_EQ(hold_downs({}, true), nobody);
+  EXPECT_EQ(hold_downs({.bindings = {policy::Binding{}}, .digest = {}}, true), nobody);
+  EXPECT_EQ(hold_downs({.bindings = {with("sweep = false")}, .digest = {}}, false), nobody);
+  EXPECT_EQ(hold_downs({.bindings = {with("failures = 1")}, .digest = {}}, true),
+            (HoldDowns{.silent = 0s, .living = std::nullopt}));
+}
+
+}  // namespace
+}  // namespace moonfence::fence

@@ -1,0 +1,98 @@
+#include "kube/decode.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace moonfence::kube {
+namespace {
+
+using nlohmann::json;
+
+json node_json() {
+  return json::parse(R"({"metadata":{"name":"n1","uid":"u1","resourceVersion":"7"},
+    "spec":{"unschedulable":true,"taints":[{"key":"k","value":"v","effect":"NoSchedule"}]},
+    "status":{"nodeInfo":{"bootID":"b"},"conditions":[
+      {"type":"DiskPressure","status":"False"},
+      {"type":"Ready","status":"Unknown","lastTransitionTime":"2026-01-02T03:04:05Z",
+       "lastHeartbeatTime":null}]}})");
+}
+
+json pod_json() {
+  return json::parse(
+      R"({"kind":"Pod","metadata":{"name":"p","namespace":"ns","uid":"u","labels":{"a":"b"},
+    "deletionTimestamp":"2026-01-02T03:04:05Z","annotations":{"kubernetes.io/config.mirror":"x"},
+    "ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"s","uid":"o","controller":true}]},
+    "spec":{"nodeName":"n1"},"status":{"phase":"Running"}})");
+}
+
+TEST(DecodeNode, every_field_arrives) {
+  const auto node = decode_node(node_json());
+  ASSERT_TRUE(node) << node.error().text;
+  EXPECT_EQ(node->name.text(), "n1");
+  EXPECT_EQ(node->uid.text(), "u1");
+  EXPECT_EQ(node->resource_version.text(), "7");
+  EXPECT_TRUE(node->unschedulable);
+  EXPECT_EQ(node->boot_id, "b");
+  EXPECT_EQ(node->taints, (std::vector<Taint>{{"k", "v", "NoSchedule"}}));
+  EXPECT_EQ(node->ready.value().status, "Unknown");
+  EXPECT_TRUE(node->ready->last_transition_time);
+  EXPECT_FALSE(node->ready->last_heartbeat_time);
+  EXPECT_EQ(node->raw, nullptr);
+  EXPECT_NE(decode_node(node_json(), true)->raw, nullptr);
+}
+
+TEST(DecodeNode, a_node_without_ready_condition_has_none) {
+  const auto node = decode_node(json::parse(R"({"metadata":{"name":"n","uid":"u"}})"));
+  ASSERT_TRUE(node);
+  EXPECT_FALSE(node->ready);
+}
+
+TEST(DecodeNode, a_wrong_type_anywhere_refuses_the_whole_node) {
+  for (const char* pointer :
+       {"/metadata/name", "/metadata/uid", "/spec", "/spec/taints", "/spec/taints/0",
+        "/spec/taints/0/key", "/spec/unschedulable", "/status/conditions/1",
+        "/status/conditions/1/status", "/status/conditions/1/lastTransitionTime"}) {
+    json broken = node_json();
+    broken[json::json_pointer(pointer)] = 3;
+    const auto node = decode_node(broken);
+    ASSERT_FALSE(node) << pointer;
+    EXPECT_EQ(node.error().kind, Error::Kind::Malformed);
+  }
+}
+
+TEST(DecodeNode, a_status_or_another_kind_is_no_node) {
+  json status = node_json();
+  status["kind"] = "Status";
+  EXPECT_FALSE(decode_node(status));
+  EXPECT_FALSE(decode_node(json::array()));
+  EXPECT_FALSE(decode_node(json()));
+}
+
+TEST(DecodePod, every_field_arrives) {
+  const auto pod = decode_pod(pod_json());
+  ASSERT_TRUE(pod) << pod.error().text;
+  EXPECT_EQ(pod->ref.text(), "ns/p");
+  EXPECT_EQ(pod->uid.text(), "u");
+  EXPECT_EQ(pod->node.text(), "n1");
+  EXPECT_EQ(pod->labels.at("a"), "b");
+  EXPECT_EQ(pod->phase, "Running");
+  EXPECT_TRUE(pod->deletion_timestamp);
+  EXPECT_TRUE(pod->is_mirror);
+  ASSERT_NE(pod->controller(), nullptr);
+  EXPECT_EQ(pod->controller()->kind, "StatefulSet");
+}
+
+TEST(DecodePod, name_namespace_and_uid_are_required) {
+  for (const char* field : {"name", "namespace", "uid"}) {
+    json broken = pod_json();
+    broken["metadata"].erase(field);
+    EXPECT_FALSE(decode_pod(broken)) << field;
+    broken["metadata"][field] = nullptr;
+    EXPECT_FALSE(decode_pod(broken)) << field;
+    broken["metadata"][field] = "";
+    EXPECT_FALSE(decode_pod(broken)) << field;
+  }
+}
+
+}  // namespace
+}  // namespace moonfence::kube

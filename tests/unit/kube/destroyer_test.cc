@@ -1,0 +1,104 @@
+#include "kube/destroyer.h"
+
+#include "unit/kube/wire_fixture.h"
+
+namespace moonfence::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using port::Method;
+using test::FakeAnswer;
+using Kind = Error::Kind;
+
+struct DestroyerTest : WireTest {
+  Destroyer destroyer{caller};
+  const std::string path = "/prefix/api/v1/namespaces/ns/pods/p";
+
+  Result<DeleteReply> remove(DeleteRequest request, const PodRef& ref = {Namespace("ns"), "p"}) {
+    std::optional<Result<DeleteReply>> slot;
+    const CallHandle handle = destroyer.delete_pod(
+        ref, std::move(request), [&slot](Result<DeleteReply> reply) { slot = std::move(reply); });
+    EXPECT_FALSE(slot);
+    return wait_for(slot);
+  }
+  static DeleteRequest of(std::string uid) {
+    DeleteRequest request;
+    request.uid = Uid(std::move(uid));
+    return request;
+  }
+};
+
+TEST_F(DestroyerTest, a_delete_says_which_pod_it_means_and_bounds_both_sides) {
+  http.on(Method::Delete, path,
+          FakeAnswer{.body = R"({"kind":"Pod","metadata":{"name":"p"}})",
+                     .headers = {{"content-type", "application/json"}, {"audit-id", "a1"}}});
+  const auto reply = remove(of("u1"));
+  ASSERT_TRUE(reply) << reply.error().text;
+  EXPECT_FALSE(reply->marked_only);
+  EXPECT_EQ(reply->audit_id, "a1");
+  const test::FakeRequest& seen = http.requests.at(0);
+  EXPECT_EQ(seen.query, "timeout=5s");
+  EXPECT_GT(seen.timeout, 5s);
+  EXPECT_LE(seen.timeout, 6s);
+  EXPECT_EQ(seen.lane, port::Lane::Writes);
+  EXPECT_EQ(json::parse(seen.body), json::parse(R"({"apiVersion":"v1","kind":"DeleteOptions",
+    "gracePeriodSeconds":0,"preconditions":{"uid":"u1"},"propagationPolicy":"Background"})"));
+}
+
+TEST_F(DestroyerTest, a_dry_run_says_so_twice) {
+  http.on(Method::Delete, path, FakeAnswer{.body = "{}"});
+  DeleteRequest request = of("u1");
+  request.dry_run = true;
+  ASSERT_TRUE(remove(request));
+  EXPECT_EQ(http.requests.at(0).query, "timeout=5s&dryRun=All");
+  EXPECT_EQ(json::parse(http.requests.at(0).body)["dryRun"], json::parse(R"(["All"])"));
+}
+
+TEST_F(DestroyerTest, a_delete_without_uid_is_never_sent) {
+  EXPECT_EQ(remove(of("")).error().kind, Kind::Invalid);
+  EXPECT_EQ(remove(of("u"), {Namespace(), "p"}).error().kind, Kind::Invalid);
+  for (const std::string name : {"..", "a/b", "a%2e", ""}) {
+    EXPECT_EQ(remove(of("u"), {Namespace("ns"), name}).error().kind, Kind::Invalid);
+  }
+  EXPECT_TRUE(http.requests.empty());
+}
+
+TEST_F(DestroyerTest, a_pod_that_comes_back_with_finalizers_is_marked_only) {
+  http.on(Method::Delete, path, FakeAnswer{.body = R"({"metadata":{"finalizers":["x"]}})"});
+  EXPECT_TRUE(remove(of("u1"))->marked_only);
+  http.on(Method::Delete, path,
+          FakeAnswer{.body = R"({"metadata":{"deletionGracePeriodSeconds":30}})"});
+  EXPECT_TRUE(remove(of("u1"))->marked_only);
+  http.on(Method::Delete, path, FakeAnswer{.body = R"({"metadata":{"finalizers":"odd"}})"});
+  EXPECT_TRUE(remove(of("u1"))->marked_only);
+}
+
+TEST_F(DestroyerTest, a_replaced_pod_is_left_alone) {
+  http.on(Method::Delete, path, status(409, "Conflict"));
+  EXPECT_EQ(remove(of("u1")).error().kind, Kind::Conflict);
+}
+
+TEST_F(DestroyerTest, only_a_status_naming_the_pod_means_it_is_gone) {
+  http.on(Method::Delete, path, status(404, "NotFound", R"({"name":"p","kind":"pods"})"));
+  EXPECT_EQ(remove(of("u1")).error().kind, Kind::NotFound);
+  http.on(Method::Delete, path,
+          FakeAnswer{.status = 404, .body = "404 page not found", .headers = {}});
+  EXPECT_EQ(remove(of("u1")).error().kind, Kind::Invalid);
+}
+
+TEST_F(DestroyerTest, a_lost_reply_is_unknown) {
+  http.on(Method::Delete, path, FakeAnswer::lost());
+  EXPECT_EQ(remove(of("u1")).error().kind, Kind::Unknown);
+  EXPECT_EQ(http.requests.size(), 1U) << "a write is never repeated by itself";
+}
+
+TEST_F(DestroyerTest, the_guard_at_the_wire_stops_it_unsent) {
+  DeleteRequest request = of("u1");
+  request.may_send = [] { return false; };
+  EXPECT_EQ(remove(request).error().kind, Kind::Cancelled);
+  EXPECT_TRUE(http.requests.empty());
+}
+
+}  // namespace
+}  // namespace moonfence::kube

@@ -1,0 +1,383 @@
+#include "kube/election.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "port/seeded_random.h"
+
+namespace moonfence::kube {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Moment at(Duration since) {
+  return Moment(since);
+}
+WallTime wall(Duration since) {
+  return WallTime(std::chrono::hours(500'000) + since);
+}
+
+Lease held_by(const std::string& holder, int version, Duration renewed = {}) {
+  return {.record = {.holder = holder,
+                     .duration = seconds(15),
+                     .acquired = wall({}),
+                     .renewed = wall(renewed),
+                     .transitions = 4,
+                     .preferred_holder = {}},
+          .uid = Uid("u"),
+          .version = ResourceVersion(std::to_string(version)),
+          .raw = nullptr};
+}
+
+template <class T>
+const T* only(const Election::Effects& effects) {
+  const T* found = nullptr;
+  for (const auto& effect : effects) {
+    if (const T* match = std::get_if<T>(&effect)) {
+      EXPECT_EQ(found, nullptr) << "twice";
+      found = match;
+    }
+  }
+  return found;
+}
+
+Error error_of(Error::Kind kind) {
+  return {.kind = kind, .text = "test"};
+}
+
+class ElectionTest : public testing::Test {
+ protected:
+  // Reads an absent Lease and has its write answered `took` after it was sent.
+  void become_leader(Moment sent, Duration took = {}) {
+    (void)election.start();
+    const auto effects = election.read(std::nullopt, sent, wall({}), 0);
+    const auto* write = only<Election::Write>(effects);
+    ASSERT_NE(write, nullptr);
+    lease = held_by("us", 1);
+    lease.record = write->record;
+    const auto then = election.written(lease, sent, sent + took, 0);
+    ASSERT_NE(only<Election::Lead>(then), nullptr);
+  }
+
+  Election election{"us", {}};
+  Lease lease;
+};
+
+TEST_F(ElectionTest, AFreeLeaseIsCreatedAndHeld) {
+  become_leader(at(seconds(3)));
+  EXPECT_EQ(election.state(), Election::State::Leading);
+  EXPECT_EQ(election.leading_until(), at(seconds(18)));
+  EXPECT_EQ(lease.record.transitions, 0);
+  EXPECT_EQ(lease.record.acquired, wall({}));
+}
+
+// client-go counts from the answer; a process that slept 14 s between would believe until 29 s.
+TEST_F(ElectionTest, WhatWeHoldCountsFromWhenTheWriteWasSent) {
+  become_leader(at(seconds(3)), seconds(9));
+  EXPECT_EQ(election.leading_until(), at(seconds(18)));
+}
+
+TEST_F(ElectionTest, AnAnswerBeyondTheRenewDeadlineIsNoLeadership) {
+  (void)election.start();
+  const auto write = election.read(std::nullopt, at({}), wall({}), 0);
+  Lease answer = held_by("us", 1);
+  answer.record = only<Election::Write>(write)->record;
+  EXPECT_EQ(only<Election::Lead>(election.written(answer, at({}), at(seconds(11)), 0)), nullptr);
+  EXPECT_FALSE(election.leading_until().has_value());
+}
+
+TEST_F(ElectionTest, AnotherHoldersLeaseIsLeftAloneForItsOwnDuration) {
+  (void)election.start();
+  Lease other = held_by("them", 1);
+  other.record.duration = seconds(40);
+  EXPECT_EQ(only<Election::Write>(election.read(other, at({}), wall({}), 0)), nullptr);
+  EXPECT_EQ(only<Election::Write>(election.read(other, at(seconds(39)), wall({}), 0)), nullptr);
+  EXPECT_NE(only<Election::Write>(election.read(other, at(seconds(40)), wall({}), 0)), nullptr);
+}
+
+TEST_F(ElectionTest, OnlyOurOwnClockJudges) {
+  (void)election.start();
+  // It says that it was renewed a year ago; we have seen it for a second.
+  Lease other = held_by("them", 1, -std::chrono::hours(24 * 365));
+  (void)election.read(other, at({}), wall({}), 0);
+  EXPECT_EQ(only<Election::Write>(election.read(other, at(seconds(1)), wall({}), 0)), nullptr);
+}
+
+TEST_F(ElectionTest, ARenewalOfTheOtherBeginsTheWaitAgain) {
+  (void)election.start();
+  (void)election.read(held_by("them", 1), at({}), wall({}), 0);
+  (void)election.read(held_by("them", 2, seconds(14)), at(seconds(14)), wall({}), 0);
+  const auto effects = election.read(held_by("them", 2, seconds(14)), at(seconds(28)), wall({}), 0);
+  EXPECT_EQ(only<Election::Write>(effects), nullptr);
+}
+
+TEST_F(ElectionTest, TakingOverCountsATransitionAndNamesTheVersion) {
+  (void)election.start();
+  (void)election.read(held_by("them", 7), at({}), wall({}), 0);
+  const auto effects = election.read(held_by("them", 7), at(seconds(15)), wall(seconds(15)), 0);
+  const auto* write = only<Election::Write>(effects);
+  ASSERT_NE(write, nullptr);
+  EXPECT_EQ(write->record.holder, "us");
+  EXPECT_EQ(write->record.transitions, 5);
+  EXPECT_EQ(write->record.acquired, wall(seconds(15)));
+  EXPECT_EQ(write->over->version, ResourceVersion("7"));
+}
+
+TEST_F(ElectionTest, ALeaderRenewsWithoutReading) {
+  become_leader(at({}));
+  const auto effects = election.timer_fired(at(seconds(2)), wall(seconds(2)), 0);
+  const auto* write = only<Election::Write>(effects);
+  ASSERT_NE(write, nullptr);
+  EXPECT_EQ(write->record.acquired, wall({}));
+  EXPECT_EQ(write->record.renewed, wall(seconds(2)));
+}
+
+TEST_F(ElectionTest, AConflictMeansReadAgainAndAnotherHolderTheEnd) {
+  become_leader(at({}));
+  (void)election.timer_fired(at(seconds(2)), wall({}), 0);
+  EXPECT_NE(only<Election::Read>(
+                election.write_failed(error_of(Error::Kind::Conflict), at(seconds(2)), 0)),
+            nullptr);
+  const auto effects = election.read(held_by("them", 9), at(seconds(2)), wall({}), 0);
+  EXPECT_NE(only<Election::Lose>(effects), nullptr);
+  EXPECT_FALSE(election.leading_until().has_value());
+}
+
+TEST_F(ElectionTest, AConflictOverALabelIsSurvived) {
+  become_leader(at({}));
+  (void)election.timer_fired(at(seconds(2)), wall({}), 0);
+  (void)election.write_failed(error_of(Error::Kind::Conflict), at(seconds(2)), 0);
+  Lease labelled = lease;
+  labelled.version = ResourceVersion("2");
+  const auto effects = election.read(labelled, at(seconds(2)), wall({}), 0);
+  const auto* write = only<Election::Write>(effects);
+  ASSERT_NE(write, nullptr);
+  EXPECT_EQ(write->over->version, ResourceVersion("2"));
+  EXPECT_EQ(election.state(), Election::State::Leading);
+}
+
+TEST_F(ElectionTest, ALostAnswerIsLookedUp) {
+  become_leader(at({}));
+  const auto renewal = election.timer_fired(at(seconds(2)), wall(seconds(2)), 0);
+  (void)election.write_failed(error_of(Error::Kind::Unknown), at(seconds(5)), 0);
+  EXPECT_NE(only<Election::Read>(election.timer_fired(at(seconds(7)), wall(seconds(7)), 0)),
+            nullptr);
+  Lease written = lease;
+  written.record = only<Election::Write>(renewal)->record;
+  (void)election.read(written, at(seconds(7)), wall(seconds(7)), 0);
+  // from when that write left, not from when we learnt of it
+  EXPECT_EQ(election.leading_until(), at(seconds(17)));
+}
+
+TEST_F(ElectionTest, WithoutRenewalItStepsDownAtTheDeadlineNotAtTheEnd) {
+  become_leader(at({}));
+  Moment now = at(seconds(2));
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    (void)election.timer_fired(now, wall({}), 0);
+    (void)election.write_failed(error_of(Error::Kind::Retryable), now, 0);
+    EXPECT_EQ(election.leading_until(), at(seconds(15)));
+    now += seconds(2);
+  }
+  EXPECT_NE(only<Election::Lose>(election.timer_fired(now, wall({}), 0)), nullptr);
+  EXPECT_EQ(now, at(seconds(10)));
+  EXPECT_FALSE(election.leading_until().has_value());
+}
+
+TEST_F(ElectionTest, AProcessThatWasStoppedFindsItselfDeposed) {
+  become_leader(at({}));
+  EXPECT_NE(only<Election::Lose>(election.timer_fired(at(seconds(30)), wall({}), 0)), nullptr);
+}
+
+TEST_F(ElectionTest, ADeletedLeaseIsLost) {
+  become_leader(at({}));
+  (void)election.timer_fired(at(seconds(2)), wall({}), 0);
+  (void)election.write_failed(error_of(Error::Kind::NotFound), at(seconds(2)), 0);
+  const auto effects = election.read(std::nullopt, at(seconds(2)), wall({}), 0);
+  EXPECT_NE(only<Election::Lose>(effects), nullptr);
+}
+
+TEST_F(ElectionTest, APreferredHolderIsMadeRoomFor) {
+  become_leader(at({}));
+  const auto renewal = election.timer_fired(at(seconds(2)), wall({}), 0);
+  Lease answer = lease;
+  answer.record = only<Election::Write>(renewal)->record;
+  answer.record.preferred_holder = "them";
+  const auto effects = election.written(answer, at(seconds(2)), at(seconds(2)), 0);
+  EXPECT_NE(only<Election::Lose>(effects), nullptr);
+  // and not taken back while that one is wanted
+  EXPECT_EQ(only<Election::Write>(election.read(answer, at(seconds(60)), wall({}), 0)), nullptr);
+}
+
+TEST_F(ElectionTest, ReleaseFreesTheLeaseAndEndsEverything) {
+  become_leader(at({}));
+  const auto effects = election.release(wall(seconds(1)));
+  const auto* write = only<Election::Write>(effects);
+  ASSERT_NE(write, nullptr);
+  EXPECT_EQ(write->record.holder, "");
+  EXPECT_EQ(write->record.duration, seconds(1));
+  Lease freed = lease;
+  freed.record = write->record;
+  const auto then = election.written(freed, at(seconds(1)), at(seconds(1)), 0);
+  EXPECT_NE(only<Election::Released>(then), nullptr);
+  EXPECT_FALSE(election.leading_until().has_value());
+  EXPECT_TRUE(election.timer_fired(at(seconds(2)), wall({}), 0).empty());
+}
+
+TEST_F(ElectionTest, AFollowerReleasesNothing) {
+  (void)election.start();
+  (void)election.read(held_by("them", 1), at({}), wall({}), 0);
+  const auto effects = election.release(wall({}));
+  EXPECT_NE(only<Election::Released>(effects), nullptr);
+  EXPECT_EQ(only<Election::Write>(effects), nullptr);
+}
+
+TEST_F(ElectionTest, CandidatesDriftApart) {
+  (void)election.start();
+  const auto early = election.read(held_by("them", 1), at({}), wall({}), 0);
+  const auto late = election.read(held_by("them", 1), at({}), wall({}), 0.99);
+  EXPECT_EQ(only<Election::SetTimer>(early)->delay, seconds(2));
+  EXPECT_GT(only<Election::SetTimer>(late)->delay, seconds(4));
+}
+
+// Three candidates over a server that loses requests, loses answers and is slow, and candidates
+// that stop for a while: at no moment do two of them hold, by their own account, the right to act.
+class Contest {
+ public:
+  explicit Contest(std::uint64_t seed) : random_(seed) {
+    for (int index = 0; index < 3; ++index) {
+      candidates_.push_back(
+          std::make_unique<Election>("c" + std::to_string(index), ElectionRules{}));
+      const std::size_t who = candidates_.size() - 1;
+      later({}, [this, who] { perform(who, candidates_[who]->start()); });
+    }
+  }
+
+  // How often the leadership changed; ends at the first overlap.
+  int run(Duration length) {
+    while (!events_.empty() && events_.begin()->first.first < at(length)) {
+      auto event = events_.extract(events_.begin());
+      now_ = event.key().first;
+      event.mapped()();
+      check();
+    }
+    return changes_;
+  }
+
+ private:
+  void later(Duration delay, std::function<void()> what) {
+    events_.emplace(std::pair(now_ + delay, next_++), std::move(what));
+  }
+  Duration draw(Duration longest) {
+    return Duration(
+        static_cast<Duration::rep>(random_.unit() * static_cast<double>(longest.count())));
+  }
+  bool chance(double share) { return random_.unit() < share; }
+
+  // Now and then a candidate is stopped: everything it would hear comes later.
+  Duration pause() { return chance(0.02) ? draw(seconds(40)) : Duration::zero(); }
+
+  void hear(std::size_t who, Duration delay, std::function<Election::Effects(Election&)> what) {
+    later(delay + pause(),
+          [this, who, what = std::move(what)] { perform(who, what(*candidates_[who])); });
+  }
+
+  void perform(std::size_t who, const Election::Effects& effects) {
+    for (const auto& effect : effects) {
+      if (std::holds_alternative<Election::Read>(effect)) {
+        read(who);
+      } else if (const auto* write = std::get_if<Election::Write>(&effect)) {
+        send(who, *write);
+      } else if (const auto* timer = std::get_if<Election::SetTimer>(&effect)) {
+        hear(who, timer->delay, [this](Election& election) {
+          return election.timer_fired(now_, wall(now_.time_since_epoch()), random_.unit());
+        });
+      } else if (std::holds_alternative<Election::Lead>(effect)) {
+        ++changes_;
+      }
+    }
+  }
+
+  void read(std::size_t who) {
+    if (chance(0.1)) {
+      hear(who, seconds(5),
+           [this](Election& election) { return election.read_failed(now_, random_.unit()); });
+      return;
+    }
+    later(draw(milliseconds(400)), [this, who] {
+      hear(who, draw(milliseconds(400)), [this, seen = stored_](Election& election) {
+        return election.read(seen, now_, wall(now_.time_since_epoch()), random_.unit());
+      });
+    });
+  }
+
+  void send(std::size_t who, const Election::Write& write) {
+    const Moment sent = now_;
+    const auto fail = [this, who](Error::Kind kind, Duration delay) {
+      hear(who, delay, [this, kind](Election& election) {
+        return election.write_failed(error_of(kind), now_, random_.unit());
+      });
+    };
+    if (chance(0.1)) {
+      fail(Error::Kind::Unknown, seconds(5));
+      return;
+    }
+    later(draw(seconds(4)), [this, who, sent, write, fail] {
+      const bool fits = stored_.has_value() == write.over.has_value() &&
+                        (!stored_ || stored_->version == write.over->version);
+      if (!fits) {
+        fail(Error::Kind::Conflict, draw(milliseconds(400)));
+        return;
+      }
+      stored_ = Lease{.record = write.record,
+                      .uid = Uid("u"),
+                      .version = ResourceVersion(std::to_string(++version_)),
+                      .raw = nullptr};
+      if (chance(0.1)) {
+        fail(Error::Kind::Unknown, seconds(5));
+        return;
+      }
+      hear(who, draw(milliseconds(400)), [this, sent, lease = *stored_](Election& election) {
+        return election.written(lease, sent, now_, random_.unit());
+      });
+    });
+  }
+
+  void check() {
+    int leading = 0;
+    for (const auto& candidate : candidates_) {
+      const auto until = candidate->leading_until();
+      leading += until && now_ < *until ? 1 : 0;
+    }
+    ASSERT_LE(leading, 1) << "at " << format_duration(now_.time_since_epoch());
+  }
+
+  port::SeededRandom random_;
+  Moment now_{};
+  std::vector<std::unique_ptr<Election>> candidates_;
+  std::map<std::pair<Moment, int>, std::function<void()>> events_;
+  int next_ = 0;
+  std::optional<Lease> stored_;
+  int version_ = 0;
+  int changes_ = 0;
+};
+
+TEST(ElectionContest, TermsNeverOverlap) {
+  int changes = 0;
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    changes += Contest(seed).run(std::chrono::minutes(20));
+    if (testing::Test::HasFatalFailure()) {
+      return;
+    }
+  }
+  EXPECT_GT(changes, 160);  // else it showed nothing
+}
+
+}  // namespace
+}  // namespace moonfence::kube

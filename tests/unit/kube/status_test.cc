@@ -1,0 +1,121 @@
+#include "kube/status.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace moonfence::kube {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+using Kind = Error::Kind;
+
+json status(int code, const std::string& reason) {
+  return {{"kind", "Status"},
+          {"code", code},
+          {"reason", reason},
+          {"message", "m"},
+          {"details", {{"name", "x"}}}};
+}
+
+port::HttpHead head(int code, std::string type = "application/json") {
+  return {.status = code, .headers = {{"content-type", std::move(type)}}};
+}
+
+TEST(Status, the_reason_decides) {
+  struct Row {
+    int code;
+    std::string reason;
+    Kind kind;
+  };
+  const std::vector<Row> table = {{400, "BadRequest", Kind::Invalid},
+                                  {401, "Unauthorized", Kind::Unauthorized},
+                                  {403, "Forbidden", Kind::Forbidden},
+                                  {404, "NotFound", Kind::NotFound},
+                                  {405, "MethodNotAllowed", Kind::Invalid},
+                                  {406, "NotAcceptable", Kind::Invalid},
+                                  {409, "AlreadyExists", Kind::Conflict},
+                                  {409, "Conflict", Kind::Conflict},
+                                  {410, "Gone", Kind::Gone},
+                                  {410, "Expired", Kind::Gone},
+                                  {413, "RequestEntityTooLarge", Kind::Invalid},
+                                  {415, "UnsupportedMediaType", Kind::Invalid},
+                                  {422, "Invalid", Kind::Invalid},
+                                  {429, "TooManyRequests", Kind::Retryable},
+                                  {500, "InternalError", Kind::Retryable},
+                                  {500, "ServerTimeout", Kind::Retryable},
+                                  {503, "ServiceUnavailable", Kind::Retryable},
+                                  {504, "Timeout", Kind::Retryable},
+                                  {403, "", Kind::Forbidden},
+                                  {410, "", Kind::Gone},
+                                  {418, "Teapot", Kind::Invalid},
+                                  {599, "New", Kind::Retryable}};
+  for (const Row& row : table) {
+    const Error error = error_from_status(status(row.code, row.reason));
+    EXPECT_EQ(error.kind, row.kind) << row.code << row.reason;
+    EXPECT_EQ(error.reason, row.reason);
+    EXPECT_EQ(error.http_status, row.code);
+  }
+}
+
+TEST(Status, a_404_that_names_no_object_is_not_the_absence_of_one) {
+  const Error plain = error_from_reply(head(404, "text/plain"), "404 page not found");
+  EXPECT_EQ(plain.kind, Kind::Invalid);
+  EXPECT_TRUE(is_missing_api(plain));
+  json unnamed = status(404, "NotFound");
+  unnamed.erase("details");
+  EXPECT_TRUE(is_missing_api(error_from_status(unnamed)));
+  EXPECT_FALSE(is_missing_api(error_from_status(status(404, "NotFound"))));
+}
+
+TEST(Status, a_version_ahead_of_the_server_is_recognised) {
+  json ahead = status(504, "Timeout");
+  ahead["details"]["causes"] = json::array({{{"reason", "ResourceVersionTooLarge"}}});
+  ahead["details"]["retryAfterSeconds"] = 1;
+  EXPECT_TRUE(is_too_large_version(error_from_status(ahead)));
+  EXPECT_EQ(error_from_status(ahead).retry_after, 1s);
+  json old = status(504, "Timeout");
+  old["message"] = "Too large resource version: 5, current: 3";
+  EXPECT_TRUE(is_too_large_version(error_from_status(old)));
+  EXPECT_FALSE(is_too_large_version(error_from_status(status(504, "Timeout"))));
+}
+
+TEST(Status, retry_after_comes_from_header_or_details_and_is_bounded) {
+  port::HttpHead answer = head(429);
+  answer.headers.push_back({"retry-after", "32"});
+  EXPECT_EQ(error_from_reply(answer, "").retry_after, 32s);
+  answer.headers.back().value = "99999999999";
+  EXPECT_EQ(error_from_reply(answer, "").retry_after, 600s);
+  answer.headers.back().value = "Sun, 06 Nov 1994 08:49:37 GMT";
+  EXPECT_EQ(error_from_reply(answer, "").retry_after, std::nullopt);
+  answer.headers.back().value = "-1";
+  EXPECT_EQ(error_from_reply(answer, "").retry_after, std::nullopt);
+}
+
+TEST(Status, an_error_page_is_cut_and_cannot_forge_a_line) {
+  const Error error =
+      error_from_reply(head(503, "text/html"), "<b>\n\x1b[2J" + std::string(4U << 20U, 'x'));
+  EXPECT_EQ(error.kind, Kind::Retryable);
+  EXPECT_LT(error.text.size(), 2200U);
+  EXPECT_EQ(error.text.find('\n'), std::string::npos);
+  EXPECT_EQ(error.text.find('\x1b'), std::string::npos);
+}
+
+TEST(Status, a_403_says_what_to_grant) {
+  json refused = status(403, "Forbidden");
+  refused["message"] =
+      R"(volumeattachments.storage.k8s.io "x" is forbidden: User "u" cannot delete resource "volumeattachments" in API group "storage.k8s.io" at the cluster scope)";
+  EXPECT_EQ(error_from_status(refused).hint,
+            "give the daemon's service account the verb delete on volumeattachments in API group "
+            "\"storage.k8s.io\"");
+  EXPECT_FALSE(error_from_status(status(403, "Forbidden")).hint.empty());
+}
+
+TEST(Status, wrong_types_in_a_status_do_no_harm) {
+  const json odd = {{"kind", "Status"}, {"code", "x"}, {"reason", 5}, {"details", "y"}};
+  EXPECT_EQ(error_from_status(odd, 409).kind, Kind::Conflict);
+  EXPECT_EQ(error_from_status(json::array()).kind, Kind::Malformed);
+}
+
+}  // namespace
+}  // namespace moonfence::kube

@@ -1,0 +1,38 @@
+#include "kube/url.h"
+
+#include <gtest/gtest.h>
+
+namespace moonfence::kube {
+namespace {
+
+TEST(Url, names_that_could_leave_their_segment_are_refused) {
+  for (const std::string name : {"", ".", "..", "a/b", "../x", "a%2Fb", "%", "/"}) {
+    EXPECT_FALSE(path_segment(name)) << name;
+    EXPECT_FALSE(node_path(NodeName(name))) << name;
+    EXPECT_FALSE(pod_path({Namespace("ns"), name})) << name;
+    EXPECT_FALSE(pod_path({Namespace(name), "p"})) << name;
+  }
+  EXPECT_EQ(path_segment("..").error().kind, Error::Kind::Invalid);
+}
+
+TEST(Url, everything_unusual_is_percent_encoded) {
+  EXPECT_EQ(*path_segment("a b?c#d&e\n"), "a%20b%3Fc%23d%26e%0A");
+  EXPECT_EQ(*path_segment("node-1.example_x~"), "node-1.example_x~");
+  EXPECT_EQ(percent_encoded("ü"), "%C3%BC");
+}
+
+TEST(Url, a_namespaced_call_never_becomes_cluster_wide) {
+  EXPECT_FALSE(pod_path({Namespace(), "p"}));
+  EXPECT_EQ(*pod_path({Namespace("ns"), "p"}), "/api/v1/namespaces/ns/pods/p");
+  EXPECT_EQ(*pods_path(Namespace()), "/api/v1/pods");
+  EXPECT_FALSE(pods_path(Namespace("..")));
+}
+
+TEST(Url, query_values_are_encoded) {
+  EXPECT_EQ(encoded_query({{"fieldSelector", "spec.nodeName=a,b"}, {"watch", "1"}}),
+            "fieldSelector=spec.nodeName%3Da%2Cb&watch=1");
+  EXPECT_EQ(encoded_query({}), "");
+}
+
+}  // namespace
+}  // namespace moonfence::kube

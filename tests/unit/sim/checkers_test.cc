@@ -1,0 +1,314 @@
+#include <set>
+
+#include "unit/sim/judge_fixture.h"
+
+namespace moonfence::sim {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST_F(JudgeTest, a_deletion_that_keeps_the_rules_breaks_none) {
+  prepare();
+  send_delete(pod_uid);
+  commit_delete();
+  tell("outcome", "done", pod_uid);
+  tell("incident_closed", "settled");
+  EXPECT_EQ(broken(), Names{});
+  EXPECT_EQ(judge.deletions(), 1);
+}
+
+TEST_F(JudgeTest, a_delete_without_a_uid_is_seen) {
+  prepare();
+  send_delete("");
+  EXPECT_TRUE(breaks(rules::kUidPrecondition));
+}
+
+TEST_F(JudgeTest, a_pod_that_was_never_meant_and_is_gone_is_seen) {
+  commit_delete();
+  EXPECT_EQ(broken(), (Names{"audit-complete", "uid-precondition"}));
+}
+
+TEST_F(JudgeTest, a_collection_is_not_deleted) {
+  prepare();
+  send_delete(pod_uid, "noobaa/pods");
+  EXPECT_TRUE(breaks(rules::kNoCollections));
+}
+
+TEST_F(JudgeTest, a_pod_that_was_not_listed_is_not_deleted) {
+  tell("incident_opened", "node_unknown");
+  read_node();
+  tell("intent", "policy_deletes_pod", pod_uid);
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"listed-pod"});
+}
+
+TEST_F(JudgeTest, a_delete_without_an_intent_is_seen) {
+  tell("incident_opened", "node_unknown");
+  list_pods();
+  read_node();
+  send_delete(pod_uid);
+  EXPECT_TRUE(breaks(rules::kIntentFirst));
+}
+
+TEST_F(JudgeTest, a_second_delete_needs_a_second_intent) {
+  prepare();
+  send_delete(pod_uid);
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"intent-first"});
+}
+
+TEST_F(JudgeTest, a_reading_is_good_for_one_second) {
+  prepare();
+  pass(1s);
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, a_reading_older_than_a_second_is_none) {
+  prepare();
+  pass(1001ms);
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"live-read"});
+}
+
+TEST_F(JudgeTest, a_node_that_is_clear_for_a_second_may_still_be_hit) {
+  prepare();
+  recover("n1");
+  pass(1s);
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, a_node_that_is_clear_for_longer_may_not) {
+  prepare();
+  recover("n1");
+  pass(1001ms);
+  send_delete(pod_uid);
+  EXPECT_TRUE(breaks(rules::kRecoveredNode));
+}
+
+TEST_F(JudgeTest, a_node_without_a_taint_is_left_alone) {
+  set_node("n1", "Unknown", false);
+  pass(2s);
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"tainted-node"});
+}
+
+TEST_F(JudgeTest, a_pod_outside_every_namespace_is_left_alone) {
+  pod_uid = make_pod("core-0", "n1", "StatefulSet", "web");
+  prepare();
+  send_delete(pod_uid, "web/pods/core-0");
+  EXPECT_EQ(broken(), Names{"covered-pod"});
+}
+
+TEST_F(JudgeTest, observing_deletes_nothing) {
+  make_policies("observe");
+  pass(1001ms);
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"covered-pod"});
+}
+
+TEST_F(JudgeTest, an_edit_has_a_second_to_come_into_force) {
+  prepare();
+  make_policies("observe");
+  pass(500ms);
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, daemon_set_mirror_and_bare_pods_are_protected) {
+  int number = 1;
+  for (const std::string owner : {"DaemonSet", "Node", ""}) {
+    const std::string name = "other-" + std::to_string(number++);
+    pod_uid = make_pod(name, "n1", owner);
+    list_pods();
+    read_node();
+    tell("incident_opened", "node_unknown");
+    list_pods();
+    tell("intent", "policy_deletes_pod", pod_uid);
+    const std::size_t before = broken().size();
+    send_delete(pod_uid, "noobaa/pods/" + name);
+    ASSERT_EQ(broken().size(), before + 1) << owner;
+    EXPECT_EQ(broken().back(), "protected-pod");
+    tell("outcome", "retryable", pod_uid);
+    tell("incident_closed", "settled");
+  }
+}
+
+TEST_F(JudgeTest, a_pod_of_another_node_is_left_alone) {
+  make_node("n2");
+  pod_uid = make_pod("core-1", "n2", "StatefulSet");
+  prepare();
+  send_delete(pod_uid, "noobaa/pods/core-1");
+  EXPECT_EQ(broken(), Names{"incident-node"});
+}
+
+TEST_F(JudgeTest, other_writes_are_seen) {
+  judge.on_left(
+      request(port::Method::Post, "/apis/events.k8s.io/v1/namespaces/noobaa/events", "{}"));
+  judge.on_left(request(port::Method::Patch,
+                        "/api/v1/namespaces/moonfence/configmaps/moonfence-status", "{}"));
+  EXPECT_EQ(broken(), Names{});
+  judge.on_left(request(port::Method::Patch, "/api/v1/nodes/n1", "{}"));
+  EXPECT_EQ(broken(), Names{"expected-write"});
+}
+
+TEST_F(JudgeTest, an_outcome_that_does_not_come_is_missed) {
+  prepare();
+  send_delete(pod_uid);
+  pass(6s);
+  judge.after_turn({.life = life});
+  EXPECT_EQ(broken(), Names{});
+  pass(1ms);
+  judge.after_turn({.life = life});
+  judge.after_turn({.life = life});
+  EXPECT_EQ(broken(), Names{"outcome-recorded"});
+}
+
+TEST_F(JudgeTest, a_crash_takes_its_outcomes_with_it) {
+  prepare();
+  send_delete(pod_uid);
+  judge.on_died(life, false);
+  pass(60s);
+  judge.after_turn({.life = life});
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, a_lie_in_the_audit_is_seen) {
+  prepare();
+  send_delete(pod_uid);
+  tell("outcome", "done", pod_uid);
+  EXPECT_EQ(broken(), Names{"audit-true"});
+}
+
+TEST_F(JudgeTest, two_incidents_of_one_node_are_one_too_many) {
+  tell("incident_opened", "node_unknown");
+  tell("incident_opened", "node_unknown");
+  EXPECT_EQ(broken(), Names{"one-incident"});
+}
+
+TEST_F(JudgeTest, who_leaves_by_itself_closes_its_incidents) {
+  tell("incident_opened", "node_unknown");
+  judge.on_died(life, true);
+  EXPECT_EQ(broken(), Names{"one-incident"});
+}
+
+TEST_F(JudgeTest, bounds_are_kept) {
+  judge.after_turn({.life = life, .timers = 1001});
+  judge.after_turn({.life = life, .writes = 97});
+  for (int i = 0; i < 501; ++i) {
+    judge.on_left(request(port::Method::Get, "/livez"));
+  }
+  for (int i = 0; i < 20'000; ++i) {
+    judge.after_turn({.life = life});
+  }
+  EXPECT_EQ(broken(),
+            (Names{"bounded-timers", "bounded-lane", "bounded-requests", "bounded-turns"}));
+}
+
+struct WritersTest : JudgeTest {
+  WritersTest() {
+    for (const std::string name : {"n1", "n2"}) {
+      Machine& machine = machines.by_name[name];
+      machine.name = name;
+      machine.containers["uid-" + name] = {
+          .pod_uid = "uid-" + name, .space = "noobaa", .pod = "core-0", .volumes = {"vol"}};
+      machines.published["vol"].insert(name);
+    }
+  }
+};
+
+TEST_F(WritersTest, two_sound_machines_that_write_one_volume_are_a_violation_once) {
+  judge.after_cluster_turn();
+  judge.after_cluster_turn();
+  EXPECT_EQ(broken(), Names{"single-writer"});
+}
+
+TEST_F(WritersTest, one_that_was_cut_off_alive_is_counted) {
+  machines.by_name["n1"].connected = false;
+  judge.after_cluster_turn();
+  EXPECT_EQ(broken(), Names{});
+  EXPECT_EQ(judge.accepted_double_writers(), 1);
+}
+
+TEST_F(WritersTest, a_container_whose_volume_was_moved_away_writes_to_nothing_of_its_own) {
+  machines.by_name["n2"].containers.clear();
+  machines.published["vol"] = {"n2"};
+  judge.after_cluster_turn();
+  EXPECT_EQ(broken(), Names{"single-writer"});
+}
+
+TEST_F(JudgeTest, an_attachment_is_not_deleted_under_a_consumer) {
+  (void)store.create("persistentvolumeclaims", "noobaa",
+                     {{"metadata", {{"name", "data"}}}, {"spec", {{"volumeName", "pv"}}}}, "admin");
+  (void)store.update(
+      {.resource = "pods", .space = "noobaa", .name = "core-0"},
+      [](Json& pod) {
+        pod["spec"]["volumes"] =
+            Json::array({{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data"}}}}});
+      },
+      ObjectStore::Part::Whole, "admin");
+  (void)store.create("volumeattachments", "",
+                     {{"metadata", {{"name", "va"}}},
+                      {"spec", {{"nodeName", "n1"}, {"source", {{"persistentVolumeName", "pv"}}}}}},
+                     "admin");
+  (void)store.remove({.resource = "volumeattachments", .space = {}, .name = "va"}, {},
+                     "moonfence-0");
+  EXPECT_EQ(broken(), Names{"last-consumer"});
+}
+
+TEST_F(JudgeTest, at_the_end_of_a_calm_run_nothing_may_be_left) {
+  tell("incident_opened", "node_unknown");
+  pass(59s);
+  judge.at_end(59s);
+  EXPECT_EQ(broken(), Names{});
+  pass(2s);
+  judge.at_end(61s);
+  EXPECT_EQ(broken(), (Names{"incident-closed", "node-dealt-with"}));
+}
+
+TEST_F(JudgeTest, a_pod_that_something_holds_may_be_left) {
+  (void)store.update(
+      {.resource = "pods", .space = "noobaa", .name = "core-0"},
+      [](Json& pod) { pod["metadata"]["finalizers"] = {"example.com/held"}; },
+      ObjectStore::Part::Whole, "admin");
+  pass(100s);
+  judge.at_end(100s);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST(Rules, names_are_kebab_case_and_used_once) {
+  std::set<std::string_view> names;
+  for (const Rule& rule : all_rules()) {
+    EXPECT_EQ(rule.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string_view::npos);
+    EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
+    EXPECT_FALSE(rule.text.empty());
+  }
+}
+
+TEST(Reach, reads_bindings_selectors_and_modes) {
+  const auto reach =
+      read_reach({{"moonfence.yaml",
+                   "api: 1\nbindings:\n- policy: x\n  source: x.lua\n  namespaces: [a]\n"
+                   "  mode: enforce\n  allow: [bare-pods]\n"},
+                  {"x.lua", "-- sim: always\nselect = { labels = \"app=db,tier=back\" }"}});
+  ASSERT_NE(reach, nullptr);
+  const BindingReach& binding = reach->bindings.at(0);
+  EXPECT_TRUE(binding.enforces && binding.bare_pods && binding.deletes && !binding.live_kubelet);
+  EXPECT_TRUE(binding.covers("a", {{"app", "db"}, {"tier", "back"}}));
+  EXPECT_FALSE(binding.covers("a", {{"app", "db"}}));
+  EXPECT_FALSE(binding.covers("b", {{"app", "db"}, {"tier", "back"}}));
+}
+
+TEST(Reach, a_text_that_cannot_be_read_is_refused_and_none_binds_nothing) {
+  EXPECT_EQ(read_reach({{"moonfence.yaml", "bindings: ["}}), nullptr);
+  EXPECT_EQ(read_reach({{"moonfence.yaml", "api: 1\nbindigns: []\n"}}), nullptr);
+  EXPECT_TRUE(read_reach({})->bindings.empty());
+  EXPECT_TRUE(is_lowered({{"mode", "off"}, {"moonfence.yaml", "bindings: ["}}));
+  EXPECT_FALSE(is_lowered({{"mode", "enforce"}}));
+}
+
+}  // namespace
+}  // namespace moonfence::sim

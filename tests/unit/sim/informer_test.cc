@@ -1,0 +1,106 @@
+#include "sim/informer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/fake_poller.h"
+#include "support/fake_random.h"
+
+namespace moonfence::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+
+struct InformerTest : testing::Test {
+  void create(const std::string& name) {
+    (void)store.create("pods", "db", {{"metadata", {{"name", name}}}}, "test");
+  }
+  void label(const std::string& name, const std::string& value) {
+    (void)store.update(
+        {"pods", "db", name}, [&](Json& pod) { pod["metadata"]["labels"]["x"] = value; },
+        ObjectStore::Part::Whole, "test");
+  }
+  std::unique_ptr<Informer> informer() {
+    auto made = std::make_unique<Informer>(loop, store, "pods", [this] { return lag; });
+    made->on_change([this](const Object& before, const Object& after) {
+      const Object& object = after == nullptr ? before : after;
+      std::string what = before == nullptr ? "new " : after == nullptr ? "gone " : "changed ";
+      heard.push_back(what + object->at("metadata").at("name").get<std::string>());
+    });
+    return made;
+  }
+
+  test::FakePoller poller;
+  loop::Loop loop{poller};
+  test::FakeRandom random;
+  ObjectStore store{[] { return WallTime{}; }, random};
+  Duration lag = 10ms;
+  std::vector<std::string> heard;
+};
+
+TEST_F(InformerTest, begins_with_what_is_there) {
+  create("a");
+  const auto pods = informer();
+  EXPECT_NE(pods->find("db", "a"), nullptr);
+  EXPECT_EQ(pods->all().size(), 1U);
+  test::run_for(loop, 1s);
+  EXPECT_TRUE(heard.empty());
+}
+
+TEST_F(InformerTest, hears_after_the_lag_and_not_before) {
+  const auto pods = informer();
+  create("a");
+  test::run_for(loop, 9ms);
+  EXPECT_EQ(pods->find("db", "a"), nullptr);
+  test::run_for(loop, 1ms);
+  const Object found = pods->find("db", "a");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(pods->find_uid(found->at("metadata")["uid"]), found);
+  EXPECT_THAT(heard, ElementsAre("new a"));
+}
+
+TEST_F(InformerTest, order_holds_whatever_the_lag) {
+  const auto pods = informer();
+  create("a");
+  lag = 1ms;
+  label("a", "1");
+  (void)store.remove({"pods", "db", "a"}, {}, "test");
+  test::run_for(loop, 5ms);
+  EXPECT_TRUE(heard.empty());
+  test::run_for(loop, 10ms);
+  EXPECT_EQ(heard.front(), "new a");
+  EXPECT_EQ(heard.back(), "gone a");
+  EXPECT_TRUE(pods->all().empty());
+}
+
+TEST_F(InformerTest, cut_off_hears_nothing_and_then_everything) {
+  const auto pods = informer();
+  pods->set_cut_off(true);
+  create("a");
+  create("b");
+  test::run_for(loop, 1min);
+  EXPECT_TRUE(pods->all().empty());
+  pods->set_cut_off(false);
+  test::run_for(loop, 1ms);
+  EXPECT_THAT(heard, ElementsAre("new a", "new b"));
+}
+
+TEST_F(InformerTest, other_resources_are_not_heard) {
+  const auto pods = informer();
+  (void)store.create("nodes", "", {{"metadata", {{"name", "n1"}}}}, "test");
+  test::run_for(loop, 1s);
+  EXPECT_TRUE(heard.empty());
+}
+
+TEST_F(InformerTest, store_may_outlive_it) {
+  auto pods = informer();
+  create("a");
+  pods.reset();
+  create("b");
+  test::run_for(loop, 1s);
+  EXPECT_TRUE(heard.empty());
+}
+
+}  // namespace
+}  // namespace moonfence::sim
