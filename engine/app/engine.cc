@@ -98,13 +98,13 @@ class Engine::Graph final : public fence::Leadership {
         observers_(server_clock_, metrics_) {
     caller_.observe(&observers_);
     if (told_.leader_elect) {
-      desk_.step_down();  // until the Lease is ours
+      step_down();  // until the Lease is ours
       elector_.emplace(
           kube::Elector::Surroundings{loop_, caller_, *election_random_, wall_clock_, log_},
           ObjectRef{.space = Namespace(told_.engine_namespace), .name = "moonfence"},
           make_identity(told_.instance, *election_random_), told_.settings.election,
           kube::Elector::Receivers{.lead = [this] { lead(); },
-                                   .lose = [this](const auto& /*why*/) { desk_.step_down(); }});
+                                   .lose = [this](const auto& /*why*/) { step_down(); }});
     }
     events_.hold_while([this] { return actions_.in_flight() > 0; });
     if (told_.policy != nullptr) {
@@ -162,8 +162,15 @@ class Engine::Graph final : public fence::Leadership {
 
  private:
   void lead() {
+    metrics_.set_leader(
+        true);  // not at the next tick: whoever sees us act may ask in the same moment
     desk_.lead();
     nodes_.look_again(cluster::Look::TookOver);
+  }
+
+  void step_down() {
+    metrics_.set_leader(false);
+    desk_.step_down();
   }
 
   [[nodiscard]] policy::Mode file_mode() const {
@@ -322,7 +329,9 @@ class Engine::Graph final : public fence::Leadership {
     if (elector_) {
       health_.set_ready("lease", elector_->problem());
     }
-    metrics_.set_leader(!elector_ || elector_->leads());
+    if (!elector_) {
+      metrics_.set_leader(true);
+    }
     metrics_.set_open_incidents(desk_.open_incidents());
     metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
     metrics_.set_audit_failures(trail_.failures());
