@@ -59,14 +59,17 @@ struct Informer::State {
   void apply(const Pending& next) {
     const auto found = objects.find(next.name);
     const Object before = found == objects.end() ? nullptr : found->second;
-    if (before != nullptr) {
-      names.erase(uid_of(*before));
-    }
-    if (next.after != nullptr) {
-      names[uid_of(*next.after)] = next.name;
-      objects[next.name] = next.after;
-    } else if (found != objects.end()) {
-      objects.erase(found);
+    if (before != nullptr && next.after != nullptr && uid_of(*before) == uid_of(*next.after)) {
+      found->second = next.after;  // nearly always; its name is known
+    } else {
+      if (before != nullptr) {
+        names.erase(uid_of(*before));
+        objects.erase(found);
+      }
+      if (next.after != nullptr) {
+        names[uid_of(*next.after)] = next.name;
+        objects[next.name] = next.after;
+      }
     }
     const std::weak_ptr<bool> alive = life;
     for (std::size_t i = 0; i < handlers.size(); ++i) {

@@ -82,10 +82,15 @@ void keep_metadata(const Json& before, Json& after) {
   Json& metadata = after["metadata"];
   for (const std::string_view field : kFixed) {
     const auto found = kept.find(field);
+    const auto edited = metadata.find(field);
     if (found == kept.end()) {
-      metadata.erase(std::string(field));
-    } else {
+      if (edited != metadata.end()) {
+        metadata.erase(edited);
+      }
+    } else if (edited == metadata.end()) {
       metadata[std::string(field)] = *found;
+    } else if (*edited != *found) {
+      *edited = *found;
     }
   }
 }

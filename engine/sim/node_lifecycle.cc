@@ -23,6 +23,21 @@ bool is_lifecycle_taint(const Json& taint, std::string_view effect) {
   return text_field(taint, {"effect"}) == effect && (key == kUnreachable || key == kNotReady);
 }
 
+// Of the lifecycle's taints with this effect the node carries that of `key` alone; none when it is
+// empty.
+bool carries_only(const Json& node, std::string_view effect, std::string_view key) {
+  bool there = key.empty();
+  for (const Json& taint : list_field(node, {"spec", "taints"})) {
+    if (is_lifecycle_taint(taint, effect)) {
+      if (text_field(taint, {"key"}) != key) {
+        return false;
+      }
+      there = true;
+    }
+  }
+  return there;
+}
+
 // The taint's key that a Ready condition asks for; empty: none. A node without the condition is
 // left as it is.
 std::string_view taint_for(const std::string& ready) {
@@ -225,6 +240,11 @@ void NodeLifecycle::serve(const std::string& zone_name) {
 
 void NodeLifecycle::set_taint(const std::string& name, std::string_view effect,
                               std::string_view key) {
+  const Key node_key{.resource = "nodes", .space = {}, .name = name};
+  if (const Object now = ground_.store.find(node_key);
+      now == nullptr || carries_only(*now, effect, key)) {
+    return;
+  }
   const auto edit = [this, effect, key](Json& node) {
     Json taints = Json::array();
     bool there = false;
@@ -244,8 +264,7 @@ void NodeLifecycle::set_taint(const std::string& name, std::string_view effect,
       node["spec"]["taints"] = std::move(taints);
     }
   };
-  (void)ground_.store.update({.resource = "nodes", .space = {}, .name = name}, edit,
-                             ObjectStore::Part::Whole, kActor);
+  (void)ground_.store.update(node_key, edit, ObjectStore::Part::Whole, kActor);
 }
 
 }  // namespace moonfence::sim

@@ -46,13 +46,16 @@ void keep_the_rest(const Json& before, Json& after, ObjectStore::Part part) {
     return;
   }
   if (part == Part::Status) {
-    Json kept = before;
-    if (after.contains("status")) {
-      kept["status"] = std::move(after["status"]);
-    } else {
-      kept.erase("status");
+    // Hardly any edit touches more than the status: comparing is cheaper than another copy.
+    auto& fields = after.get_ref<Json::object_t&>();
+    std::erase_if(fields, [&before](const auto& field) {
+      return field.first != "status" && !before.contains(field.first);
+    });
+    for (const auto& [name, value] : before.get_ref<const Json::object_t&>()) {
+      if (name != "status" && after[name] != value) {
+        after[name] = value;
+      }
     }
-    after = std::move(kept);
     return;
   }
   if (const Json* status = find_field(before, {"status"}); status != nullptr) {

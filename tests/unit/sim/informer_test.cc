@@ -60,6 +60,22 @@ TEST_F(InformerTest, hears_after_the_lag_and_not_before) {
   EXPECT_THAT(heard, ElementsAre("new a"));
 }
 
+TEST_F(InformerTest, another_object_of_the_same_name_is_found_by_its_own_uid) {
+  create("a");
+  const auto pods = informer();
+  const std::string old_uid = pods->find("db", "a")->at("metadata")["uid"];
+  label("a", "x");
+  test::run_for(loop, 10ms);
+  EXPECT_EQ(pods->find_uid(old_uid), store.find({"pods", "db", "a"}));
+  (void)store.remove({"pods", "db", "a"}, {.grace_seconds = 0}, "test");
+  create("a");
+  test::run_for(loop, 10ms);
+  const Object now_is = store.find({"pods", "db", "a"});
+  EXPECT_EQ(pods->find_uid(old_uid), nullptr);
+  EXPECT_EQ(pods->find_uid(now_is->at("metadata")["uid"]), now_is);
+  EXPECT_EQ(pods->find("db", "a"), now_is);
+}
+
 TEST_F(InformerTest, order_holds_whatever_the_lag) {
   const auto pods = informer();
   create("a");

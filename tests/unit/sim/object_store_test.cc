@@ -69,6 +69,32 @@ TEST_F(ObjectStoreTest, parts_reach_what_is_theirs) {
   EXPECT_EQ(status["status"]["y"], 2);
 }
 
+TEST_F(ObjectStoreTest, a_status_write_reaches_nothing_but_the_status) {
+  create("a", {{"metadata", {{"labels", {{"l", "kept"}}}}},
+               {"spec", {{"x", 1}}},
+               {"data", "kept"},
+               {"status", {{"y", 1}, {"z", 1}}}});
+  const auto edit = [](Json& pod) {
+    pod["metadata"]["labels"]["l"] = "lost";
+    pod["metadata"]["annotations"]["new"] = "lost";
+    pod["spec"]["x"] = 2;
+    pod["new"] = "lost";
+    pod.erase("data");
+    pod["status"] = {{"y", 2}};
+  };
+  const Json written = **store.update(key("a"), edit, ObjectStore::Part::Status, "test");
+  EXPECT_EQ(written["metadata"]["labels"], Json({{"l", "kept"}}));
+  EXPECT_FALSE(written["metadata"].contains("annotations"));
+  EXPECT_EQ(written["spec"], Json({{"x", 1}}));
+  EXPECT_EQ(written["data"], "kept");
+  EXPECT_FALSE(written.contains("new"));
+  EXPECT_EQ(written["status"], Json({{"y", 2}}));
+  const Json without = **store.update(
+      key("a"), [](Json& pod) { pod.erase("status"); }, ObjectStore::Part::Status, "test");
+  EXPECT_FALSE(without.contains("status"));
+  EXPECT_EQ(without["spec"], Json({{"x", 1}}));
+}
+
 TEST_F(ObjectStoreTest, update_that_changes_nothing_is_not_told) {
   create("a");
   const auto version = store.version();
