@@ -129,9 +129,7 @@ SmokeCase make_case(std::string name, const json& object, PodFacts gathered) {
   return out;
 }
 
-}  // namespace
-
-std::vector<SmokeCase> smoke_cases() {
+std::vector<SmokeCase> make_cases() {
   json orphan = full_object();
   orphan["metadata"].erase("ownerReferences");
   PodFacts ownerless = everything_found();
@@ -143,6 +141,13 @@ std::vector<SmokeCase> smoke_cases() {
           make_case("a pod with everything", full_object(), everything_found()),
           make_case("a pod without an owner", orphan, std::move(ownerless)),
           make_case("a pod with an unresolved claim", full_object(), std::move(unresolved))};
+}
+
+}  // namespace
+
+const std::vector<SmokeCase>& smoke_cases() {
+  static const std::vector<SmokeCase> cases = make_cases();
+  return cases;
 }
 
 }  // namespace moonfence::policy

@@ -23,6 +23,6 @@ struct SmokeCase {
   PodFacts gathered;  // for every need there is
 };
 
-[[nodiscard]] std::vector<SmokeCase> smoke_cases();
+[[nodiscard]] const std::vector<SmokeCase>& smoke_cases();
 
 }  // namespace moonfence::policy
