@@ -96,7 +96,9 @@ void Detaching::look(bool complete, Act act, std::function<void()> looked) {
       looked_at_one();
     } else if (!detachment.before_pod && (!complete || present_.contains(pod)) &&
                !gone_.contains(pod)) {
-      looked_at_one();  // a finalizer keeps the pod, or its deletion is still to come
+      tell(detachment, Reason::AwaitingDetach,
+           "pod " + detachment.verdict.pod.ref.text() + " is still there");  // by a finalizer
+      looked_at_one();
     } else if (const auto known = attachments_.find(name); known != attachments_.end()) {
       consider(detachment, known->second);
       looked_at_one();

@@ -180,7 +180,7 @@ void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volum
       auto attachment = kube::decode_attachment(**found);
       if (attachment) {
         job->objects.push_back(*found);
-        job->gathered.attachments.emplace(attachment->name, *std::move(attachment));
+        job->gathered.attachments.insert_or_assign(attachment->name, *attachment);
       } else {
         job->lacks_volume(attachment.error());
       }

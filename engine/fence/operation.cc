@@ -37,8 +37,8 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       inquiry_(around_, occasion_, authority_, memory_),
       gathering_(std::in_place, around_.reader),
       detaching_(around_, occasion_, authority_, memory_),
-      sees_volumes_(may_detach(*occasion_.set)),
-      alive_(std::make_shared<int>(0)) {}
+      alive_(std::make_shared<int>(0)),
+      sees_volumes_(may_detach(*occasion_.set)) {}
 
 Operation::~Operation() = default;
 

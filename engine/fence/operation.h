@@ -102,28 +102,29 @@ class Operation {
   Inquiry inquiry_;
   std::optional<Gathering> gathering_;  // absent once retired
   Detaching detaching_;
-  const bool sees_volumes_;  // of every pod: attachments may be deleted
 
   kube::CallHandle node_call_;
   std::vector<kube::CallHandle> lists_;  // null: it has arrived, or failed
   std::size_t lists_pending_ = 0;
-  bool listed_ = false;  // one has arrived, or there was none to make
   std::optional<kube::Node> node_;
   std::vector<std::string> pods_;  // as JSON, each decoded when its turn comes
-  bool undecoded_ = false;         // one of them could not be understood
   std::set<Uid> seen_;             // a pod may come twice while lists are read page by page
-  bool acting_ = false;
-  std::size_t next_pod_ = 0;  // the first that was not taken up yet
+  std::size_t next_pod_ = 0;       // the first that was not taken up yet
   std::size_t gathering_pods_ = 0;
   std::deque<Known> known_;  // ready to be judged
-  enum class Attachments { NotYet, Looking, Looked } attachments_ = Attachments::NotYet;
-  bool first_slice_ = true;  // nothing was handed over for deletion yet
   loop::Timer next_slice_;
   std::deque<Waiting> queue_;
   std::size_t in_flight_ = 0;
-  bool pumping_ = false;
   PassResult result_;
   std::shared_ptr<const void> alive_;  // calls that outlive us must not call back
+
+  enum class Attachments { NotYet, Looking, Looked } attachments_ = Attachments::NotYet;
+  const bool sees_volumes_;  // of every pod: attachments may be deleted
+  bool listed_ = false;      // a list has arrived, or there was none to make
+  bool undecoded_ = false;   // a pod could not be understood
+  bool acting_ = false;
+  bool first_slice_ = true;  // nothing was handed over for deletion yet
+  bool pumping_ = false;
 };
 
 }  // namespace moonfence::fence

@@ -50,7 +50,7 @@ def reasons(engine, kind: str) -> list:
     return [record["reason"] for record in engine.records() if record["kind"] == kind]
 
 
-def test_e_12_the_attachment_goes_after_its_pod_and_the_volume_is_attached_elsewhere(cluster, workloads, storage):
+def test_the_attachment_goes_after_its_pod_and_the_volume_is_attached_elsewhere(cluster, workloads, storage):
     engine, node = storage()
     cluster.hollow.fail(node, "silent")
     workloads.wait_running("web-0", not_on=node, seconds=120)

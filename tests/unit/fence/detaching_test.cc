@@ -92,6 +92,50 @@ TEST_F(DetachingTest, e_13_a_failed_deletion_is_repeated_although_the_pod_is_gon
   EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
+TEST_F(DetachingTest, e_10_a_pod_that_vanished_leaves_its_attachment_to_be_deleted) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  scripts["web-0"] = {status(404, "NotFound", "web-0")};
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_until([this] { return deleted().size() == 2; });
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+}
+
+TEST_F(DetachingTest, e_12_an_attachment_that_is_gone_stops_nobody) {
+  const std::string first = add_pod_with_volume("web-0");
+  const std::string second = add_pod_with_volume("web-1");
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [&](const test::FakeRequest& request) {
+            lets_go(name_in(request));
+            return name_in(request) == first ? status(404, "NotFound", first)
+                                             : test::FakeAnswer{.body = "{}"};
+          });
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted().size(), 4U);
+  EXPECT_TRUE(attachments.empty());
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DetachingTest, e_26_only_the_attachment_to_the_dead_node_goes) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  const std::string elsewhere = policy::attachment_name("vol-web-0", driver, "n2");
+  attachments[elsewhere] = attachments[attachment];
+  attachments[elsewhere]["metadata"]["name"] = elsewhere;
+  attachments[elsewhere]["metadata"]["uid"] = "va-elsewhere";
+  attachments[elsewhere]["spec"]["nodeName"] = "n2";
+  attachments["inline"] = {{"kind", "VolumeAttachment"},
+                           {"metadata", {{"name", "inline"}, {"uid", "va-inline"}}},
+                           {"spec",
+                            {{"attacher", driver},
+                             {"nodeName", "n1"},
+                             {"source", {{"persistentVolumeName", nullptr}}}}}};
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+  EXPECT_EQ(attachments.size(), 2U);
+}
+
 TEST_F(DetachingTest, a_lost_answer_is_looked_after_and_not_taken_for_either) {
   const std::string attachment = add_pod_with_volume("web-0");
   int deletions = 0;
