@@ -63,7 +63,35 @@ std::optional<EventNews> news_of_closing(const Record& record) {
   }
 }
 
+// Told on the pod that held it: whoever looks for the volume looks there.
+std::optional<EventNews> news_of_detaching(const Record& record) {
+  EventNews news = {.type = EventNews::Type::Normal,
+                    .regarding = pod_of(record),
+                    .action = "Detach",
+                    .reason = "VolumeDetaching",
+                    .note = "Volume attachment " + record.attachment + " to node " +
+                            record.node.text() +
+                            " was deleted; it is gone when the storage lets go" + tail(record)};
+  switch (record.reason) {
+    case Reason::Done:
+    case Reason::MarkedOnly:
+      return news;
+    case Reason::AlreadyGone:
+    case Reason::Replaced:
+      return std::nullopt;
+    default:
+      news.type = EventNews::Type::Warning;
+      news.reason = "DetachFailed";
+      news.note = "Volume attachment " + record.attachment +
+                  " was not deleted, or that is not known: " + record.text + tail(record);
+      return news;
+  }
+}
+
 std::optional<EventNews> news_of_outcome(const Record& record) {
+  if (!record.attachment.empty()) {
+    return news_of_detaching(record);
+  }
   EventNews news = {.type = EventNews::Type::Normal,
                     .regarding = pod_of(record),
                     .action = "Delete",

@@ -15,7 +15,7 @@ policy::Scene minimal_scene() {
                {"metadata", {{"name", "minimal"}, {"namespace", "default"}, {"uid", "uid"}}}};
   scene.node = {{"kind", "Node"}, {"metadata", {{"name", ""}}}};
   scene.cluster.nodes_total = 1;
-  policy::gather_facts({}, scene);
+  scene.facts = policy::facts_of(scene.pod, {}, policy::kEveryNeed, scene.gaps);
   return scene;
 }
 

@@ -40,11 +40,12 @@ Result<std::shared_ptr<const policy::Policy>> load_policy(port::Files& files, po
     return failure(advised(loaded.error(),
                            "mend the policy; policies/noobaa/policy.lua shows the form of one"));
   }
-  if (loaded->needs() != policy::Needs{} || loaded->fetches() || loaded->health_source()) {
+  if (loaded->needs().placement || loaded->fetches() || loaded->health_source()) {
     return failure(Error::Kind::Invalid,
                    "--policy: " + loaded->file() +
-                       ": it declares needs, fetch or source, which this engine cannot serve",
-                   "the engine knows the pod, its node and the cluster");
+                       ": it declares the need placement, fetch or source, which this engine "
+                       "cannot serve",
+                   "the engine serves the needs volumes, root_owner and siblings");
   }
   return std::make_shared<const policy::Policy>(std::move(*loaded));
 }

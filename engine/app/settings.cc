@@ -1,5 +1,6 @@
 #include "app/settings.h"
 
+#include <algorithm>
 #include <array>
 
 #include <yaml-cpp/yaml.h>
@@ -11,9 +12,9 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKeys = {
+constexpr std::array<std::string_view, 8> kKeys = {
     "api",        "cacheExpiry",   "leaseDuration", "leaseRenewDeadline",
-    "leaseRetry", "retryInterval", "retryWindow"};
+    "leaseRetry", "retryInterval", "retryWindow",   "fencingDrivers"};
 
 // A year. The incident multiplies and adds these; sums and products must stay in range.
 constexpr Duration kLongest = std::chrono::hours(8760);
@@ -47,6 +48,37 @@ Result<void> read_duration(const std::string& file, const YAML::Node& name, cons
   return {};
 }
 
+// A CSI driver's name is a DNS subdomain of at most 63 characters (CSI specification,
+// GetPluginInfo).
+bool is_driver_name(const std::string& name) {
+  constexpr std::size_t kLongestDriver = 63;
+  const auto is_inner = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.';
+  };
+  return !name.empty() && name.size() <= kLongestDriver && name.front() != '.' &&
+         name.front() != '-' && name.back() != '.' && name.back() != '-' &&
+         std::all_of(name.begin(), name.end(), is_inner);
+}
+
+Result<void> read_drivers(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                          std::set<std::string>& into) {
+  if (!value.IsSequence()) {
+    return bad(file, name, "fencingDrivers is no list",
+               "write a list of CSI drivers, for example [driver.longhorn.io]; [] for none");
+  }
+  for (const YAML::Node& driver : value) {
+    if (!driver.IsScalar() || !is_driver_name(driver.Scalar())) {
+      return bad(file, driver,
+                 "fencingDrivers: '" + escaped(driver.IsScalar() ? driver.Scalar() : "…", 128) +
+                     "' is no name of a CSI driver",
+                 "write what `kubectl get csidrivers` shows under NAME");
+    }
+    into.insert(driver.Scalar());
+  }
+  return {};
+}
+
 Result<void> read_entry(const std::string& file, const std::string& key, const YAML::Node& name,
                         const YAML::Node& value, Settings& settings) {
   if (key == "api") {
@@ -63,6 +95,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   if (key == "retryWindow") {
     return read_duration(file, name, value, settings.retry_window);
   }
+  if (key == "fencingDrivers") {
+    return read_drivers(file, name, value, settings.fencing_drivers);
+  }
   if (key == "leaseDuration") {
     return read_duration(file, name, value, settings.election.duration);
   }
@@ -73,8 +108,8 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
     return read_duration(file, name, value, settings.election.retry);
   }
   return bad(file, name, "unknown key '" + escaped(key) + "'" + did_you_mean(key, kKeys),
-             "known keys: api, cacheExpiry, leaseDuration, leaseRenewDeadline, leaseRetry, "
-             "retryInterval, retryWindow");
+             "known keys: api, cacheExpiry, fencingDrivers, leaseDuration, leaseRenewDeadline, "
+             "leaseRetry, retryInterval, retryWindow");
 }
 
 // "line 3: not YAML" in the words of the other messages: "FILE:3: not YAML".

@@ -5,6 +5,7 @@
 // the nearest known one, every value is checked with its place, and times that belong together are
 // checked together. Read once at start.
 
+#include <set>
 #include <string>
 
 #include "base/result.h"
@@ -20,6 +21,9 @@ struct Settings {
   // start.
   Duration retry_interval = std::chrono::seconds(5);
   Duration retry_window = std::chrono::seconds(25);
+  // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing. Only
+  // their volume attachments are ever deleted.
+  std::set<std::string> fencing_drivers;
   // Which of several replicas acts (kube/election.h).
   kube::ElectionRules election;
 };

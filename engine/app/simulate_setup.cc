@@ -174,7 +174,15 @@ Result<Settings> settings_of(const sim::Plan& plan) {
     yaml += key == keys.end() ? name : key->second;
     yaml += ": " + value + "\n";
   }
-  return parse_settings(yaml, "the scenario's settings");
+  auto settings = parse_settings(yaml, "the scenario's settings");
+  // The storage of the simulated clusters keeps no writer off, but a policy may act as if it did:
+  // the checkers count what that comes to.
+  for (const sim::WorkloadPlan& workload : plan.workloads) {
+    if (settings) {
+      settings->fencing_drivers.insert(workload.driver);
+    }
+  }
+  return settings;
 }
 
 Result<bool> set_policy_setting(std::string& bindings, std::string_view policy,

@@ -66,6 +66,14 @@ std::string audit_text(const std::string& detail) {
   if (kind == "verdict") {
     return "moonfence  judges " + pod + ": " + why;
   }
+  const std::string attachment = record.value("attachment", "");
+  if (!attachment.empty() && (kind == "outcome" || kind == "refusal")) {
+    const bool done = reason == "done" || reason == "marked_only";
+    return (kind == "refusal" ? "moonfence  keeps the attachment of " + pod
+            : done            ? "moonfence  deleted the attachment of " + pod
+                              : "moonfence  tried to delete the attachment of " + pod) +
+           (done ? "" : ": " + why);
+  }
   if (kind == "refusal") {
     return "moonfence  does not touch " + pod + ": " + why;
   }

@@ -18,6 +18,7 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::HoldingDown,
     Reason::AwaitingTaint,
     Reason::Unreadable,
+    Reason::AwaitingDetach,
     Reason::NodeReady,
     Reason::NodeGone,
     Reason::NodeReplaced,
@@ -39,6 +40,7 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::PolicyDeletesPodAndAttachments,
     Reason::PolicyDeletesAttachments,
     Reason::PolicyHoldsNode,
+    Reason::NeedsUnread,
     Reason::PolicyFailed,
     Reason::PolicyFailing,
     Reason::PolicyConflict,
@@ -53,7 +55,12 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::PolicyChanged,
     Reason::GuardFailed,
     Reason::GuardBroken,
-    Reason::AttachmentsNotServed,
+    Reason::ReleaseNotServed,
+    Reason::DriverNotDeclared,
+    Reason::AttachmentMismatch,
+    Reason::NotHeldByAttacher,
+    Reason::VolumeInUse,
+    Reason::PodNotTerminating,
     Reason::TaintNotServed,
     Reason::NoUid,
     Reason::AuditUnwritable,
@@ -91,6 +98,8 @@ std::string_view code(Reason reason) {
       return "awaiting_taint";
     case Reason::Unreadable:
       return "unreadable";
+    case Reason::AwaitingDetach:
+      return "awaiting_detach";
     case Reason::NodeReady:
       return "node_ready";
     case Reason::NodeGone:
@@ -133,6 +142,8 @@ std::string_view code(Reason reason) {
       return "policy_deletes_attachments";
     case Reason::PolicyHoldsNode:
       return "policy_holds_node";
+    case Reason::NeedsUnread:
+      return "needs_unread";
     case Reason::PolicyFailed:
       return "policy_failed";
     case Reason::PolicyFailing:
@@ -161,8 +172,18 @@ std::string_view code(Reason reason) {
       return "guard_failed";
     case Reason::GuardBroken:
       return "guard_broken";
-    case Reason::AttachmentsNotServed:
-      return "attachments_not_served";
+    case Reason::ReleaseNotServed:
+      return "release_not_served";
+    case Reason::DriverNotDeclared:
+      return "driver_not_declared";
+    case Reason::AttachmentMismatch:
+      return "attachment_mismatch";
+    case Reason::NotHeldByAttacher:
+      return "not_held_by_attacher";
+    case Reason::VolumeInUse:
+      return "volume_in_use";
+    case Reason::PodNotTerminating:
+      return "pod_not_terminating";
     case Reason::TaintNotServed:
       return "taint_not_served";
     case Reason::NoUid:

@@ -20,9 +20,10 @@ enum class Reason {
   PoliciesChanged,  // the node is still down and other policies are in force
 
   // Why an incident does not go on yet.
-  HoldingDown,    // the policy wants the node to be down for longer
-  AwaitingTaint,  // without a NoSchedule taint a replacement may be bound to the dead node
-  Unreadable,     // the node or its pods could not be read; nothing is decided on less
+  HoldingDown,     // the policy wants the node to be down for longer
+  AwaitingTaint,   // without a NoSchedule taint a replacement may be bound to the dead node
+  Unreadable,      // the node or its pods could not be read; nothing is decided on less
+  AwaitingDetach,  // volume attachments are marked for deletion; the storage has not let go yet
 
   // Why an incident was closed.
   NodeReady,     // it came back
@@ -50,26 +51,32 @@ enum class Reason {
   PolicyDeletesPodAndAttachments,
   PolicyDeletesAttachments,
   PolicyHoldsNode,  // none of its pods may be touched for now
+  NeedsUnread,      // what the policy needs to know could not be read; counts as a wait
   PolicyFailed,     // an error or a limit in the script; counts as a wait
   PolicyFailing,    // it failed too often in this incident and is not asked any more
   PolicyConflict,   // another policy wants another action, and comes first in the order
 
   // Why the guard refused an action.
-  ModeObserves,          // decisions are recorded, nothing is done
-  IncidentClosed,        // the incident ended while the action waited
-  NotLeader,             // another replica may act before this action would have ended
-  ReadingTooOld,         // the node was last read live more than a second ago
-  NodeNotDown,           // the live reading says that the node is not down
-  NotTainted,            // the live reading shows no NoSchedule taint
-  WrongNode,             // the pod is not bound to this incident's node
-  OutsideBinding,        // the pod's namespace is not the binding's
-  PolicyChanged,         // the set of policies that judged is not in force any more
-  GuardFailed,           // a policy that may forbid it could not say
-  GuardBroken,           // a policy that may forbid it could not be loaded
-  AttachmentsNotServed,  // this engine deletes pods, not volume attachments
-  TaintNotServed,        // this engine does not set the out-of-service taint
-  NoUid,                 // without a UID the precondition would be empty
-  AuditUnwritable,       // the intent could not be recorded, so it is not done
+  ModeObserves,        // decisions are recorded, nothing is done
+  IncidentClosed,      // the incident ended while the action waited
+  NotLeader,           // another replica may act before this action would have ended
+  ReadingTooOld,       // the node was last read live more than a second ago
+  NodeNotDown,         // the live reading says that the node is not down
+  NotTainted,          // the live reading shows no NoSchedule taint
+  WrongNode,           // the pod is not bound to this incident's node
+  OutsideBinding,      // the pod's namespace is not the binding's
+  PolicyChanged,       // the set of policies that judged is not in force any more
+  GuardFailed,         // a policy that may forbid it could not say
+  GuardBroken,         // a policy that may forbid it could not be loaded
+  ReleaseNotServed,    // this engine does not tell Kubernetes that a volume is released
+  DriverNotDeclared,   // the attachment's CSI driver is not declared to fence
+  AttachmentMismatch,  // it is of another node, driver or volume than the one judged
+  NotHeldByAttacher,   // without the attacher's finalizer "gone" says nothing about the storage
+  VolumeInUse,         // another pod of the node uses the volume, or that could not be ruled out
+  PodNotTerminating,   // its attachments may go before it only when it is being deleted
+  TaintNotServed,      // this engine does not set the out-of-service taint
+  NoUid,               // without a UID the precondition would be empty
+  AuditUnwritable,     // the intent could not be recorded, so it is not done
 
   // How an action ended.
   Done,         // the server did it

@@ -44,6 +44,8 @@ std::string to_json(const Record& record, std::uint64_t sequence, WallTime at) {
     line["pod"] = record.pod->name;
   }
   add("pod_uid", record.pod_uid.text());
+  add("attachment", record.attachment);
+  add("attachment_uid", record.attachment_uid.text());
   add("action", record.action);
   if (record.attempt > 0) {
     line["attempt"] = record.attempt;

@@ -35,6 +35,8 @@ struct Record {
   Uid node_uid;
   std::optional<PodRef> pod;
   Uid pod_uid;
+  std::string attachment;  // of an action on a VolumeAttachment: its name
+  Uid attachment_uid;
   std::string policy;         // "" where no policy is involved
   std::string policy_digest;  // which text decided
   std::string action;         // "delete_pod"

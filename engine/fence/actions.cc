@@ -9,12 +9,13 @@ using audit::Record;
 
 struct GuardedActions::Call {
   PodDeletion deletion;
+  std::optional<AttachmentCase> target;  // absent: the pod itself
   std::shared_ptr<const Authority> authority;
   std::weak_ptr<const void> listener;
   Done done;
   Moment started{};
-  std::optional<Reason> refused_at_the_wire;
-  kube::CallHandle handle;
+  std::optional<Reason> refused_at_the_wire = std::nullopt;
+  kube::CallHandle handle = nullptr;
 };
 
 namespace {
@@ -56,6 +57,12 @@ bool ActionOutcome::settled() const {
          reason == Reason::Replaced;
 }
 
+bool may_succeed_later(Reason reason) {
+  return reason == Reason::Retryable || reason == Reason::OutcomeLost ||
+         reason == Reason::Refused || reason == Reason::AuditUnwritable ||
+         reason == Reason::ReadingTooOld || reason == Reason::NotLeader;
+}
+
 GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail)
     : loop_(loop), destroyer_(destroyer), trail_(trail) {}
 
@@ -67,50 +74,63 @@ std::size_t GuardedActions::in_flight() const {
 
 void GuardedActions::delete_pod(PodDeletion deletion, std::shared_ptr<const Authority> authority,
                                 std::weak_ptr<const void> listener, Done done) {
-  if (const auto reason =
-          refuse_pod_deletion(*authority, ground_of(deletion), deletion.pod, loop_.now())) {
-    record(Record::Kind::Refusal, deletion, *authority, *reason, deletion.why, {}, {});
-    done({.reason = *reason, .retry_after = std::nullopt});
+  start({.deletion = std::move(deletion),
+         .target = std::nullopt,
+         .authority = std::move(authority),
+         .listener = std::move(listener),
+         .done = std::move(done)});
+}
+
+void GuardedActions::delete_attachment(AttachmentDeletion deletion,
+                                       std::shared_ptr<const Authority> authority,
+                                       std::weak_ptr<const void> listener, Done done) {
+  start({.deletion = std::move(deletion.verdict),
+         .target = std::move(deletion.target),
+         .authority = std::move(authority),
+         .listener = std::move(listener),
+         .done = std::move(done)});
+}
+
+std::optional<Reason> GuardedActions::refusal(const Call& call, Moment now) {
+  const Ground ground = ground_of(call.deletion);
+  return call.target ? refuse_attachment_deletion(*call.authority, ground, call.deletion.pod,
+                                                  *call.target, now)
+                     : refuse_pod_deletion(*call.authority, ground, call.deletion.pod, now);
+}
+
+void GuardedActions::start(Call call) {
+  call.started = loop_.now();
+  std::optional<Reason> reason = refusal(call, loop_.now());
+  if (!reason) {
+    Record intent = record_of(call, Record::Kind::Intent,
+                              !call.target              ? Reason::PolicyDeletesPod
+                              : call.target->before_pod ? Reason::PolicyDeletesAttachments
+                                                        : Reason::PolicyDeletesPodAndAttachments);
+    intent.text = call.deletion.why;
+    reason = trail_.write(intent) ? std::nullopt : std::optional(Reason::AuditUnwritable);
+  }
+  if (reason) {
+    Record record = record_of(call, Record::Kind::Refusal, *reason);
+    record.text = call.deletion.why;
+    (void)trail_.write(record);
+    call.done({.reason = *reason, .retry_after = std::nullopt});
     return;
   }
-  Record intent = {.kind = Record::Kind::Intent,
-                   .reason = Reason::PolicyDeletesPod,
-                   .incident = deletion.incident,
-                   .node = authority->node,
-                   .node_uid = authority->node_uid,
-                   .pod = deletion.pod.ref,
-                   .pod_uid = deletion.pod.uid,
-                   .policy = deletion.policy,
-                   .policy_digest = deletion.policy_digest,
-                   .action = "delete_pod",
-                   .text = deletion.why,
-                   .attempt = deletion.attempt,
-                   .server_audit_id = {},
-                   .took = {}};
-  if (!trail_.write(intent)) {
-    record(Record::Kind::Refusal, deletion, *authority, Reason::AuditUnwritable, deletion.why, {},
-           {});
-    done({.reason = Reason::AuditUnwritable, .retry_after = std::nullopt});
-    return;
-  }
-  const auto call = calls_.insert(calls_.end(), Call{.deletion = std::move(deletion),
-                                                     .authority = std::move(authority),
-                                                     .listener = std::move(listener),
-                                                     .done = std::move(done),
-                                                     .started = loop_.now(),
-                                                     .refused_at_the_wire = std::nullopt,
-                                                     .handle = nullptr});
+  const auto started = calls_.insert(calls_.end(), std::move(call));
   kube::DeleteRequest request;
-  request.uid = call->deletion.pod.uid;
+  request.uid = started->target ? started->target->attachment.uid : started->deletion.pod.uid;
   request.timeout = kCallTimeout;
-  request.may_send = [this, call] {
-    call->refused_at_the_wire = refuse_pod_deletion(*call->authority, ground_of(call->deletion),
-                                                    call->deletion.pod, loop_.live_now());
-    return !call->refused_at_the_wire;
+  request.may_send = [this, started] {
+    started->refused_at_the_wire = refusal(*started, loop_.live_now());
+    return !started->refused_at_the_wire;
   };
-  call->handle = destroyer_.delete_pod(
-      call->deletion.pod.ref, std::move(request),
-      [this, call](const Result<kube::DeleteReply>& reply) { finish(call, reply); });
+  const auto ended = [this, started](const Result<kube::DeleteReply>& reply) {
+    finish(started, reply);
+  };
+  started->handle =
+      started->target ? destroyer_.delete_attachment(started->target->attachment.name,
+                                                     std::move(request), ended)
+                      : destroyer_.delete_pod(started->deletion.pod.ref, std::move(request), ended);
 }
 
 void GuardedActions::finish(Calls::iterator call, const Result<kube::DeleteReply>& reply) {
@@ -121,32 +141,38 @@ void GuardedActions::finish(Calls::iterator call, const Result<kube::DeleteReply
   const bool unsent = !reply && reply.error().kind == Error::Kind::Cancelled;
   const Reason reason =
       unsent && ended.refused_at_the_wire ? *ended.refused_at_the_wire : reason_of(reply);
-  record(unsent && ended.refused_at_the_wire ? Record::Kind::Refusal : Record::Kind::Outcome,
-         ended.deletion, *ended.authority, reason, reply ? std::string() : reply.error().message(),
-         reply ? reply->audit_id : std::string(), loop_.now() - ended.started);
+  Record record = record_of(
+      ended, unsent && ended.refused_at_the_wire ? Record::Kind::Refusal : Record::Kind::Outcome,
+      reason);
+  record.text = reply ? std::string() : reply.error().message();
+  record.server_audit_id = reply ? reply->audit_id : std::string();
+  record.took = loop_.now() - ended.started;
+  // A failed write is counted by the trail and reported; the action is past being stopped.
+  (void)trail_.write(record);
   if (!ended.listener.expired()) {
     ended.done({.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
   }
 }
 
-void GuardedActions::record(Record::Kind kind, const PodDeletion& deletion,
-                            const Authority& authority, Reason reason, const std::string& text,
-                            const std::string& server_audit_id, Duration took) {
-  // A failed write is counted by the trail and reported; the action is past being stopped.
-  (void)trail_.write({.kind = kind,
-                      .reason = reason,
-                      .incident = deletion.incident,
-                      .node = authority.node,
-                      .node_uid = authority.node_uid,
-                      .pod = deletion.pod.ref,
-                      .pod_uid = deletion.pod.uid,
-                      .policy = deletion.policy,
-                      .policy_digest = deletion.policy_digest,
-                      .action = "delete_pod",
-                      .text = text,
-                      .attempt = deletion.attempt,
-                      .server_audit_id = server_audit_id,
-                      .took = took});
+Record GuardedActions::record_of(const Call& call, Record::Kind kind, Reason reason) {
+  const PodDeletion& deletion = call.deletion;
+  Record record;
+  record.kind = kind;
+  record.reason = reason;
+  record.incident = deletion.incident;
+  record.node = call.authority->node;
+  record.node_uid = call.authority->node_uid;
+  record.pod = deletion.pod.ref;
+  record.pod_uid = deletion.pod.uid;
+  record.policy = deletion.policy;
+  record.policy_digest = deletion.policy_digest;
+  record.action = call.target ? "delete_attachment" : "delete_pod";
+  record.attempt = deletion.attempt;
+  if (call.target) {
+    record.attachment = call.target->attachment.name;
+    record.attachment_uid = call.target->attachment.uid;
+  }
+  return record;
 }
 
 }  // namespace moonfence::fence

@@ -31,6 +31,12 @@ struct PodDeletion {
   std::uint32_t attempt = 1;
 };
 
+// The deletion of a VolumeAttachment rests on the verdict about a pod.
+struct AttachmentDeletion {
+  PodDeletion verdict;
+  AttachmentCase target;
+};
+
 struct ActionOutcome {
   audit::Reason reason = audit::Reason::Done;
   std::optional<Duration> retry_after;
@@ -38,6 +44,9 @@ struct ActionOutcome {
   // Nothing is left to do for this object: it is done, marked, was gone, or another took its name.
   [[nodiscard]] bool settled() const;
 };
+
+// Refused by the server counts: permissions may be mended while the retry window lasts.
+[[nodiscard]] bool may_succeed_later(audit::Reason reason);
 
 class GuardedActions {
  public:
@@ -58,15 +67,21 @@ class GuardedActions {
   void delete_pod(PodDeletion deletion, std::shared_ptr<const Authority> authority,
                   std::weak_ptr<const void> listener, Done done);
 
+  // The same for a VolumeAttachment. `marked_only` is its usual outcome: it is gone when its
+  // attacher lets go.
+  void delete_attachment(AttachmentDeletion deletion, std::shared_ptr<const Authority> authority,
+                         std::weak_ptr<const void> listener, Done done);
+
   [[nodiscard]] std::size_t in_flight() const;
 
  private:
   struct Call;
   using Calls = std::list<Call>;
+  void start(Call call);
   void finish(Calls::iterator call, const Result<kube::DeleteReply>& reply);
-  void record(audit::Record::Kind kind, const PodDeletion& deletion, const Authority& authority,
-              audit::Reason reason, const std::string& text, const std::string& server_audit_id,
-              Duration took);
+  [[nodiscard]] static std::optional<audit::Reason> refusal(const Call& call, Moment now);
+  [[nodiscard]] static audit::Record record_of(const Call& call, audit::Record::Kind kind,
+                                               audit::Reason reason);
 
   loop::Loop& loop_;
   kube::Destroyer destroyer_;

@@ -67,6 +67,7 @@ class IncidentDesk::Open final : public Operation::Owner {
     authority_->node_uid = node.uid;
     authority_->active = &around_.active;
     authority_->leadership = &around_.leadership;
+    authority_->fencing_drivers = &around_.fencing_drivers;
   }
   ~Open() override { authority_->incident_open = false; }
   Open(const Open&) = delete;

@@ -89,4 +89,30 @@ std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Grou
   return refusal;
 }
 
+std::optional<Reason> refuse_attachment_deletion(const Authority& authority, const Ground& ground,
+                                                 const kube::Pod& pod, const AttachmentCase& target,
+                                                 Moment now) {
+  const kube::Attachment& attachment = target.attachment;
+  if (attachment.uid.empty()) {
+    return Reason::NoUid;
+  }
+  if (attachment.node != authority.node || attachment.attacher != target.driver ||
+      target.driver.empty() || attachment.volume != target.volume || target.volume.empty()) {
+    return Reason::AttachmentMismatch;
+  }
+  if (authority.fencing_drivers == nullptr || !authority.fencing_drivers->contains(target.driver)) {
+    return Reason::DriverNotDeclared;
+  }
+  if (!attachment.held_by_attacher) {
+    return Reason::NotHeldByAttacher;
+  }
+  if (target.used_by_others) {
+    return Reason::VolumeInUse;
+  }
+  if (target.before_pod && !pod.deletion_timestamp) {
+    return Reason::PodNotTerminating;
+  }
+  return refuse_pod_deletion(authority, ground, pod, now);
+}
+
 }  // namespace moonfence::fence

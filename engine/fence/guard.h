@@ -5,6 +5,8 @@
 // Reason. No policy and no setting of a policy reaches it.
 
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "audit/reason.h"
@@ -27,6 +29,9 @@ struct Authority {
   // Both outlive every incident and call; null permits nothing.
   const policy::ActiveSet* active = nullptr;
   const Leadership* leadership = nullptr;
+  // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing, by
+  // the word of who runs the cluster (setting fencingDrivers).
+  const std::set<std::string>* fencing_drivers = nullptr;
 };
 
 // How long an action may be under way: its own time limit and the way of the answer. Nobody else
@@ -45,5 +50,23 @@ struct Ground {
 [[nodiscard]] std::optional<audit::Reason> refuse_pod_deletion(const Authority& authority,
                                                                const Ground& ground,
                                                                const kube::Pod& pod, Moment now);
+
+// A VolumeAttachment that is to go, and what speaks for it.
+struct AttachmentCase {
+  kube::Attachment attachment;  // as it was read in this pass
+  std::string driver;           // of the volume that the policy named
+  std::string volume;           // its PersistentVolume
+  // Some other pod of the node may use the volume: one that is there, or one whose volumes could
+  // not be read.
+  bool used_by_others = true;
+  bool before_pod = false;  // the policy wants it to go before the pod, which must be terminating
+};
+
+// Everything that speaks against deleting its pod speaks against it too; and more.
+[[nodiscard]] std::optional<audit::Reason> refuse_attachment_deletion(const Authority& authority,
+                                                                      const Ground& ground,
+                                                                      const kube::Pod& pod,
+                                                                      const AttachmentCase& target,
+                                                                      Moment now);
 
 }  // namespace moonfence::fence

@@ -61,7 +61,7 @@ Opinion opinion_of(const Binding& binding, std::size_t index) {
 // One pod while it is being asked about.
 struct Inquiry::Case {
   kube::Pod& pod;
-  const policy::PodFacts& known;
+  const Gathered& known;
   const policy::ClusterFacts& cluster;
   std::set<Mode> may_act = {};  // the modes in which some binding may act on it by now
   std::vector<Opinion> opinions;
@@ -87,8 +87,22 @@ void Inquiry::begin(kube::Node node) {
   }
 }
 
-std::optional<PodDeletion> Inquiry::judge(kube::Pod pod, const policy::PodFacts& known,
-                                          const policy::ClusterFacts& cluster, PassResult& result) {
+policy::Needs Inquiry::needs_of(const kube::Pod& pod) const {
+  policy::Needs all;
+  for (const std::size_t index : selecting(pod)) {
+    if (binding(index).policy != nullptr) {
+      const policy::Needs& needs = binding(index).policy->needs();
+      all.volumes = all.volumes || needs.volumes;
+      all.placement = all.placement || needs.placement;
+      all.root_owner = all.root_owner || needs.root_owner;
+      all.siblings = all.siblings || needs.siblings;
+    }
+  }
+  return all;
+}
+
+std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
+                                   const policy::ClusterFacts& cluster, PassResult& result) {
   const std::vector<std::size_t> selected_by = selecting(pod);
   if (selected_by.empty()) {
     return std::nullopt;
@@ -245,10 +259,16 @@ Opinion Inquiry::run(std::size_t index, const Case& asked) {
                    sentence(asking, breaker.reason(key)));
     return opinion;
   }
+  if (!asked.known.missing.empty() && asking.policy->needs() != policy::Needs{}) {
+    opinion.ask_again = true;
+    opinion.failed = true;
+    record_verdict(asked.pod, &asking, Reason::NeedsUnread, asked.known.missing);
+    return opinion;
+  }
   policy::ClusterFacts cluster = asked.cluster;
   cluster.tally = tallies.without(key, asked.pod.uid);
   const policy::Evaluation evaluation =
-      asking.policy->evaluate(asked.pod, node_, cluster, node_facts(index), asked.known);
+      asking.policy->evaluate(asked.pod, node_, cluster, node_facts(index), asked.known.facts);
   const auto tripped = breaker.note(key, evaluation);
   tallies.note(key, asked.pod.uid,
                evaluation.verdict ? evaluation.verdict->kind : Verdict::Kind::Wait);
@@ -267,7 +287,7 @@ Opinion Inquiry::run(std::size_t index, const Case& asked) {
   return opinion;
 }
 
-std::optional<PodDeletion> Inquiry::enforce(Case& asked, PassResult& result) {
+std::optional<Deed> Inquiry::enforce(Case& asked, PassResult& result) {
   const Decision decision = resolve(asked.opinions, Mode::Enforce);
   record_conflict(decision, asked.pod);
   record_stop(decision, asked.pod);
@@ -277,21 +297,33 @@ std::optional<PodDeletion> Inquiry::enforce(Case& asked, PassResult& result) {
     result.unfit = result.unfit || asked.unfit;
     return std::nullopt;
   }
-  const Binding& by = binding(decision.by->binding);
-  const Verdict& verdict = *decision.by->verdict;
-  if (verdict.kind != Verdict::Kind::DeletePod) {
-    // Never the pod alone: its policy may want the attachments first, or nothing without them.
-    record_refusal(asked.pod, *decision.by, Reason::AttachmentsNotServed, verdict.reason);
-    return std::nullopt;
+  return deed_of(asked, *decision.by);
+}
+
+Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {
+  const Binding& by = binding(opinion.binding);
+  const Verdict& verdict = *opinion.verdict;
+  Deed deed;
+  deed.deletes_pod = verdict.kind != Verdict::Kind::DeleteAttachments;
+  deed.volumes = verdict.volumes;
+  if (!deed.deletes_pod) {
+    const Moment since =
+        memory_.detaching_since.try_emplace(asked.pod.uid, around_.loop.now()).first->second;
+    deed.deletes_pod = verdict.on_timeout == Verdict::OnTimeout::Delete &&
+                       around_.loop.now() - since >= verdict.wait;
+  }
+  if (verdict.release) {
+    mention_once(by, Reason::ReleaseNotServed, verdict.reason);
   }
   asked.pod.raw.reset();  // the policies have read it; what waits in a queue stays small
-  return PodDeletion{.pod = std::move(asked.pod),
-                     .incident = occasion_.incident,
-                     .policy = by.name,
-                     .policy_digest = by.digest,
-                     .set_digest = occasion_.set->digest,
-                     .why = verdict.reason,
-                     .attempt = occasion_.attempt};
+  deed.deletion = {.pod = std::move(asked.pod),
+                   .incident = occasion_.incident,
+                   .policy = by.name,
+                   .policy_digest = by.digest,
+                   .set_digest = occasion_.set->digest,
+                   .why = verdict.reason,
+                   .attempt = occasion_.attempt};
+  return deed;
 }
 
 void Inquiry::observe(const Case& asked, PassResult& result) {

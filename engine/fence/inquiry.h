@@ -21,6 +21,7 @@
 #include "audit/reason.h"
 #include "audit/trail.h"
 #include "fence/actions.h"
+#include "fence/gathering.h"
 #include "fence/guard.h"
 #include "fence/incident.h"
 #include "fence/resolution.h"
@@ -32,6 +33,23 @@
 #include "policy/policy_set.h"
 
 namespace moonfence::fence {
+
+// What a policy's verdict comes to for one pod.
+struct Deed {
+  PodDeletion deletion;
+  bool deletes_pod = true;                        // false: only its attachments, before it
+  std::vector<policy::VolumeFacts> volumes = {};  // whose attachments are to go
+};
+
+// An attachment that an incident wants gone.
+struct Detachment {
+  PodDeletion verdict;  // about the pod that held it
+  policy::VolumeFacts volume;
+  bool before_pod = false;      // attachments-first
+  std::uint32_t wanted_in = 0;  // the last pass in which its policy wanted it
+  std::optional<Uid> asked;     // the attachment whose deletion was asked for
+  std::string told;             // what was last recorded of it
+};
 
 // What an incident remembers from one pass to the next.
 struct Memory {
@@ -45,7 +63,10 @@ struct Memory {
     return mode == policy::Mode::Enforce ? enforcing : observing;
   }
 
-  std::set<Uid> handled;  // pods that it has settled
+  std::set<Uid> handled;                          // pods that it has settled
+  std::map<std::string, Detachment> detachments;  // by the attachment's name
+  Duration detach_pause{};                        // between looks at attachments that are going
+  std::map<Uid, Moment> detaching_since;  // attachments-first: pods whose attachments are to go
   Side enforcing;
   Side observing;
   std::set<std::pair<std::string, audit::Reason>> mentioned;  // by binding: what is told once
@@ -71,12 +92,15 @@ class Inquiry {
   // Before the first pod: the node as the authority's reading shows it.
   void begin(kube::Node node);
 
-  // The deletion to be made, if any. What has to come later is added to `result`. A pod that no
+  // What has to be known about the pod before it can be judged: all that the policies need which
+  // select it.
+  [[nodiscard]] policy::Needs needs_of(const kube::Pod& pod) const;
+
+  // What is to be done, if anything. What has to come later is added to `result`. A pod that no
   // binding selects leaves no trace. `known` is what was gathered about the pod; a policy that
-  // needs more fails.
-  [[nodiscard]] std::optional<PodDeletion> judge(kube::Pod pod, const policy::PodFacts& known,
-                                                 const policy::ClusterFacts& cluster,
-                                                 PassResult& result);
+  // needs more waits.
+  [[nodiscard]] std::optional<Deed> judge(kube::Pod pod, const Gathered& known,
+                                          const policy::ClusterFacts& cluster, PassResult& result);
 
  private:
   struct Case;
@@ -85,7 +109,8 @@ class Inquiry {
   void ask(std::size_t index, Case& asked);
   void ask_later(std::size_t index, Case& asked);
   [[nodiscard]] Opinion run(std::size_t index, const Case& asked);
-  [[nodiscard]] std::optional<PodDeletion> enforce(Case& asked, PassResult& result);
+  [[nodiscard]] std::optional<Deed> enforce(Case& asked, PassResult& result);
+  [[nodiscard]] Deed deed_of(Case& asked, const Opinion& by);
   void observe(const Case& asked, PassResult& result);
   void look_again(const Decision& decision, PassResult& result) const;
   void note_failures(const Decision& decision, const Case& asked, PassResult& result) const;

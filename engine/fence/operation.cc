@@ -19,13 +19,6 @@ Reading reading_of(const kube::Node& node, Moment sent) {
           .sent = sent};
 }
 
-// Refused by the server counts: permissions may be mended while the window lasts.
-bool may_succeed_later(Reason reason) {
-  return reason == Reason::Retryable || reason == Reason::OutcomeLost ||
-         reason == Reason::Refused || reason == Reason::AuditUnwritable ||
-         reason == Reason::ReadingTooOld || reason == Reason::NotLeader;
-}
-
 void keep_shortest(std::optional<Duration>& shortest, std::optional<Duration> candidate) {
   if (candidate) {
     shortest = std::min(shortest.value_or(*candidate), *candidate);
@@ -42,7 +35,10 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       memory_(memory),
       owner_(owner),
       inquiry_(around_, occasion_, authority_, memory_),
-      alive_(std::make_shared<int>(0)) {}
+      gathering_(std::in_place, around_.reader),
+      detaching_(around_, occasion_, authority_, memory_),
+      alive_(std::make_shared<int>(0)),
+      sees_volumes_(may_detach(*occasion_.set)) {}
 
 Operation::~Operation() = default;
 
@@ -51,6 +47,8 @@ void Operation::retire() {
   lists_.clear();
   next_slice_.cancel();
   queue_.clear();
+  gathering_.reset();
+  detaching_.retire();
   alive_.reset();
 }
 
@@ -132,7 +130,7 @@ void Operation::pods_arrived(std::size_t list, Result<std::vector<std::string>> 
     return;
   }
   listed_ = true;
-  const bool idle = next_pod_ >= pods_.size();
+  const bool idle = next_pod_ >= pods_.size() && known_.empty();
   pods_.insert(pods_.end(), std::make_move_iterator(pods->begin()),
                std::make_move_iterator(pods->end()));
   if (!acting_) {
@@ -163,23 +161,32 @@ void Operation::act() {
 void Operation::evaluate_slice() {
   const policy::ClusterFacts facts = around_.cluster_facts();
   const Moment enough = around_.loop.live_now() + kSliceTime;
-  const std::size_t end = std::min(next_pod_ + kPodsPerTurn, pods_.size());
-  while (next_pod_ < end && around_.loop.live_now() < enough) {
-    evaluate(std::exchange(pods_[next_pod_], {}), facts);
-    ++next_pod_;
+  std::size_t left = kPodsPerTurn;
+  while (left > 0 && around_.loop.live_now() < enough) {
+    if (!known_.empty()) {
+      Known known = std::move(known_.front());
+      known_.pop_front();
+      judge(std::move(known), facts);
+      --left;
+    } else if (next_pod_ < pods_.size()) {
+      take_up(std::exchange(pods_[next_pod_], {}));
+      ++next_pod_;
+    } else {
+      break;
+    }
     // The first deletion's request leaves at the end of this turn, while the others are judged.
     if (first_slice_ && !queue_.empty()) {
       break;
     }
   }
   first_slice_ = first_slice_ && queue_.empty();
-  if (next_pod_ < pods_.size()) {
+  if (!known_.empty() || next_pod_ < pods_.size()) {
     next_slice_ = around_.loop.in_next_turn([this] { evaluate_slice(); });
   }
   pump();
 }
 
-void Operation::evaluate(const std::string& text, const policy::ClusterFacts& facts) {
+void Operation::take_up(const std::string& text) {
   auto pod = kube::decode_pod_text(text);
   if (!pod) {
     // One pod that cannot be understood must not keep us from the others.
@@ -187,13 +194,37 @@ void Operation::evaluate(const std::string& text, const policy::ClusterFacts& fa
                                           {"node", authority_->node.text()},
                                           {"error", pod.error().message()}});
     ++result_.failed;
+    undecoded_ = true;
     return;
   }
   if (!seen_.insert(pod->uid).second) {
     return;
   }
-  if (auto deletion = inquiry_.judge(*std::move(pod), {}, facts, result_)) {
-    queue_.push_back({.deletion = *std::move(deletion)});
+  policy::Needs needs = inquiry_.needs_of(*pod);
+  needs.volumes = needs.volumes || sees_volumes_;
+  if (needs == policy::Needs{}) {
+    known_.push_back({.pod = *std::move(pod), .gathered = {}});
+    return;
+  }
+  ++gathering_pods_;
+  gathering_->gather(*pod, needs, [this, pod = *pod](Gathered gathered) {
+    --gathering_pods_;
+    detaching_.saw(pod, gathered);
+    known_.push_back({.pod = pod, .gathered = std::move(gathered)});
+    if (!next_slice_.pending()) {
+      next_slice_ = around_.loop.in_next_turn([this] { evaluate_slice(); });
+    }
+  });
+}
+
+void Operation::judge(Known known, const policy::ClusterFacts& facts) {
+  auto deed = inquiry_.judge(std::move(known.pod), known.gathered, facts, result_);
+  if (!deed) {
+    return;
+  }
+  detaching_.plan(*deed);
+  if (deed->deletes_pod) {
+    queue_.push_back({.deletion = std::move(deed->deletion)});
   }
 }
 
@@ -205,25 +236,49 @@ void Operation::pump() {
       read_node();
       break;
     }
-    const Waiting waiting = std::move(queue_.front());
+    Waiting waiting = std::move(queue_.front());
     queue_.pop_front();
     ++in_flight_;
-    around_.actions.delete_pod(
-        waiting.deletion, authority_, alive_,
-        [this, waiting](const ActionOutcome& outcome) { deletion_ended(waiting, outcome); });
+    send(std::move(waiting));
   }
   pumping_ = false;
   end_if_done();
 }
 
+void Operation::send(Waiting waiting) {
+  const auto ended = [this, waiting](const ActionOutcome& outcome) {
+    deletion_ended(waiting, outcome);
+  };
+  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+    around_.actions.delete_pod(*pod, authority_, alive_, ended);
+  } else {
+    around_.actions.delete_attachment(std::get<AttachmentDeletion>(waiting.deletion), authority_,
+                                      alive_, ended);
+  }
+}
+
 void Operation::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
   --in_flight_;
-  if (outcome.settled()) {
-    memory_.handled.insert(waiting.deletion.pod.uid);
-  } else if (outcome.reason == Reason::ReadingTooOld && waiting.late < kLateAttempts) {
+  if (outcome.reason == Reason::ReadingTooOld && waiting.late < kLateAttempts) {
     // It waited too long for a connection; it goes after a fresh reading.
     ++waiting.late;
     queue_.push_back(std::move(waiting));
+  } else if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+    pod_ended(*pod, outcome);
+  } else {
+    detaching_.ended(std::get<AttachmentDeletion>(waiting.deletion), outcome, result_);
+  }
+  if (!pumping_) {  // a refusal of the guard is answered inside pump()'s loop
+    pump();
+  }
+}
+
+void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome) {
+  if (outcome.settled()) {
+    memory_.handled.insert(deletion.pod.uid);
+    if (outcome.reason != Reason::MarkedOnly) {
+      detaching_.pod_gone(deletion.pod.uid);
+    }
   } else if (may_succeed_later(outcome.reason)) {
     ++result_.failed;
     keep_shortest(result_.retry_after, outcome.retry_after);
@@ -232,17 +287,35 @@ void Operation::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
   } else if (outcome.reason == Reason::SignalUnfit) {
     result_.unfit = true;
   }
-  if (!pumping_) {  // a refusal of the guard is answered inside pump()'s loop
-    pump();
-  }
+}
+
+bool Operation::judged_all() const {
+  return lists_pending_ == 0 && next_pod_ >= pods_.size() && gathering_pods_ == 0 && known_.empty();
 }
 
 void Operation::end_if_done() {
-  const bool evaluated = lists_pending_ == 0 && next_pod_ >= pods_.size();
-  if (evaluated && queue_.empty() && in_flight_ == 0 && node_call_ == nullptr) {
-    next_slice_.cancel();
-    owner_.pass_ended(result_);
+  if (!judged_all() || !queue_.empty() || in_flight_ > 0 || node_call_ != nullptr) {
+    return;
   }
+  next_slice_.cancel();
+  if (attachments_ == Attachments::NotYet && !memory_.detachments.empty()) {
+    attachments_ = Attachments::Looking;
+    detaching_.look(
+        /*complete=*/!result_.unreadable && !undecoded_,
+        [this](AttachmentDeletion deletion) {
+          queue_.push_back({.deletion = std::move(deletion)});
+        },
+        [this] {
+          attachments_ = Attachments::Looked;
+          pump();
+        });
+    return;
+  }
+  if (attachments_ == Attachments::Looking) {
+    return;
+  }
+  detaching_.sum_up(result_);
+  owner_.pass_ended(result_);
 }
 
 }  // namespace moonfence::fence

@@ -1,10 +1,11 @@
 #pragma once
 
 // Operation is one pass over a failed node, written to be read from top to bottom: read the node
-// live and list its pods side by side, ask the policies about each pod, hand the deletions to
-// GuardedActions a bounded number at a time, sum up. The incident decides whether a pass starts,
-// goes on and is repeated. The policies are those that were in force when it began; what they
-// decided is carried out only if it still is in force then.
+// live and list its pods side by side, gather what the policies need to know beside that
+// (fence/gathering), ask them about each pod, hand the deletions to GuardedActions a bounded number
+// at a time, then those of volume attachments (fence/detaching), sum up. The incident decides
+// whether a pass starts, goes on and is repeated. The policies are those that were in force when it
+// began; what they decided is carried out only if it still is in force then.
 //
 // Time: the first deletion leaves in the turn in which the later of the node and the first list
 // (fence/pod_lists) arrived; pods of later lists follow as they come. Each pod is decoded once.
@@ -19,9 +20,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "fence/actions.h"
+#include "fence/detaching.h"
+#include "fence/gathering.h"
 #include "fence/guard.h"
 #include "fence/incident.h"
 #include "fence/inquiry.h"
@@ -68,18 +72,27 @@ class Operation {
 
  private:
   struct Waiting {
-    PodDeletion deletion;
+    std::variant<PodDeletion, AttachmentDeletion> deletion;
     int late = 0;  // how often its reading grew old on the way
+  };
+  // A pod with all that its policies need to know.
+  struct Known {
+    kube::Pod pod;
+    Gathered gathered;
   };
   void read_node();
   void node_arrived(Result<kube::Node> node, Moment sent);
   void pods_arrived(std::size_t list, Result<std::vector<std::string>> pods);
   void both_arrived();
   void evaluate_slice();
-  void evaluate(const std::string& text, const policy::ClusterFacts& facts);
+  void take_up(const std::string& text);
+  void judge(Known known, const policy::ClusterFacts& facts);
   void pump();
+  void send(Waiting waiting);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
+  void pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome);
   void end_if_done();
+  [[nodiscard]] bool judged_all() const;
 
   Surroundings& around_;
   const Occasion occasion_;
@@ -87,23 +100,31 @@ class Operation {
   Memory& memory_;
   Owner& owner_;
   Inquiry inquiry_;
+  std::optional<Gathering> gathering_;  // absent once retired
+  Detaching detaching_;
 
   kube::CallHandle node_call_;
   std::vector<kube::CallHandle> lists_;  // null: it has arrived, or failed
   std::size_t lists_pending_ = 0;
-  bool listed_ = false;  // one has arrived, or there was none to make
   std::optional<kube::Node> node_;
   std::vector<std::string> pods_;  // as JSON, each decoded when its turn comes
   std::set<Uid> seen_;             // a pod may come twice while lists are read page by page
-  bool acting_ = false;
-  std::size_t next_pod_ = 0;  // the first that was not evaluated yet
-  bool first_slice_ = true;   // nothing was handed over for deletion yet
+  std::size_t next_pod_ = 0;       // the first that was not taken up yet
+  std::size_t gathering_pods_ = 0;
+  std::deque<Known> known_;  // ready to be judged
   loop::Timer next_slice_;
   std::deque<Waiting> queue_;
   std::size_t in_flight_ = 0;
-  bool pumping_ = false;
   PassResult result_;
   std::shared_ptr<const void> alive_;  // calls that outlive us must not call back
+
+  enum class Attachments { NotYet, Looking, Looked } attachments_ = Attachments::NotYet;
+  const bool sees_volumes_;  // of every pod: attachments may be deleted
+  bool listed_ = false;      // a list has arrived, or there was none to make
+  bool undecoded_ = false;   // a pod could not be understood
+  bool acting_ = false;
+  bool first_slice_ = true;  // nothing was handed over for deletion yet
+  bool pumping_ = false;
 };
 
 }  // namespace moonfence::fence

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "fence/detaching.h"
+
 namespace moonfence::fence {
 namespace {
 
@@ -35,6 +37,9 @@ std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell) {
   }
   if (bindings.empty()) {
     return {};
+  }
+  if (may_detach(set)) {
+    return {PodList{}};  // whoever shares a volume must be seen (design.md §3.4)
   }
   if (everywhere || spaces.size() > kNamespaceListsMax) {
     return {list_of(bindings, Namespace())};

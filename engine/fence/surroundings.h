@@ -3,6 +3,8 @@
 // What every incident needs of the engine; owned by app/, outlives them all.
 
 #include <functional>
+#include <set>
+#include <string>
 
 #include "audit/trail.h"
 #include "fence/actions.h"
@@ -23,6 +25,7 @@ struct Surroundings {
   const policy::ActiveSet& active;
   const Leadership& leadership;
   std::function<policy::ClusterFacts()> cluster_facts;
+  const std::set<std::string>& fencing_drivers;  // see Authority
 };
 
 }  // namespace moonfence::fence

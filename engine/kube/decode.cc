@@ -108,6 +108,35 @@ Result<Pod> decode_pod(const json& object, bool keep_raw) {
   return pod;
 }
 
+Result<Attachment> decode_attachment(const json& object) {
+  Fields fields(object);
+  if (fields.fault()) {
+    return failure(Error(*fields.fault()).within("volume attachment"));
+  }
+  expect_kind(fields, "VolumeAttachment");
+  Attachment attachment;
+  attachment.name = fields.required({"metadata", "name"});
+  attachment.uid = Uid(fields.required({"metadata", "uid"}));
+  attachment.attacher = fields.required({"spec", "attacher"});
+  attachment.node = NodeName(fields.required({"spec", "nodeName"}));
+  attachment.volume = fields.string({"spec", "source", "persistentVolumeName"});
+  attachment.terminating = fields.time({"metadata", "deletionTimestamp"}).has_value();
+  attachment.detach_error = fields.string({"status", "detachError", "message"});
+  if (const json* finalizers = fields.array({"metadata", "finalizers"}); finalizers != nullptr) {
+    for (const json& finalizer : *finalizers) {
+      attachment.held_by_attacher =
+          attachment.held_by_attacher ||
+          (finalizer.is_string() &&
+           finalizer.get_ref<const std::string&>().starts_with("external-attacher/"));
+    }
+  }
+  if (fields.fault()) {
+    return failure(Error(*fields.fault())
+                       .within("volume attachment \"" + escaped(attachment.name, 128) + "\""));
+  }
+  return attachment;
+}
+
 Result<Pod> decode_pod_text(std::string_view text) {
   auto object = parse_json(text);
   if (!object) {

@@ -16,6 +16,8 @@ namespace moonfence::kube {
 [[nodiscard]] Result<Node> decode_node(const nlohmann::json& object, bool keep_raw = false);
 // name, namespace and uid are required.
 [[nodiscard]] Result<Pod> decode_pod(const nlohmann::json& object, bool keep_raw = false);
+// name, uid, attacher and nodeName are required.
+[[nodiscard]] Result<Attachment> decode_attachment(const nlohmann::json& object);
 // From text, keeping the raw object.
 [[nodiscard]] Result<Pod> decode_pod_text(std::string_view text);
 

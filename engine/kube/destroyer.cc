@@ -12,12 +12,14 @@ namespace {
 // The server's answer that it ran out of time still has to travel.
 constexpr Duration kTravelTime = std::chrono::milliseconds(500);
 
-std::string delete_options(const DeleteRequest& request) {
+std::string delete_options(const DeleteRequest& request, bool without_grace) {
   nlohmann::json options = {{"apiVersion", "v1"},
                             {"kind", "DeleteOptions"},
-                            {"gracePeriodSeconds", 0},
                             {"preconditions", {{"uid", request.uid.text()}}},
                             {"propagationPolicy", "Background"}};
+  if (without_grace) {
+    options["gracePeriodSeconds"] = 0;
+  }
   if (request.dry_run) {
     options["dryRun"] = {"All"};
   }
@@ -41,7 +43,18 @@ DeleteReply read_reply(const ApiReply& reply) {
 
 CallHandle Destroyer::delete_pod(const PodRef& ref, DeleteRequest request,
                                  std::function<void(Result<DeleteReply>)> done) {
-  auto path = pod_path(ref);
+  return remove(pod_path(ref), "delete pod " + ref.text(), /*without_grace=*/true,
+                std::move(request), std::move(done));
+}
+
+CallHandle Destroyer::delete_attachment(const std::string& name, DeleteRequest request,
+                                        std::function<void(Result<DeleteReply>)> done) {
+  return remove(attachment_path(name), "delete volume attachment " + name,
+                /*without_grace=*/false, std::move(request), std::move(done));
+}
+
+CallHandle Destroyer::remove(Result<std::string> path, const std::string& what, bool without_grace,
+                             DeleteRequest request, std::function<void(Result<DeleteReply>)> done) {
   if (path && request.uid.empty()) {
     path = failure(Error::Kind::Invalid, "a delete without a UID could hit a replacement");
   }
@@ -49,7 +62,7 @@ CallHandle Destroyer::delete_pod(const PodRef& ref, DeleteRequest request,
     path = failure(Error::Kind::Invalid, "a delete without a time limit");
   }
   if (!path) {
-    return caller_.refuse(std::move(path.error()).within("delete pod " + ref.text()),
+    return caller_.refuse(std::move(path.error()).within(what),
                           [done = std::move(done)](const Error& error) { done(failure(error)); });
   }
   ApiRequest api;
@@ -59,7 +72,7 @@ CallHandle Destroyer::delete_pod(const PodRef& ref, DeleteRequest request,
   if (request.dry_run) {
     api.query.emplace_back("dryRun", "All");
   }
-  api.body = delete_options(request);
+  api.body = delete_options(request, without_grace);
   api.content_type = "application/json";
   api.lane = port::Lane::Writes;
   api.timeout = request.timeout + kTravelTime;

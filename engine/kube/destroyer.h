@@ -35,7 +35,16 @@ class Destroyer {
   [[nodiscard]] CallHandle delete_pod(const PodRef& ref, DeleteRequest request,
                                       std::function<void(Result<DeleteReply>)> done);
 
+  // A VolumeAttachment, with no other option than the precondition. Usually marked_only: the
+  // attacher's finalizer keeps it until the storage has let go.
+  [[nodiscard]] CallHandle delete_attachment(const std::string& name, DeleteRequest request,
+                                             std::function<void(Result<DeleteReply>)> done);
+
  private:
+  [[nodiscard]] CallHandle remove(Result<std::string> path, const std::string& what,
+                                  bool without_grace, DeleteRequest request,
+                                  std::function<void(Result<DeleteReply>)> done);
+
   Caller& caller_;
 };
 

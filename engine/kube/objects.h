@@ -76,4 +76,21 @@ struct Pod {
   }
 };
 
+// A VolumeAttachment: a volume that a CSI driver has published, or is to publish, to a node. Its
+// spec never changes.
+struct Attachment {
+  std::string name;
+  Uid uid;
+  std::string attacher;  // the CSI driver
+  NodeName node;
+  std::string volume;  // the PersistentVolume; "" for one that a pod declares inline
+  // Marked for deletion; its attacher's finalizer keeps it until the storage has let go.
+  bool terminating = false;
+  // Held by external-attacher. Without it "gone" says nothing about the storage.
+  bool held_by_attacher = false;
+  std::string detach_error;  // the storage's last refusal to let go
+
+  friend bool operator==(const Attachment&, const Attachment&) = default;
+};
+
 }  // namespace moonfence::kube

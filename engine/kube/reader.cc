@@ -15,6 +15,7 @@ namespace {
 constexpr Duration kListTimeout = std::chrono::seconds(30);
 // All pods of one node; the kubelet's own bound is a few hundred pods.
 constexpr std::size_t kListLimit = 256U << 20U;
+constexpr std::size_t kGetLimit = 64U << 20U;
 
 // One list over all its pages.
 class PodList final : public ApiCall, public StreamSink {
@@ -152,6 +153,28 @@ CallHandle Reader::get_node(const NodeName& name, std::function<void(Result<Node
   });
 }
 
+CallHandle Reader::get_attachment(const std::string& name,
+                                  std::function<void(Result<Attachment>)> done) {
+  auto path = attachment_path(name);
+  if (!path) {
+    return caller_.refuse(std::move(path.error()),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  return caller_.call(
+      read_request(*std::move(path)), [done = std::move(done), name](Result<ApiReply> reply) {
+        if (!reply) {
+          done(failure(std::move(reply.error())));
+          return;
+        }
+        auto attachment = decode_attachment(reply->body);
+        if (attachment && attachment->name != name) {
+          attachment = failure(Error::Kind::Malformed,
+                               "the server answered with volume attachment " + attachment->name);
+        }
+        done(std::move(attachment));
+      });
+}
+
 CallHandle Reader::list_pods(const PodQuery& query,
                              std::function<void(Result<std::vector<std::string>>)> done) {
   auto path = pods_path(query.space);
@@ -166,7 +189,14 @@ CallHandle Reader::list_pods(const PodQuery& query,
 }
 
 CallHandle Reader::get(std::string path, std::function<void(Result<ApiReply>)> done) {
-  return caller_.call(read_request(std::move(path)), std::move(done));
+  return get(std::move(path), {}, std::move(done));
+}
+
+CallHandle Reader::get(std::string path, Query query, std::function<void(Result<ApiReply>)> done) {
+  ApiRequest request = read_request(std::move(path));
+  request.query = std::move(query);
+  request.body_limit = kGetLimit;
+  return caller_.call(std::move(request), std::move(done));
 }
 
 }  // namespace moonfence::kube

@@ -29,6 +29,10 @@ class Reader {
   // With resourceVersion unset: a quorum read, never a cache. NotFound when the node is gone.
   [[nodiscard]] CallHandle get_node(const NodeName& name, std::function<void(Result<Node>)> done);
 
+  // A VolumeAttachment by name; NotFound when it is gone.
+  [[nodiscard]] CallHandle get_attachment(const std::string& name,
+                                          std::function<void(Result<Attachment>)> done);
+
   // All pages, complete, one JSON text a pod in the server's order (by namespace and name), to be
   // decoded with decode_pod_text(): the first can be acted on while the others are still texts.
   // When the server cannot serve the asked version (410, 504 too large) the list is read again
@@ -36,8 +40,10 @@ class Reader {
   [[nodiscard]] CallHandle list_pods(const PodQuery& query,
                                      std::function<void(Result<std::vector<std::string>>)> done);
 
-  // GET of any path, for the engine's own needs (ConfigMap, version).
+  // GET of any path; the body may have up to 64 MiB (the claims of a large namespace).
   [[nodiscard]] CallHandle get(std::string path, std::function<void(Result<ApiReply>)> done);
+  [[nodiscard]] CallHandle get(std::string path, Query query,
+                               std::function<void(Result<ApiReply>)> done);
 
  private:
   Caller& caller_;

@@ -10,6 +10,16 @@ bool stands_for_itself(char c) {
          c == '.' || c == '_' || c == '~';
 }
 
+Result<std::string> collection_in(const Namespace& space, std::string_view collection) {
+  auto segment = path_segment(space.text());
+  if (!segment) {
+    return failure(std::move(segment.error()).within("namespace"));
+  }
+  std::string path = "/api/v1/namespaces/" + *segment + "/";
+  path.append(collection);
+  return path;
+}
+
 }  // namespace
 
 std::string percent_encoded(std::string_view text) {
@@ -68,11 +78,49 @@ Result<std::string> pods_path(const Namespace& space) {
   if (space.empty()) {
     return std::string("/api/v1/pods");
   }
-  auto segment = path_segment(space.text());
+  return collection_in(space, "pods");
+}
+
+Result<std::string> claims_path(const Namespace& space) {
+  return collection_in(space, "persistentvolumeclaims");
+}
+
+Result<std::string> events_path(const Namespace& space) {
+  return collection_in(space, "events");
+}
+
+Result<std::string> volume_path(std::string_view name) {
+  auto segment = path_segment(name);
   if (!segment) {
-    return failure(std::move(segment.error()).within("namespace"));
+    return failure(std::move(segment.error()).within("persistent volume"));
   }
-  return "/api/v1/namespaces/" + *segment + "/pods";
+  return "/api/v1/persistentvolumes/" + *segment;
+}
+
+Result<std::string> attachment_path(std::string_view name) {
+  auto segment = path_segment(name);
+  if (!segment) {
+    return failure(std::move(segment.error()).within("volume attachment"));
+  }
+  return "/apis/storage.k8s.io/v1/volumeattachments/" + *segment;
+}
+
+Result<std::string> object_path(std::string_view api_version, std::string_view resource,
+                                const Namespace& space, std::string_view name) {
+  const std::size_t slash = api_version.find('/');
+  const auto version = path_segment(api_version.substr(slash == api_version.npos ? 0 : slash + 1));
+  const auto group = slash == api_version.npos ? Result<std::string>(std::string())
+                                               : path_segment(api_version.substr(0, slash));
+  const auto kind = path_segment(resource);
+  const auto where = path_segment(space.text());
+  const auto who = path_segment(name);
+  for (const auto* part : {&version, &group, &kind, &where, &who}) {
+    if (!*part) {
+      return failure(Error(part->error()).within("object"));
+    }
+  }
+  const std::string root = group->empty() ? "/api/" : "/apis/" + *group + "/";
+  return root + *version + "/namespaces/" + *where + "/" + *kind + "/" + *who;
 }
 
 std::string encoded_query(const Query& query) {

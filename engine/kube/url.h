@@ -23,6 +23,14 @@ namespace moonfence::kube {
 [[nodiscard]] Result<std::string> pod_path(const PodRef& ref);
 // "/api/v1/namespaces/NS/pods", or "/api/v1/pods" for an empty namespace.
 [[nodiscard]] Result<std::string> pods_path(const Namespace& space);
+[[nodiscard]] Result<std::string> claims_path(const Namespace& space);
+[[nodiscard]] Result<std::string> events_path(const Namespace& space);
+[[nodiscard]] Result<std::string> volume_path(std::string_view name);      // a PersistentVolume
+[[nodiscard]] Result<std::string> attachment_path(std::string_view name);  // a VolumeAttachment
+// "/apis/apps/v1/namespaces/NS/replicasets/NAME"; `api_version` is "v1" or "group/version".
+[[nodiscard]] Result<std::string> object_path(std::string_view api_version,
+                                              std::string_view resource, const Namespace& space,
+                                              std::string_view name);
 
 // "a=1&b=x%2Cy", "" for an empty query.
 [[nodiscard]] std::string encoded_query(const Query& query);

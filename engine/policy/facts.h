@@ -23,6 +23,8 @@ struct Needs {
 
   friend bool operator==(const Needs&, const Needs&) = default;
 };
+constexpr Needs kEveryNeed = {
+    .volumes = true, .placement = true, .root_owner = true, .siblings = true};
 
 // One claim of the pod on its way pod > PVC > PV > VolumeAttachment.
 struct VolumeFacts {

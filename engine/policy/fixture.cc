@@ -101,16 +101,6 @@ json unknown_node(const std::string& name) {
 
 }  // namespace
 
-std::vector<const json*> of_kind(const Objects& objects, std::string_view kind) {
-  std::vector<const json*> found;
-  for (const auto& object : objects) {
-    if (text_of(member(object.get(), "kind")) == kind) {
-      found.push_back(object.get());
-    }
-  }
-  return found;
-}
-
 Result<Scene> make_scene(const Objects& objects, const std::string& pod, const json& patch) {
   auto chosen = choose_pod(objects, pod);
   if (!chosen) {
@@ -136,7 +126,7 @@ Result<Scene> make_scene(const Objects& objects, const std::string& pod, const j
       return failure(std::move(patched.error()));
     }
   }
-  gather_facts(objects, scene);
+  scene.facts = facts_of(scene.pod, objects, kEveryNeed, scene.gaps);
   for (const auto& [path, value] : on_facts) {
     if (auto patched = patch_facts(scene, path, value); !patched) {
       return failure(std::move(patched.error()));

@@ -16,12 +16,10 @@
 
 #include "base/result.h"
 #include "policy/facts.h"
+#include "policy/pod_facts.h"
 #include "policy/policy.h"
 
 namespace moonfence::policy {
-
-// Kubernetes objects. Shared: many cases stand on one fixture.
-using Objects = std::vector<std::shared_ptr<const nlohmann::json>>;
 
 struct Scene {
   nlohmann::json pod;
@@ -39,18 +37,5 @@ struct Scene {
 // input path ("pod.owner.kind": "Job"); `false` removes what is no truth value.
 [[nodiscard]] Result<Scene> make_scene(const Objects& objects, const std::string& pod,
                                        const nlohmann::json& patch);
-
-// The objects of a kind.
-[[nodiscard]] std::vector<const nlohmann::json*> of_kind(const Objects& objects,
-                                                         std::string_view kind);
-
-// Fills in the facts about a pod, and the gaps. Placement candidates are Nodes other than the
-// pod's that are Ready, not cordoned, match its nodeSelector, and have no NoSchedule or NoExecute
-// taint that it does not tolerate; affinity, resources and topology are not looked at.
-void gather_facts(const Objects& objects, Scene& scene);
-
-// The name the CSI attacher gives a VolumeAttachment: "csi-" and SHA-256 of handle, driver, node.
-[[nodiscard]] std::string attachment_name(std::string_view handle, std::string_view driver,
-                                          std::string_view node);
 
 }  // namespace moonfence::policy

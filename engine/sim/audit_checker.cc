@@ -25,7 +25,8 @@ AuditLine read_audit_line(const Life& life, std::string_view text) {
           .node = field("node"),
           .node_uid = field("node_uid"),
           .pod_uid = field("pod_uid"),
-          .pod = field("namespace") + "/" + field("pod")};
+          .pod = field("namespace") + "/" + field("pod"),
+          .attachment_uid = field("attachment_uid")};
 }
 
 void AuditChecker::on_died(const Life& life, bool told) {
@@ -68,8 +69,8 @@ void AuditChecker::on_audit(const AuditLine& line) {
 
 void AuditChecker::on_intent(const AuditLine& line) {
   Book& book = books_[line.life];
-  intended_.insert(line.pod_uid);
-  const auto key = std::pair(line.incident, line.pod_uid);
+  intended_.insert(line.subject());
+  const auto key = std::pair(line.incident, line.subject());
   if (!book.intents.emplace(key, Pending{.since = now()}).second) {
     accuse(rules::kOutcomeRecorded, line.life.replica + " means to delete pod " + line.pod +
                                         " again before the outcome of the first time is known");
@@ -78,7 +79,7 @@ void AuditChecker::on_intent(const AuditLine& line) {
 
 void AuditChecker::on_outcome(const AuditLine& line) {
   Book& book = books_[line.life];
-  const auto intent = book.intents.find({line.incident, line.pod_uid});
+  const auto intent = book.intents.find({line.incident, line.subject()});
   if (intent == book.intents.end()) {
     if (line.kind == "outcome") {
       accuse(rules::kIntentFirst,
@@ -87,7 +88,7 @@ void AuditChecker::on_outcome(const AuditLine& line) {
     return;
   }
   book.intents.erase(intent);
-  if (line.kind == "outcome") {
+  if (line.kind == "outcome" && line.attachment_uid.empty()) {
     check_claim(line);
   }
 }
@@ -171,6 +172,14 @@ bool AuditChecker::may_wait() const {
                      [](const BindingReach& binding) { return !binding.deletes; });
 }
 
+// An object that a finalizer keeps keeps its attachments, and they the incident.
+bool AuditChecker::keeps_a_pod(const std::string& node) const {
+  return std::any_of(truth().pods().begin(), truth().pods().end(), [&node](const auto& entry) {
+    const PodTruth& pod = entry.second;
+    return pod.node == node && pod.finalized && pod.marked && !pod.gone;
+  });
+}
+
 void AuditChecker::at_end(Duration calm_for) {
   const std::optional<Duration> settled = settling_time(plan());
   if (!settled || calm_for < *settled || may_wait()) {
@@ -178,7 +187,7 @@ void AuditChecker::at_end(Duration calm_for) {
   }
   for (const auto& [life, book] : books_) {
     for (const auto& [node, open] : book.incidents) {
-      if (now() - open.since > *settled) {
+      if (now() - open.since > *settled && !keeps_a_pod(node)) {
         accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
                                            node + " is open since " +
                                            format_duration(now() - open.since));

@@ -48,6 +48,7 @@ class AuditChecker final : public Checker {
   void check_claim(const AuditLine& line);
   // A policy that waits for something holds its incident open for as long.
   [[nodiscard]] bool may_wait() const;
+  [[nodiscard]] bool keeps_a_pod(const std::string& node) const;
 
   std::map<Life, Book> books_;      // of those that live
   std::set<std::string> intended_;  // pod UIDs, by anybody

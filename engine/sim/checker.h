@@ -33,7 +33,13 @@ struct AuditLine {
   std::string node;
   std::string node_uid;
   std::string pod_uid;
-  std::string pod;  // "space/name"
+  std::string pod;             // "space/name"
+  std::string attachment_uid;  // of an action on a VolumeAttachment
+
+  // What is acted on.
+  [[nodiscard]] const std::string& subject() const {
+    return attachment_uid.empty() ? pod_uid : attachment_uid;
+  }
 };
 [[nodiscard]] AuditLine read_audit_line(const Life& life, std::string_view text);
 

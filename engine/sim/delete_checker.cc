@@ -43,7 +43,7 @@ void DeleteChecker::on_died(const Life& /*life*/, bool /*told*/) {}  // what lef
 void DeleteChecker::on_audit(const AuditLine& line) {
   Known& known = known_[line.life];
   if (line.kind == "intent") {
-    known.intents.insert_or_assign(line.pod_uid, line);
+    known.intents.insert_or_assign(line.subject(), line);
   } else if (line.kind == "incident_opened") {
     known.opened.insert_or_assign(line.incident, now());
   }
@@ -57,6 +57,10 @@ void DeleteChecker::on_left(const WireRequest& request) {
   if (request.method == port::Method::Delete) {
     if (target.resource == "pods" && target.subresource.empty()) {
       check_delete(request, known_[life_of(request)]);
+      return;
+    }
+    if (target.resource == "volumeattachments" && target.subresource.empty()) {
+      check_detach(request, known_[life_of(request)]);
       return;
     }
   } else if (target.resource == "events" ||
@@ -100,6 +104,26 @@ void DeleteChecker::check_delete(const WireRequest& request, const Known& known)
     return;
   }
   check_reach(what, *pod, intent->second, known);
+}
+
+void DeleteChecker::check_detach(const WireRequest& request, const Known& known) {
+  const CalledPath target = read_path(request.target);
+  const std::string what = request.replica + " deletes attachment " + target.name + ": ";
+  if (target.name.empty()) {
+    accuse(rules::kNoCollections, what + request.target);
+    return;
+  }
+  const std::string uid = uid_precondition(request.body);
+  if (uid.empty()) {
+    accuse(rules::kUidPrecondition, what + "without a UID precondition");
+    return;
+  }
+  const auto intent = known.intents.find(uid);
+  if (intent == known.intents.end()) {
+    accuse(rules::kIntentFirst, what + "no intent for UID " + uid);
+    return;
+  }
+  check_node(what, intent->second, known);
 }
 
 void DeleteChecker::check_node(const std::string& what, const AuditLine& intent,

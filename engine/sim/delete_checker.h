@@ -48,6 +48,7 @@ class DeleteChecker final : public Checker {
   };
 
   void check_delete(const WireRequest& request, const Known& known);
+  void check_detach(const WireRequest& request, const Known& known);
   void check_node(const std::string& what, const AuditLine& intent, const Known& known);
   void check_reach(const std::string& what, const PodTruth& pod, const AuditLine& intent,
                    const Known& known);

@@ -21,6 +21,21 @@ return policy {
 }
 )";
 
+// In place of the one above, in some worlds.
+constexpr std::string_view kDetaching = R"(-- sim: always
+return policy {
+  api = 1,
+  name = "stateful",
+  version = "1.0.0",
+  summary = "Delete every pod of a node whose kubelet is silent, and detach its volumes",
+  needs = { "volumes" },
+  trigger = { failures = 1 },
+  pod = function(pod)
+    return fence.delete_pod_and_attachments("the node is silent")
+  end,
+}
+)";
+
 constexpr std::string_view kEager = R"(-- sim: always
 return policy {
   api = 1,
@@ -157,6 +172,10 @@ std::map<std::string, std::string> draw_policies(port::Random& random) {
     bindings += binding(choice.name, false, draw_spaces(random),
                         happens(random, 0.8) ? "enforce" : "observe");
     data.emplace(std::string(choice.name) + ".lua", choice.source);
+  }
+  // Of a stream of its own: everything else is drawn as if it were not there.
+  if (happens(*random.fork("detaching"), 0.4) && data.contains("stateful.lua")) {
+    data["stateful.lua"] = kDetaching;
   }
   data.emplace("moonfence.yaml", bindings);
   return data;

@@ -99,8 +99,10 @@ void VolumeChecker::judge(const std::string& volume, const Machine& one, const M
 }
 
 void VolumeChecker::on_change(const Change& change) {
-  if (change.key.resource != "volumeattachments" || change.type != ChangeType::Deleted ||
-      !is_engine(change.actor)) {
+  // The mark counts: from it on the storage may let go.
+  if (change.key.resource != "volumeattachments" || !is_engine(change.actor) ||
+      (change.before != nullptr &&
+       !text_field(*change.before, {"metadata", "deletionTimestamp"}).empty())) {
     return;
   }
   const std::string& node = text_field(*change.after, {"spec", "nodeName"});

@@ -70,6 +70,17 @@ RULES = (
 )
 
 
+# what it needs beside them for policies that look at volumes, owners and siblings, and delete attachments
+STORAGE_RULES = (
+    {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["get"]},
+    {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["get", "delete"]},
+    {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+)
+
+
 # what the engine needs beside them in its own namespace when its policies come from there
 POLICY_RULES = (
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
@@ -303,9 +314,11 @@ class Engine:
                 assert entry.verb in ("create", "patch"), entry
             elif entry.resource == "leases":
                 assert self.elect is not False and entry.verb in ("create", "update"), entry
+            elif entry.resource == "volumeattachments":
+                assert entry.verb == "delete" and (entry.uid_precondition or entry.status in (401, 403)), entry
             elif entry.resource != "events":
                 assert (entry.verb, entry.resource, entry.subresource) == ("delete", "pods", ""), entry
-        for entry in self.deletes():
+        for entry in self.deletes(resource="pods"):
             assert self.mode in ("enforce", None), f"deleted in mode {self.mode}: {entry}"
             assert entry.namespace == self.namespace, entry
             if entry.status in (401, 403):
@@ -315,7 +328,7 @@ class Engine:
         if self.mode == "off":
             assert not self.requests(resource="pods")
         if self.witness:
-            self.witness.check([e.uid_precondition for e in self.deletes() if e.status == 200])
+            self.witness.check([e.uid_precondition for e in self.deletes(resource="pods") if e.status == 200])
 
 
 class Engines:

@@ -84,6 +84,9 @@ sim::ReplicaFactory engines_for(const sim::Plan& plan) {
   read("cache-expiry", options.settings.cache_expiry);
   read("retry-interval", options.settings.retry_interval);
   read("retry-window", options.settings.retry_window);
+  for (const sim::WorkloadPlan& workload : plan.workloads) {
+    options.settings.fencing_drivers.insert(workload.driver);
+  }
   options.leader_elect = plan.engines > 1;
   return app::make_sim_replicas(options);
 }

@@ -52,6 +52,17 @@ TEST(Announcer, an_incident_that_failing_policies_end_names_them) {
   EXPECT_NE(news_of(record)->note.find("policies that fail: db, web"), std::string::npos);
 }
 
+TEST(Announcer, an_attachment_is_told_at_the_pod_that_held_it) {
+  Record record = record_of(Record::Kind::Outcome, Reason::MarkedOnly);
+  record.attachment = "csi-1";
+  EXPECT_EQ(news_of(record)->reason, "VolumeDetaching");
+  EXPECT_NE(news_of(record)->note.find("csi-1"), std::string::npos);
+  record.reason = Reason::Refused;
+  EXPECT_EQ(news_of(record)->reason, "DetachFailed");
+  record.reason = Reason::AlreadyGone;
+  EXPECT_FALSE(news_of(record));
+}
+
 TEST(Announcer, an_incident_belongs_to_no_policy) {
   Record record = record_of(Record::Kind::IncidentOpened, Reason::NodeUnknown);
   record.policy = "";

@@ -38,6 +38,20 @@ TEST(Settings, an_expiry_of_zero_means_never) {
   EXPECT_EQ(settings->cache_expiry, 0s);
 }
 
+TEST(Settings, fencing_drivers_are_names_of_csi_drivers) {
+  const auto settings = parse_settings(
+      "api: 1\nfencingDrivers:\n- driver.longhorn.io\n- rook-ceph.rbd.csi.ceph.com\n", "f");
+  ASSERT_TRUE(settings) << settings.error().text;
+  EXPECT_EQ(settings->fencing_drivers,
+            (std::set<std::string>{"driver.longhorn.io", "rook-ceph.rbd.csi.ceph.com"}));
+  EXPECT_EQ(fault("api: 1\nfencingDrivers: []\n"), "");
+  for (const char* value :
+       {"all", "[\"*\"]", "[\"\"]", "[a b]", "[.a]", "[a/b]", "[[a]]", "{a: b}"}) {
+    const std::string text = fault("api: 1\nfencingDrivers: " + std::string(value) + "\n");
+    EXPECT_NE(text.find("engine.yaml:2:"), std::string::npos) << value << ": " << text;
+  }
+}
+
 TEST(Settings, an_unknown_key_is_an_error_with_its_line_and_the_nearest_known_one) {
   const std::string text = fault("api: 1\n\nretryIntervall: 5s\n");
   EXPECT_NE(text.find("engine.yaml:3:"), std::string::npos) << text;

@@ -99,6 +99,8 @@ struct FenceTest : testing::Test {
   test::FakeLeadership leadership;
   std::optional<GuardedActions> actions;
 
+  std::set<std::string> fencing_drivers = {"csi.example.com"};
+
   std::map<std::string, NodeState> nodes = {{"n1", {}}};
   std::map<std::string, nlohmann::json> pods;  // by name
   test::FakeAnswer node_answer;                // its delay, and its error if it has one
@@ -252,8 +254,15 @@ struct FenceTest : testing::Test {
     return digest;
   }
   Surroundings surroundings() {
-    return {loop, reader, *actions,   trail,
-            log,  active, leadership, [] { return sample_cluster(); }};
+    return {loop,
+            reader,
+            *actions,
+            trail,
+            log,
+            active,
+            leadership,
+            [] { return sample_cluster(); },
+            fencing_drivers};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.
@@ -284,7 +293,7 @@ struct FenceTest : testing::Test {
   }
   void run_for(Duration duration) { test::run_for(loop, duration); }
 
- private:
+ protected:
   static std::string name_in(const test::FakeRequest& request) {
     return request.path.substr(request.path.rfind('/') + 1);
   }

@@ -205,5 +205,78 @@ TEST_F(GuardTest, an_authority_that_was_never_filled_in_permits_nothing) {
   EXPECT_NE(answer(), std::nullopt);
 }
 
+struct AttachmentGuardTest : GuardTest {
+  std::set<std::string> drivers = {"csi.example.com"};
+  AttachmentCase target = {.attachment = {.name = "csi-1",
+                                          .uid = Uid("va-1"),
+                                          .attacher = "csi.example.com",
+                                          .node = NodeName("n1"),
+                                          .volume = "pv-1",
+                                          .held_by_attacher = true},
+                           .driver = "csi.example.com",
+                           .volume = "pv-1",
+                           .used_by_others = false};
+
+  AttachmentGuardTest() { authority.fencing_drivers = &drivers; }
+  [[nodiscard]] std::optional<Reason> refuse() const {
+    return refuse_attachment_deletion(authority, {.policy = "test", .digest = "d1", .set = "s1"},
+                                      pod, target, now);
+  }
+};
+
+TEST_F(AttachmentGuardTest, it_may_go_when_everything_fits) {
+  EXPECT_EQ(refuse(), std::nullopt);
+}
+
+TEST_F(AttachmentGuardTest, whatever_speaks_against_its_pod_speaks_against_it) {
+  authority.incident_open = false;
+  EXPECT_EQ(refuse(), Reason::IncidentClosed);
+  authority.incident_open = true;
+  authority.reading.readiness = Readiness::True;
+  EXPECT_EQ(refuse(), Reason::NodeNotDown);
+  authority.reading.readiness = Readiness::Unknown;
+  in_force(Mode::Observe);
+  EXPECT_EQ(refuse(), Reason::ModeObserves);
+}
+
+TEST_F(AttachmentGuardTest, it_must_be_the_one_that_was_judged) {
+  const AttachmentCase fits = target;
+  target.attachment.uid = Uid();
+  EXPECT_EQ(refuse(), Reason::NoUid);
+  target = fits;
+  target.attachment.node = NodeName("n2");
+  EXPECT_EQ(refuse(), Reason::AttachmentMismatch);
+  target = fits;
+  target.attachment.attacher = "other.example.com";
+  EXPECT_EQ(refuse(), Reason::AttachmentMismatch);
+  target = fits;
+  target.attachment.volume = "pv-2";
+  EXPECT_EQ(refuse(), Reason::AttachmentMismatch);
+  target.volume = target.attachment.volume = "";  // an inline volume has no name to compare
+  EXPECT_EQ(refuse(), Reason::AttachmentMismatch);
+}
+
+TEST_F(AttachmentGuardTest, only_drivers_that_fence_are_detached) {
+  drivers.clear();
+  EXPECT_EQ(refuse(), Reason::DriverNotDeclared);
+  authority.fencing_drivers = nullptr;
+  EXPECT_EQ(refuse(), Reason::DriverNotDeclared);
+}
+
+TEST_F(AttachmentGuardTest, what_others_use_or_nobody_holds_stays) {
+  target.used_by_others = true;
+  EXPECT_EQ(refuse(), Reason::VolumeInUse);
+  target.used_by_others = false;
+  target.attachment.held_by_attacher = false;
+  EXPECT_EQ(refuse(), Reason::NotHeldByAttacher);
+}
+
+TEST_F(AttachmentGuardTest, before_its_pod_only_when_the_pod_is_being_deleted) {
+  target.before_pod = true;
+  EXPECT_EQ(refuse(), Reason::PodNotTerminating);
+  pod.deletion_timestamp = WallTime(1767330000s);
+  EXPECT_EQ(refuse(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace moonfence::fence

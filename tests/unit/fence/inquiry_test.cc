@@ -278,12 +278,14 @@ TEST_F(InquiryTest, what_could_not_be_recorded_is_recorded_by_the_next_pass) {
   EXPECT_EQ(told_by(), Lines{"verdict policy_skips a"});
 }
 
-TEST_F(InquiryTest, what_a_policy_needs_and_does_not_get_fails_it) {
-  run_pass({says("a", "return fence.delete_pod('dead')", Mode::Enforce, "needs = { 'volumes' },")});
-  EXPECT_EQ(told_by(), Lines{"verdict policy_failed a"});
+TEST_F(InquiryTest, what_a_policy_needs_and_does_not_get_makes_it_wait) {
+  const auto pass = run_pass(
+      {says("a", "return fence.delete_pod('dead')", Mode::Enforce, "needs = { 'placement' },")});
+  EXPECT_EQ(told_by(), Lines{"verdict needs_unread a"});
+  EXPECT_EQ(pass->result->failed, 1U) << "it is asked again";
 }
 
-TEST_F(InquiryTest, attachments_are_not_served_and_their_pods_are_held) {
+TEST_F(InquiryTest, a_verdict_about_attachments_names_pod_and_volumes) {
   activate({says("a", "return fence.delete_pod_and_attachments('dead')", Mode::Enforce,
                  "needs = { 'volumes' },"),
             deletes_it("b"), deletes_it("c", Mode::Observe)});
@@ -302,19 +304,23 @@ TEST_F(InquiryTest, attachments_are_not_served_and_their_pods_are_held) {
   Surroundings around = surroundings();
   Inquiry inquiry(around, occasion, authority, memory);
   inquiry.begin(*kube::decode_node(node_json("n1"), true));
-  policy::PodFacts known;
-  known.volumes = {{.name = "data",
-                    .claim = "data-0",
-                    .state = "bound",
-                    .pv = "pv-1",
-                    .driver = "driver.longhorn.io"}};
+  Gathered known;
+  known.facts.volumes = {{.name = "data",
+                          .claim = "data-0",
+                          .state = "bound",
+                          .pv = "pv-1",
+                          .driver = "driver.longhorn.io"}};
   PassResult result;
   const auto pod = kube::decode_pod(pods["web-0"], true);
-  EXPECT_FALSE(inquiry.judge(*pod, known, sample_cluster(), result).has_value());
-  EXPECT_EQ(told_by(),
-            (Lines{"verdict policy_deletes_pod_and_attachments a", "verdict policy_deletes_pod b",
-                   "verdict policy_deletes_pod c", "refusal mode_observes c",
-                   "verdict policy_conflict b", "refusal attachments_not_served a"}));
+  const auto deed = inquiry.judge(*pod, known, sample_cluster(), result);
+  ASSERT_TRUE(deed.has_value());
+  EXPECT_TRUE(deed->deletes_pod);
+  ASSERT_EQ(deed->volumes.size(), 1U);
+  EXPECT_EQ(deed->volumes.front().pv, "pv-1");
+  EXPECT_EQ(deed->deletion.policy, "a");
+  EXPECT_EQ(told_by(), (Lines{"verdict policy_deletes_pod_and_attachments a",
+                              "verdict policy_deletes_pod b", "verdict policy_deletes_pod c",
+                              "refusal mode_observes c", "verdict policy_conflict b"}));
   EXPECT_EQ(result.failed, 0U);
 }
 

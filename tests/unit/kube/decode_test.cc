@@ -68,6 +68,58 @@ TEST(DecodeNode, a_status_or_another_kind_is_no_node) {
   EXPECT_FALSE(decode_node(json()));
 }
 
+json attachment_json() {
+  return {{"kind", "VolumeAttachment"},
+          {"metadata",
+           {{"name", "csi-1"},
+            {"uid", "va-1"},
+            {"deletionTimestamp", "2026-01-02T06:00:00Z"},
+            {"finalizers", {"external-attacher/driver-longhorn-io"}}}},
+          {"spec",
+           {{"attacher", "driver.longhorn.io"},
+            {"nodeName", "n1"},
+            {"source", {{"persistentVolumeName", "pv-1"}}}}},
+          {"status", {{"attached", true}, {"detachError", {{"message", "array is offline"}}}}}};
+}
+
+TEST(DecodeAttachment, every_field_arrives) {
+  const auto attachment = decode_attachment(attachment_json());
+  ASSERT_TRUE(attachment) << attachment.error().text;
+  EXPECT_EQ(*attachment, (Attachment{.name = "csi-1",
+                                     .uid = Uid("va-1"),
+                                     .attacher = "driver.longhorn.io",
+                                     .node = NodeName("n1"),
+                                     .volume = "pv-1",
+                                     .terminating = true,
+                                     .held_by_attacher = true,
+                                     .detach_error = "array is offline"}));
+}
+
+TEST(DecodeAttachment, what_says_who_it_is_is_required) {
+  for (const char* pointer :
+       {"/metadata/name", "/metadata/uid", "/spec/attacher", "/spec/nodeName"}) {
+    json object = attachment_json();
+    object[json::json_pointer(pointer)] = "";
+    EXPECT_FALSE(decode_attachment(object)) << pointer;
+    object[json::json_pointer(pointer)] = 7;
+    EXPECT_FALSE(decode_attachment(object)) << pointer;
+  }
+}
+
+TEST(DecodeAttachment, an_inline_volume_and_other_finalizers_are_told_apart) {
+  json object = attachment_json();
+  object["spec"]["source"] = {{"inlineVolumeSpec", json::object()}};
+  object["metadata"]["finalizers"] = {"example.com/external-attacher/x", 7};
+  object["metadata"].erase("deletionTimestamp");
+  object.erase("status");
+  const auto attachment = decode_attachment(object);
+  ASSERT_TRUE(attachment) << attachment.error().text;
+  EXPECT_EQ(attachment->volume, "");
+  EXPECT_FALSE(attachment->held_by_attacher);
+  EXPECT_FALSE(attachment->terminating);
+  EXPECT_EQ(attachment->detach_error, "");
+}
+
 TEST(DecodePod, every_field_arrives) {
   const auto pod = decode_pod(pod_json());
   ASSERT_TRUE(pod) << pod.error().text;

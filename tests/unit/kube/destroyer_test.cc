@@ -87,6 +87,23 @@ TEST_F(DestroyerTest, only_a_status_naming_the_pod_means_it_is_gone) {
   EXPECT_EQ(remove(of("u1")).error().kind, Kind::Invalid);
 }
 
+TEST_F(DestroyerTest, an_attachment_is_deleted_by_uid_and_with_no_other_option) {
+  http.on(Method::Delete, "/prefix/apis/storage.k8s.io/v1/volumeattachments/csi-1",
+          FakeAnswer{.body = R"({"metadata":{"finalizers":["external-attacher/x"]}})"});
+  std::optional<Result<DeleteReply>> slot;
+  const auto keep = [&slot](Result<DeleteReply> reply) { slot = std::move(reply); };
+  const CallHandle handle = destroyer.delete_attachment("csi-1", of("u1"), keep);
+  const auto reply = wait_for(slot);
+  ASSERT_TRUE(reply) << reply.error().text;
+  EXPECT_TRUE(reply->marked_only);
+  EXPECT_EQ(json::parse(http.requests.at(0).body), json::parse(R"({"apiVersion":"v1",
+    "kind":"DeleteOptions","preconditions":{"uid":"u1"},"propagationPolicy":"Background"})"));
+  slot.reset();
+  const CallHandle nameless = destroyer.delete_attachment("", of("u1"), keep);
+  EXPECT_EQ(wait_for(slot).error().kind, Kind::Invalid);
+  EXPECT_EQ(http.requests.size(), 1U);
+}
+
 TEST_F(DestroyerTest, a_lost_reply_is_unknown) {
   http.on(Method::Delete, path, FakeAnswer::lost());
   EXPECT_EQ(remove(of("u1")).error().kind, Kind::Unknown);

@@ -28,6 +28,24 @@ TEST(Url, a_namespaced_call_never_becomes_cluster_wide) {
   EXPECT_FALSE(pods_path(Namespace("..")));
 }
 
+TEST(Url, storage_and_owners_have_their_paths) {
+  EXPECT_EQ(*claims_path(Namespace("db")), "/api/v1/namespaces/db/persistentvolumeclaims");
+  EXPECT_EQ(*events_path(Namespace("db")), "/api/v1/namespaces/db/events");
+  EXPECT_EQ(*volume_path("pv-1"), "/api/v1/persistentvolumes/pv-1");
+  EXPECT_EQ(*attachment_path("csi-1"), "/apis/storage.k8s.io/v1/volumeattachments/csi-1");
+  EXPECT_EQ(*object_path("apps/v1", "replicasets", Namespace("db"), "web-1"),
+            "/apis/apps/v1/namespaces/db/replicasets/web-1");
+  EXPECT_EQ(*object_path("v1", "pods", Namespace("db"), "p"), "/api/v1/namespaces/db/pods/p");
+  for (const std::string name : {"", "..", "a/b"}) {
+    EXPECT_FALSE(claims_path(Namespace(name))) << name;
+    EXPECT_FALSE(volume_path(name)) << name;
+    EXPECT_FALSE(attachment_path(name)) << name;
+    EXPECT_FALSE(object_path("apps/v1", "replicasets", Namespace(name), "x")) << name;
+    EXPECT_FALSE(object_path("apps/v1", "replicasets", Namespace("db"), name)) << name;
+    EXPECT_FALSE(object_path("apps/" + name, "replicasets", Namespace("db"), "x")) << name;
+  }
+}
+
 TEST(Url, query_values_are_encoded) {
   EXPECT_EQ(encoded_query({{"fieldSelector", "spec.nodeName=a,b"}, {"watch", "1"}}),
             "fieldSelector=spec.nodeName%3Da%2Cb&watch=1");

@@ -1,3 +1,5 @@
+#include "policy/pod_facts.h"
+
 #include <algorithm>
 #include <set>
 #include <string_view>
@@ -5,7 +7,6 @@
 
 #include "base/text.h"
 #include "policy/digest.h"
-#include "policy/fixture.h"
 #include "policy/views.h"
 
 namespace moonfence::policy {
@@ -38,21 +39,6 @@ const json* find(const Objects& objects, std::string_view kind, std::string_view
     }
   }
   return nullptr;
-}
-
-// Name of the volume in the pod and of its claim; generic ephemeral volumes have claims too.
-std::vector<std::pair<std::string, std::string>> claims_of(const json& pod) {
-  std::vector<std::pair<std::string, std::string>> claims;
-  for_each_in(member(&pod, "spec", "volumes"), [&](const json& volume) {
-    const std::string name(text_of(member(&volume, "name")));
-    const std::string_view claim = text_of(member(&volume, "persistentVolumeClaim", "claimName"));
-    if (!claim.empty()) {
-      claims.emplace_back(name, claim);
-    } else if (member(&volume, "ephemeral") != nullptr) {
-      claims.emplace_back(name, name_of(&pod) + "-" + name);
-    }
-  });
-  return claims;
 }
 
 // ---- volumes ---------------------------------------------------------------------------------
@@ -178,40 +164,23 @@ std::vector<std::string> find_candidates(const Objects& objects, const json& pod
 
 // ---- owner and siblings ----------------------------------------------------------------------
 
-const json* controller_of(const json* object) {
-  const json* found = nullptr;
-  for_each_in(member(object, "metadata", "ownerReferences"), [&](const json& owner) {
-    const json* flag = member(&owner, "controller");
-    if (found == nullptr && flag != nullptr && flag->is_boolean() && *flag) {
-      found = &owner;
-    }
-  });
-  return found;
-}
-
-// Kinds that usually have an owner of their own; the others are taken for roots when their object
-// is not there.
-bool may_be_owned(std::string_view kind) {
-  return kind == "ReplicaSet" || kind == "Job";
-}
-
-void find_root_owner(const Objects& objects, Scene& scene) {
+OwnerFacts find_root_owner(const Objects& objects, const json& pod, std::string& gap) {
   constexpr int kLongestChain = 8;
   OwnerFacts root;
-  const json* owner = controller_of(&scene.pod);
+  const json* owner = controller_of(&pod);
   for (int i = 0; owner != nullptr && i < kLongestChain; ++i) {
     root = {.kind = std::string(text_of(member(owner, "kind"))),
             .name = std::string(text_of(member(owner, "name"))),
             .uid = std::string(text_of(member(owner, "uid"))),
             .api_version = std::string(text_of(member(owner, "apiVersion")))};
-    const json* object = find(objects, root.kind, namespace_of(&scene.pod), root.name);
+    const json* object = find(objects, root.kind, namespace_of(&pod), root.name);
     if (object == nullptr && may_be_owned(root.kind)) {
-      scene.gaps["root_owner"] = "add " + root.kind + " " + namespace_of(&scene.pod) + "/" +
-                                 root.name + " to the objects; it may have an owner itself";
+      gap = "add " + root.kind + " " + namespace_of(&pod) + "/" + root.name +
+            " to the objects; it may have an owner itself";
     }
     owner = controller_of(object);
   }
-  scene.facts.root_owner = std::move(root);
+  return root;
 }
 
 std::string newest_attach_error(const Objects& objects, const json* pod) {
@@ -273,23 +242,77 @@ std::string attachment_name(std::string_view handle, std::string_view driver,
   return "csi-" + sha256_hex(std::string(handle) + std::string(driver) + std::string(node));
 }
 
-void gather_facts(const Objects& objects, Scene& scene) {
-  const std::string node(text_of(member(&scene.pod, "spec", "nodeName")));
-  scene.facts.volumes = resolve_volumes(objects, scene.pod, node);
-  const bool storage_is_known = !of_kind(objects, "PersistentVolumeClaim").empty() ||
-                                !of_kind(objects, "PersistentVolume").empty() ||
-                                !of_kind(objects, "VolumeAttachment").empty();
-  if (!scene.facts.volumes->empty() && !storage_is_known) {
-    scene.gaps["volumes"] =
-        "the pod has claims, but there is no PersistentVolumeClaim among the objects; add "
-        "`kubectl get pvc,pv,volumeattachment -o json`";
+std::vector<const json*> of_kind(const Objects& objects, std::string_view kind) {
+  std::vector<const json*> found;
+  for (const auto& object : objects) {
+    if (text_of(member(object.get(), "kind")) == kind) {
+      found.push_back(object.get());
+    }
   }
-  if (of_kind(objects, "Node").empty()) {
-    scene.gaps["placement"] = "there is no Node among the objects; add `kubectl get node -o json`";
+  return found;
+}
+
+std::vector<std::pair<std::string, std::string>> claims_of(const json& pod) {
+  std::vector<std::pair<std::string, std::string>> claims;
+  for_each_in(member(&pod, "spec", "volumes"), [&](const json& volume) {
+    const std::string name(text_of(member(&volume, "name")));
+    const std::string_view claim = text_of(member(&volume, "persistentVolumeClaim", "claimName"));
+    if (!claim.empty()) {
+      claims.emplace_back(name, claim);
+    } else if (member(&volume, "ephemeral") != nullptr) {
+      claims.emplace_back(name, name_of(&pod) + "-" + name);
+    }
+  });
+  return claims;
+}
+
+bool may_be_owned(std::string_view kind) {
+  return kind == "ReplicaSet" || kind == "Job";
+}
+
+const json* controller_of(const json* object) {
+  const json* found = nullptr;
+  for_each_in(member(object, "metadata", "ownerReferences"), [&](const json& owner) {
+    const json* flag = member(&owner, "controller");
+    if (found == nullptr && flag != nullptr && flag->is_boolean() && *flag) {
+      found = &owner;
+    }
+  });
+  return found;
+}
+
+PodFacts facts_of(const json& pod, const Objects& objects, const Needs& needs,
+                  std::map<std::string, std::string>& gaps) {
+  const std::string node(text_of(member(&pod, "spec", "nodeName")));
+  PodFacts facts;
+  if (needs.volumes) {
+    facts.volumes = resolve_volumes(objects, pod, node);
+    const bool storage_is_known = !of_kind(objects, "PersistentVolumeClaim").empty() ||
+                                  !of_kind(objects, "PersistentVolume").empty() ||
+                                  !of_kind(objects, "VolumeAttachment").empty();
+    if (!facts.volumes->empty() && !storage_is_known) {
+      gaps["volumes"] =
+          "the pod has claims, but there is no PersistentVolumeClaim among the objects; add "
+          "`kubectl get pvc,pv,volumeattachment -o json`";
+    }
   }
-  scene.facts.candidates = find_candidates(objects, scene.pod, node);
-  scene.facts.siblings = find_siblings(objects, scene.pod);
-  find_root_owner(objects, scene);
+  if (needs.placement) {
+    if (of_kind(objects, "Node").empty()) {
+      gaps["placement"] = "there is no Node among the objects; add `kubectl get node -o json`";
+    }
+    facts.candidates = find_candidates(objects, pod, node);
+  }
+  if (needs.siblings) {
+    facts.siblings = find_siblings(objects, pod);
+  }
+  if (needs.root_owner) {
+    std::string gap;
+    facts.root_owner = find_root_owner(objects, pod, gap);
+    if (!gap.empty()) {
+      gaps["root_owner"] = gap;
+    }
+  }
+  return facts;
 }
 
 }  // namespace moonfence::policy

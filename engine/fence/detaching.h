@@ -1,0 +1,82 @@
+#pragma once
+
+// Detaching deletes the VolumeAttachments that policies named, and waits until they are gone, which
+// is the only sign that the storage has let go of them. It comes after the pods in every pass:
+//
+//   pod deleted ──▶ its object is gone ──▶ attachment deleted, by UID ──▶ absent
+//
+// and from pass to pass in Memory: a pod that is gone is judged by nobody any more, yet its
+// attachments are still to go (row E-13). Attachments-first (Longhorn's way) leaves the first two
+// steps out and demands a pod that is being deleted.
+//
+// An attachment goes only when no other pod object of the node uses the volume, compared by driver
+// and handle, over all pods of the node (hazard H24). Nothing here ever removes a finalizer.
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fence/actions.h"
+#include "fence/gathering.h"
+#include "fence/incident.h"
+#include "fence/inquiry.h"
+#include "fence/surroundings.h"
+#include "kube/objects.h"
+
+namespace moonfence::fence {
+
+// Whether a policy of the set may want attachments deleted: all pods of the node are listed then,
+// with their volumes.
+[[nodiscard]] bool may_detach(const policy::PolicySet& set);
+
+class Detaching {
+ public:
+  using Act = std::function<void(AttachmentDeletion)>;
+
+  // All references must outlive it.
+  Detaching(Surroundings& surroundings, const Occasion& occasion,
+            std::shared_ptr<const Authority> authority, Memory& memory);
+
+  // A pod of the node with its volumes. Every pod is told of before look().
+  void saw(const kube::Pod& pod, const Gathered& gathered);
+  // What a policy wants; its pod is deleted by somebody else when it has to be.
+  void plan(const Deed& deed);
+  void pod_gone(const Uid& pod);
+
+  // Once in a pass, after the pods: hands each deletion that may be made to `act`, in this turn or
+  // later, and calls `looked` after the last. `complete` false: there may be more pods.
+  void look(bool complete, Act act, std::function<void()> looked);
+  void ended(const AttachmentDeletion& deletion, const ActionOutcome& outcome, PassResult& result);
+  void sum_up(PassResult& result);
+  // Nothing is read or handed over from now on.
+  void retire() { reads_.clear(); }
+
+ private:
+  void consider(Detachment& detachment, const kube::Attachment& attachment);
+  void arrived(const std::string& name, const Result<kube::Attachment>& attachment);
+  [[nodiscard]] std::string other_user(const Detachment& detachment) const;
+  void tell(Detachment& detachment, audit::Reason reason, const std::string& text);
+  void looked_at_one();
+
+  Surroundings& around_;
+  const Occasion& occasion_;
+  std::shared_ptr<const Authority> authority_;
+  Memory& memory_;
+  std::set<Uid> present_;                                    // pods of the node
+  std::map<std::string, std::map<Uid, std::string>> users_;  // by volume: pods, with their names
+  std::map<std::string, kube::Attachment> attachments_;      // read in this pass, by name
+  std::set<Uid> gone_;
+  std::string blind_;  // why some pod's volumes are unknown; "" when all are known
+  Act act_;
+  std::function<void()> looked_;
+  std::size_t pending_ = 0;
+  std::size_t unread_ = 0;
+  bool pod_waits_ = false;  // a pod that comes after its attachments is to be judged again
+  std::vector<kube::CallHandle> reads_;
+};
+
+}  // namespace moonfence::fence

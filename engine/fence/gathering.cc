@@ -1,0 +1,244 @@
+#include "fence/gathering.h"
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "kube/decode.h"
+#include "kube/url.h"
+#include "policy/pod_facts.h"
+
+namespace moonfence::fence {
+namespace {
+
+using nlohmann::json;
+using Body = Lookups::Body;
+
+// A chain of owners that is longer leads in a circle.
+constexpr int kLongestChain = 8;
+
+std::string text_at(const json& object, std::initializer_list<const char*> path) {
+  const json* at = &object;
+  for (const char* key : path) {
+    const auto found = at->is_object() ? at->find(key) : at->end();
+    if (!at->is_object() || found == at->end()) {
+      return {};
+    }
+    at = &*found;
+  }
+  return at->is_string() ? at->get<std::string>() : std::string();
+}
+
+// Items of a list lack the kind by which policy/pod_facts tells objects apart.
+Body with_kind(const json& item, const char* kind) {
+  json object = item;
+  object["kind"] = kind;
+  return std::make_shared<const json>(std::move(object));
+}
+
+template <class Each>
+void for_each_item(const json& list, Each each) {
+  const auto items = list.is_object() ? list.find("items") : list.end();
+  if (list.is_object() && items != list.end() && items->is_array()) {
+    for (const json& item : *items) {
+      if (item.is_object()) {
+        each(item);
+      }
+    }
+  }
+}
+
+// The collection of a kind of owner that this engine may read; "" for others, which are roots.
+std::string_view collection_of(std::string_view kind) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOwned = {
+      {{"ReplicaSet", "replicasets"}, {"Job", "jobs"}}};
+  for (const auto& [name, collection] : kOwned) {
+    if (name == kind) {
+      return collection;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+// One pod whose facts are being gathered. Ends when nobody holds it any more: every read that is
+// under way does.
+struct Gathering::Job {
+  Job(const kube::Pod& which, const policy::Needs& wanted, Done told)
+      : pod(which), needs(wanted), done(std::move(told)) {}
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  void lacks(const Error& error) {
+    if (gathered.missing.empty()) {
+      gathered.missing = error.message();
+    }
+  }
+  void lacks_volume(const Error& error) {
+    lacks(error);
+    gathered.volumes_missing = error.message();
+  }
+  void close() {
+    if (--open > 0) {
+      return;
+    }
+    std::map<std::string, std::string> gaps;  // of fixtures: here what is not there does not exist
+    gathered.facts = policy::facts_of(*pod.raw, objects, needs, gaps);
+    done(std::move(gathered));
+  }
+
+  const kube::Pod pod;
+  const policy::Needs needs;
+  Done done;
+  int open = 1;  // steps that have not ended
+  policy::Objects objects;
+  Gathered gathered;
+};
+
+void Gathering::gather(const kube::Pod& pod, const policy::Needs& needs, Done done) {
+  const auto job = std::make_shared<Job>(pod, needs, std::move(done));
+  if (needs.placement) {
+    job->gathered.missing = "which nodes could take the pod (needs \"placement\") is not read yet";
+  }
+  if ((needs.volumes || needs.siblings) && !policy::claims_of(*pod.raw).empty()) {
+    if (needs.volumes) {
+      find_claims(job);
+    }
+    if (needs.siblings) {
+      find_siblings(job);
+    }
+  }
+  if (needs.root_owner) {
+    follow_owner(job, *pod.raw, 0);
+  }
+  job->close();
+}
+
+void Gathering::find_claims(const std::shared_ptr<Job>& job) {
+  ++job->open;
+  const Namespace space = job->pod.ref.space;
+  lookups_.get(kube::claims_path(space), [this, job, space](const Result<Body>& list) {
+    if (!list || *list == nullptr) {
+      job->lacks_volume(
+          list ? Error{.kind = Error::Kind::NotFound,
+                       .text = "the claims of namespace " + space.text() + " are not there"}
+               : list.error());
+    } else {
+      const Claims& claims = index(space, *list);
+      for (const auto& [volume, claim] : policy::claims_of(*job->pod.raw)) {
+        if (const auto found = claims.find(claim); found != claims.end()) {
+          follow_claim(job, found->second);
+        }
+      }
+    }
+    job->close();
+  });
+}
+
+const Gathering::Claims& Gathering::index(const Namespace& space, const Body& list) {
+  const auto [entry, is_new] = claims_.try_emplace(space);
+  if (is_new) {
+    for_each_item(*list, [&claims = entry->second](const json& item) {
+      claims.emplace(text_at(item, {"metadata", "name"}), with_kind(item, "PersistentVolumeClaim"));
+    });
+  }
+  return entry->second;
+}
+
+void Gathering::follow_claim(const std::shared_ptr<Job>& job, const Body& claim) {
+  job->objects.push_back(claim);
+  const std::string volume = text_at(*claim, {"spec", "volumeName"});
+  if (volume.empty()) {
+    return;
+  }
+  ++job->open;
+  lookups_.get(kube::volume_path(volume), [this, job](const Result<Body>& found) {
+    if (!found) {
+      job->lacks_volume(found.error());
+    } else if (*found != nullptr) {
+      follow_volume(job, *found);
+    }
+    job->close();
+  });
+}
+
+void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volume) {
+  job->objects.push_back(volume);
+  const std::string driver = text_at(*volume, {"spec", "csi", "driver"});
+  const std::string handle = text_at(*volume, {"spec", "csi", "volumeHandle"});
+  if (driver.empty() || handle.empty()) {
+    return;
+  }
+  ++job->open;
+  const std::string name = policy::attachment_name(handle, driver, job->pod.node.text());
+  lookups_.get(kube::attachment_path(name), [job](const Result<Body>& found) {
+    if (!found) {
+      job->lacks_volume(found.error());
+    } else if (*found != nullptr) {
+      auto attachment = kube::decode_attachment(**found);
+      if (attachment) {
+        job->objects.push_back(*found);
+        job->gathered.attachments.insert_or_assign(attachment->name, *attachment);
+      } else {
+        job->lacks_volume(attachment.error());
+      }
+    }
+    job->close();
+  });
+}
+
+void Gathering::follow_owner(const std::shared_ptr<Job>& job, const json& object, int depth) {
+  const json* owner = policy::controller_of(&object);
+  if (owner == nullptr || depth >= kLongestChain) {
+    return;
+  }
+  const std::string_view collection = collection_of(text_at(*owner, {"kind"}));
+  if (collection.empty()) {
+    return;
+  }
+  ++job->open;
+  const auto path = kube::object_path(text_at(*owner, {"apiVersion"}), collection,
+                                      job->pod.ref.space, text_at(*owner, {"name"}));
+  lookups_.get(path, [this, job, depth](const Result<Body>& found) {
+    if (!found) {
+      job->lacks(found.error());
+    } else if (*found != nullptr) {
+      job->objects.push_back(*found);
+      follow_owner(job, **found, depth + 1);
+    }
+    job->close();
+  });
+}
+
+void Gathering::find_siblings(const std::shared_ptr<Job>& job) {
+  ++job->open;
+  lookups_.get(kube::pods_path(job->pod.ref.space), [job](const Result<Body>& list) {
+    if (!list) {
+      job->lacks(list.error());
+    } else if (*list != nullptr) {
+      for_each_item(**list, [&job](const json& item) {
+        if (!policy::claims_of(item).empty()) {
+          job->objects.push_back(with_kind(item, "Pod"));
+        }
+      });
+    }
+    job->close();
+  });
+  ++job->open;
+  lookups_.get(kube::events_path(job->pod.ref.space),
+               kube::Query{{"fieldSelector", "reason=FailedAttachVolume"}},
+               [job](const Result<Body>& list) {
+                 if (!list) {
+                   job->lacks(list.error());
+                 } else if (*list != nullptr) {
+                   for_each_item(**list, [&job](const json& item) {
+                     job->objects.push_back(with_kind(item, "Event"));
+                   });
+                 }
+                 job->close();
+               });
+}
+
+}  // namespace moonfence::fence

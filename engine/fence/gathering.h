@@ -1,0 +1,58 @@
+#pragma once
+
+// Gathering finds out what policies need to know about a pod beside its own object
+// (policy/facts.h): it follows the pod to its claims, their PersistentVolumes and the
+// VolumeAttachments to its node, to its owners and to the pods it shares claims with. All pods of a
+// pass share one Gathering: the claims of a namespace are one list, everything else is read once
+// however many pods use it.
+//
+// Attachments are looked for by name (design.md §3.5). What could not be read is told as `missing`
+// and holds only the pods that need it.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "base/names.h"
+#include "fence/lookups.h"
+#include "kube/objects.h"
+#include "policy/facts.h"
+
+namespace moonfence::fence {
+
+struct Gathered {
+  policy::PodFacts facts;
+  std::string missing;          // why a need could not be met; "" when each was
+  std::string volumes_missing;  // the same of the volumes alone
+  std::map<std::string, kube::Attachment> attachments;  // to the pod's node, by name
+};
+
+class Gathering {
+ public:
+  using Done = std::function<void(Gathered)>;
+
+  explicit Gathering(kube::Reader& reader) : lookups_(reader) {}
+
+  // `done` may be called at once, when nothing is left to read. The pod must carry its raw JSON.
+  void gather(const kube::Pod& pod, const policy::Needs& needs, Done done);
+
+  [[nodiscard]] std::size_t requests() const { return lookups_.requests(); }
+
+ private:
+  struct Job;
+  using Claims = std::map<std::string, Lookups::Body>;  // of one namespace, by name
+  void find_claims(const std::shared_ptr<Job>& job);
+  void follow_claim(const std::shared_ptr<Job>& job, const Lookups::Body& claim);
+  void follow_volume(const std::shared_ptr<Job>& job, const Lookups::Body& volume);
+  void follow_owner(const std::shared_ptr<Job>& job, const nlohmann::json& object, int depth);
+  void find_siblings(const std::shared_ptr<Job>& job);
+  [[nodiscard]] const Claims& index(const Namespace& space, const Lookups::Body& list);
+
+  Lookups lookups_;
+  std::map<Namespace, Claims> claims_;
+};
+
+}  // namespace moonfence::fence

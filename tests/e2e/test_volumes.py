@@ -1,0 +1,104 @@
+"""Volume attachments of a dead node, on a real control plane with a stand-in attacher.
+
+The stand-in publishes and unpublishes as external-attacher does: an attachment is gone only when the "storage"
+has let go. It also counts volumes that were on two nodes at once; there must never be one.
+"""
+
+import pytest
+
+from .engine import RULES, STORAGE_RULES
+from .faults import holds
+from .kube import wait_for
+from .policies import policy_text
+
+BOTH = 'fence.delete_pod_and_attachments("its node is dead")'
+
+
+@pytest.fixture
+def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
+    """storage(...) -> (engine, node, pod): a StatefulSet pod with a volume on `node`, two other nodes to go to."""
+    def make(verdict: str = BOTH, fencing: bool = True, **settings):
+        (node,) = make_nodes(1)
+        workloads.create_driver()
+        if settings:
+            cluster.hollow.attacher(workloads.driver, **settings)
+        workloads.stateful_set("web", volume=True, toleration_seconds=600)
+        workloads.wait_running("web-0")
+        wait_for("its volume is published", lambda: attachment(cluster, workloads, node))
+        make_nodes(2)
+        policy = tmp_path / "both.lua"
+        policy.write_text(policy_text("both", verdict, more='needs = { "volumes" },'))
+        engine = start_engine(
+            policy=policy, rules=[*RULES, *STORAGE_RULES],
+            config={"fencingDrivers": f"[{workloads.driver}]" if fencing else "[]",
+                    "retryInterval": "500ms", "retryWindow": "10s"})
+        return engine, node
+    yield make
+    assert not [volume for volume in cluster.hollow.status()["double"] if workloads.driver in str(volume)]
+
+
+def attachment(cluster, workloads, node: str):
+    return next((va for va in cluster.client.list("volumeattachments")
+                 if va["spec"]["attacher"] == workloads.driver and va["spec"]["nodeName"] == node), None)
+
+
+def deleted(engine, resource: str) -> int:
+    return len([entry for entry in engine.deletes(resource=resource) if entry.status == 200])
+
+
+def reasons(engine, kind: str) -> list:
+    return [record["reason"] for record in engine.records() if record["kind"] == kind]
+
+
+def test_the_attachment_goes_after_its_pod_and_the_volume_is_attached_elsewhere(cluster, workloads, storage):
+    engine, node = storage()
+    cluster.hollow.fail(node, "silent")
+    workloads.wait_running("web-0", not_on=node, seconds=120)
+    assert deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1
+    order = [entry.resource for entry in engine.deletes()]
+    assert order == ["pods", "volumeattachments"]
+    intents = [r for r in engine.records() if r["kind"] == "intent"]
+    assert [r["action"] for r in intents] == ["delete_pod", "delete_attachment"]
+    assert intents[1]["attachment"].startswith("csi-") and intents[1]["attachment_uid"]
+
+
+def test_the_incident_waits_for_the_storage_and_tells_its_words(cluster, workloads, storage):
+    engine, node = storage(refuse_detach="array is offline")
+    cluster.hollow.fail(node, "silent")
+    wait_for("it says why it waits", lambda: any(
+        r["reason"] == "awaiting_detach" and "array is offline" in r.get("text", "") for r in engine.records()), 60)
+    assert attachment(cluster, workloads, node) and "incident_closed" not in {r["kind"] for r in engine.records()}
+    assert deleted(engine, "volumeattachments") == 1
+    cluster.hollow.attacher(workloads.driver, refuse_detach="")
+    wait_for("the attachment is gone", lambda: not attachment(cluster, workloads, node), 60)
+    wait_for("the incident is closed", lambda: reasons(engine, "incident_closed") == ["settled"], 60)
+    assert deleted(engine, "volumeattachments") == 1
+
+
+def test_a_driver_that_is_not_declared_to_fence_keeps_its_attachment(cluster, workloads, storage):
+    engine, node = storage(fencing=False)
+    cluster.hollow.fail(node, "silent")
+    wait_for("it refuses", lambda: "driver_not_declared" in reasons(engine, "refusal"), 60)
+    wait_for("the incident is closed", lambda: "incident_closed" in {r["kind"] for r in engine.records()}, 60)
+    assert deleted(engine, "pods") == 1 and not engine.deletes(resource="volumeattachments")
+
+
+def test_another_pod_of_the_node_keeps_the_attachment(cluster, workloads, storage):
+    engine, node = storage()
+    # a bare pod: no policy may delete it unless the binding allows it
+    workloads.pod("other", node=node, claim="data-web-0", toleration_seconds=600)
+    workloads.wait_running("other")
+    cluster.hollow.fail(node, "silent")
+    wait_for("it refuses", lambda: "volume_in_use" in reasons(engine, "refusal"), 60)
+    holds(3, lambda: not engine.deletes(resource="volumeattachments"))
+    workloads.client.delete("pods", "other", workloads.namespace, grace=0)
+    wait_for("the attachment is deleted", lambda: deleted(engine, "volumeattachments") == 1, 60)
+
+
+def test_without_rights_to_read_claims_nothing_is_deleted(cluster, workloads, storage):
+    engine, node = storage()
+    engine.account.allow(RULES)
+    cluster.hollow.fail(node, "silent")
+    wait_for("it waits", lambda: "needs_unread" in reasons(engine, "verdict"), 60)
+    wait_for("it gives up", lambda: "incident_closed" in {r["kind"] for r in engine.records()}, 60)
+    assert not [entry for entry in engine.deletes() if entry.status == 200]

@@ -1,0 +1,330 @@
+#include "fence/detaching.h"
+
+#include <algorithm>
+
+#include "unit/fence/storage_fixture.h"
+
+namespace moonfence::fence {
+namespace {
+
+using DetachingTest = StorageTest;
+
+TEST_F(DetachingTest, the_pod_goes_first_and_its_attachment_when_it_is_gone) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+  EXPECT_TRUE(attachments.empty());
+  EXPECT_EQ(closed_by(), Reason::Settled);
+  EXPECT_EQ(story.count(Record::Kind::Intent, Reason::PolicyDeletesPodAndAttachments), 1U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::MarkedOnly), 1U);
+}
+
+TEST_F(DetachingTest, every_deletion_of_an_attachment_says_which_one_it_means) {
+  add_pod_with_volume("web-0");
+  open_desk(detaching_policy());
+  run_incident();
+  const auto request =
+      std::find_if(http.requests.rbegin(), http.requests.rend(),
+                   [](const auto& sent) { return sent.method == port::Method::Delete; });
+  ASSERT_NE(request, http.requests.rend());
+  EXPECT_EQ(nlohmann::json::parse(request->body),
+            nlohmann::json::parse(R"({"apiVersion":"v1","kind":"DeleteOptions",
+              "preconditions":{"uid":"va-web-0"},"propagationPolicy":"Background"})"));
+}
+
+TEST_F(DetachingTest, the_incident_lasts_until_the_storage_has_let_go) {
+  add_pod_with_volume("web-0");
+  detach_delay = 90s;
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(80s);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(deleted().size(), 2U) << "it is asked once, not again and again";
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::AwaitingDetach), 1U);
+  run_for(20s);
+  EXPECT_EQ(desk->open_incidents(), 0U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DetachingTest, a_refusal_of_the_storage_is_told_with_its_words) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  storage_lets_go = false;
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(2s);
+  attachments[attachment]["status"]["detachError"] = {{"message", "array is offline"}};
+  run_for(20s);
+  ASSERT_EQ(story.count(Record::Kind::IncidentHeld, Reason::AwaitingDetach), 2U);
+  EXPECT_EQ(story.records.back().text, "array is offline");
+}
+
+TEST_F(DetachingTest, a_pod_that_a_finalizer_keeps_keeps_its_attachment) {
+  add_pod_with_volume("web-0");
+  pods["web-0"]["metadata"]["finalizers"] = {"example.com/hold"};
+  scripts["web-0"] = {{.body = pods["web-0"].dump()}};
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  pods.erase("web-0");
+  run_for(1min);
+  EXPECT_EQ(deleted().size(), 2U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+// Row E-13: nobody judges a pod that is gone, yet its attachment is still to go.
+TEST_F(DetachingTest, e_13_a_failed_deletion_is_repeated_although_the_pod_is_gone) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  int refusals = 2;
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [&](const test::FakeRequest&) {
+            if (refusals-- > 0) {
+              return broken();
+            }
+            lets_go(attachment);
+            return test::FakeAnswer{.body = "{}"};
+          });
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment, "attachment " + attachment,
+                              "attachment " + attachment}));
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DetachingTest, e_10_a_pod_that_vanished_leaves_its_attachment_to_be_deleted) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  scripts["web-0"] = {status(404, "NotFound", "web-0")};
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_until([this] { return deleted().size() == 2; });
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+}
+
+TEST_F(DetachingTest, e_12_an_attachment_that_is_gone_stops_nobody) {
+  const std::string first = add_pod_with_volume("web-0");
+  const std::string second = add_pod_with_volume("web-1");
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [&](const test::FakeRequest& request) {
+            lets_go(name_in(request));
+            return name_in(request) == first ? status(404, "NotFound", first)
+                                             : test::FakeAnswer{.body = "{}"};
+          });
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted().size(), 4U);
+  EXPECT_TRUE(attachments.empty());
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DetachingTest, e_26_only_the_attachment_to_the_dead_node_goes) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  const std::string elsewhere = policy::attachment_name("vol-web-0", driver, "n2");
+  attachments[elsewhere] = attachments[attachment];
+  attachments[elsewhere]["metadata"]["name"] = elsewhere;
+  attachments[elsewhere]["metadata"]["uid"] = "va-elsewhere";
+  attachments[elsewhere]["spec"]["nodeName"] = "n2";
+  attachments["inline"] = {{"kind", "VolumeAttachment"},
+                           {"metadata", {{"name", "inline"}, {"uid", "va-inline"}}},
+                           {"spec",
+                            {{"attacher", driver},
+                             {"nodeName", "n1"},
+                             {"source", {{"persistentVolumeName", nullptr}}}}}};
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+  EXPECT_EQ(attachments.size(), 2U);
+}
+
+TEST_F(DetachingTest, a_lost_answer_is_looked_after_and_not_taken_for_either) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  int deletions = 0;
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [&](const test::FakeRequest&) {
+            if (++deletions > 1) {
+              lets_go(attachment);
+              return test::FakeAnswer{.body = "{}"};
+            }
+            return test::FakeAnswer::lost();
+          });
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deletions, 2) << "it was still there and not marked";
+}
+
+// Hazard H24: the attachment serves every pod of the node that uses the volume.
+TEST_F(DetachingTest, another_pod_of_the_node_keeps_the_attachment_of_a_shared_volume) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  add_pod("other-0", "n1", "db", "other");
+  pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
+  pods["other-0"]["spec"]["volumes"] = pods["web-0"]["spec"]["volumes"];
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(30s);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::VolumeInUse), 1U);
+  pods.erase("other-0");
+  run_for(30s);
+  EXPECT_EQ(deleted().back(), "attachment " + attachment);
+}
+
+TEST_F(DetachingTest, the_volume_is_known_by_its_handle_and_not_by_its_claim) {
+  const std::string attachment = add_pod_with_volume("web-0", "n1", "shared");
+  add_pod("other-0", "n1", "db", "other");
+  pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
+  const auto of_web = attachments[attachment];
+  add_volume("other-0", "n1", "shared");
+  attachments[attachment] = of_web;
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(30s);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+}
+
+TEST_F(DetachingTest, a_pod_whose_volumes_cannot_be_read_keeps_every_attachment) {
+  add_pod_with_volume("web-0");
+  add_pod_with_volume("other-0");
+  broken_volume = "pv-other-0";
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(4s);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::NeedsUnread), 1U);
+  broken_volume = "";
+  run_for(1min);
+  EXPECT_EQ(deleted().size(), 4U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DetachingTest, claims_that_cannot_be_read_hold_the_pods_that_need_them) {
+  add_pod_with_volume("web-0");
+  claims_answer = status(403, "Forbidden");
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_TRUE(deleted().empty());
+  EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::NeedsUnread), 1U);
+}
+
+TEST_F(DetachingTest, a_driver_that_is_not_declared_keeps_its_attachments) {
+  fencing_drivers.clear();
+  add_pod_with_volume("web-0");
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::DriverNotDeclared), 1U);
+}
+
+TEST_F(DetachingTest, an_attachment_without_its_attachers_finalizer_is_left_alone) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  attachments[attachment]["metadata"].erase("finalizers");
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::NotHeldByAttacher), 1U);
+}
+
+TEST_F(DetachingTest, an_attachment_of_another_volume_under_the_right_name_is_left_alone) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  attachments[attachment]["spec"]["source"]["persistentVolumeName"] = "pv-of-somebody-else";
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::AttachmentMismatch), 1U);
+}
+
+TEST_F(DetachingTest, an_attachment_that_was_made_again_is_left_alone) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  storage_lets_go = false;
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(1s);
+  ASSERT_EQ(deleted().size(), 2U);
+  attachments[attachment]["metadata"] = {
+      {"name", attachment}, {"uid", "va-2"}, {"finalizers", {"external-attacher/csi-example-com"}}};
+  run_for(1min);
+  EXPECT_EQ(deleted().size(), 2U);
+  EXPECT_EQ(desk->open_incidents(), 0U);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::Replaced), 1U);
+}
+
+TEST_F(DetachingTest, a_node_that_comes_back_keeps_its_attachments) {
+  add_pod_with_volume("web-0");
+  delete_delay = 500ms;
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(200ms);
+  nodes["n1"].ready = "True";
+  tell(Look::Changed);
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(closed_by(), Reason::NodeReady);
+}
+
+TEST_F(DetachingTest, in_observe_mode_nothing_goes) {
+  add_pod_with_volume("web-0");
+  open_desk(detaching_policy(), Mode::Observe);
+  run_incident();
+  EXPECT_TRUE(deleted().empty());
+}
+
+TEST_F(DetachingTest, pods_that_share_nothing_are_deleted_before_the_first_attachment) {
+  for (const char* name : {"web-0", "web-1", "web-2"}) {
+    add_pod_with_volume(name);
+  }
+  open_desk(detaching_policy());
+  run_incident();
+  const Lines all = deleted();
+  ASSERT_EQ(all.size(), 6U);
+  EXPECT_EQ(Lines(all.begin(), all.begin() + 3), (Lines{"pod web-0", "pod web-1", "pod web-2"}));
+  EXPECT_TRUE(attachments.empty());
+}
+
+TEST_F(DetachingTest, attachments_first_wants_a_pod_that_is_being_deleted) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  open_desk(on_every_signal_with_volumes(
+      "if not pod.volumes[1].attachment then return fence.delete_pod('detached') end "
+      "return fence.delete_attachments('first', pod.volumes, "
+      "{ order = 'attachments-first', wait = '60s', on_timeout = 'hold' })"));
+  tell(Look::Fell);
+  run_for(10s);
+  EXPECT_TRUE(deleted().empty());
+  EXPECT_GE(story.count(Record::Kind::Refusal, Reason::PodNotTerminating), 1U);
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T06:00:00Z";
+  run_for(1min);
+  EXPECT_EQ(deleted(), (Lines{"attachment " + attachment, "pod web-0"}));
+  EXPECT_EQ(desk->open_incidents(), 0U);
+}
+
+TEST_F(DetachingTest, attachments_first_deletes_the_pod_when_they_take_too_long) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T06:00:00Z";
+  storage_lets_go = false;
+  open_desk(on_every_signal_with_volumes(
+      "return fence.delete_attachments('first', pod.volumes, "
+      "{ order = 'attachments-first', wait = '60s', on_timeout = 'delete' })"));
+  tell(Look::Fell);
+  run_for(50s);
+  EXPECT_EQ(deleted(), Lines{"attachment " + attachment});
+  run_for(20s);
+  EXPECT_EQ(deleted(), (Lines{"attachment " + attachment, "pod web-0"}));
+}
+
+TEST_F(DetachingTest, claims_are_one_list_and_everything_else_is_read_once) {
+  for (const char* name : {"web-0", "web-1", "web-2"}) {
+    add_pod_with_volume(name);
+  }
+  pods["web-1"]["spec"]["volumes"] = pods["web-0"]["spec"]["volumes"];
+  open_desk(on_every_signal_with_volumes("return fence.skip('only looking')"));
+  run_incident();
+  int lists = 0;
+  int reads_of_volumes = 0;
+  for (const test::FakeRequest& request : http.requests) {
+    lists += request.path.ends_with("/persistentvolumeclaims") ? 1 : 0;
+    reads_of_volumes += request.path.find("/persistentvolumes/") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(lists, 1);
+  EXPECT_EQ(reads_of_volumes, 2);
+}
+
+}  // namespace
+}  // namespace moonfence::fence

@@ -1,0 +1,125 @@
+#pragma once
+
+// A desk over the small cluster with claims, volumes and attachments behind its pods.
+
+#include <map>
+#include <string>
+
+#include "policy/pod_facts.h"
+#include "unit/fence/desk_fixture.h"
+
+namespace moonfence::fence {
+
+struct StorageTest : DeskTest {
+  const std::string driver = "csi.example.com";
+  nlohmann::json claims = nlohmann::json::array();
+  std::map<std::string, nlohmann::json> volumes;
+  std::map<std::string, nlohmann::json> attachments;
+  std::string broken_volume;       // cannot be read
+  test::FakeAnswer claims_answer;  // its error, if it has one
+  Duration detach_delay{};         // how long the storage takes
+  bool storage_lets_go = true;
+
+  StorageTest() {
+    http.on(
+        port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims",
+        [this](const test::FakeRequest&) {
+          test::FakeAnswer answer = claims_answer;
+          answer.body =
+              answer.body.empty()
+                  ? nlohmann::json{{"kind", "PersistentVolumeClaimList"}, {"items", claims}}.dump()
+                  : answer.body;
+          return answer;
+        });
+    http.on(port::Method::Get, "/api/v1/persistentvolumes/*",
+            [this](const test::FakeRequest& request) {
+              return name_in(request) == broken_volume ? broken() : read(volumes, request);
+            });
+    http.on(port::Method::Get, kAttachments,
+            [this](const test::FakeRequest& request) { return read(attachments, request); });
+    http.on(port::Method::Delete, kAttachments,
+            [this](const test::FakeRequest& request) { return remove_attachment(request); });
+  }
+
+  // A pod with a volume of its own that is attached to its node. Returns the attachment's name.
+  std::string add_pod_with_volume(const std::string& name, const std::string& node = "n1",
+                                  const std::string& handle = "") {
+    add_pod(name, node);
+    return add_volume(name, node, handle.empty() ? "vol-" + name : handle);
+  }
+  std::string add_volume(const std::string& pod, const std::string& node,
+                         const std::string& handle) {
+    const std::string claim = "data-" + pod;
+    const std::string pv = "pv-" + pod;
+    pods[pod]["spec"]["volumes"] = {
+        {{"name", "data"}, {"persistentVolumeClaim", {{"claimName", claim}}}}};
+    claims.push_back(
+        {{"metadata", {{"name", claim}, {"namespace", "db"}}}, {"spec", {{"volumeName", pv}}}});
+    volumes[pv] = {{"kind", "PersistentVolume"},
+                   {"metadata", {{"name", pv}}},
+                   {"spec", {{"csi", {{"driver", driver}, {"volumeHandle", handle}}}}}};
+    const std::string attachment = policy::attachment_name(handle, driver, node);
+    attachments[attachment] = {
+        {"kind", "VolumeAttachment"},
+        {"metadata",
+         {{"name", attachment},
+          {"uid", "va-" + pod},
+          {"finalizers", {"external-attacher/csi-example-com"}}}},
+        {"spec",
+         {{"attacher", driver}, {"nodeName", node}, {"source", {{"persistentVolumeName", pv}}}}}};
+    return attachment;
+  }
+  void lets_go(const std::string& attachment) { attachments.erase(attachment); }
+
+  // Deletions in order, by kind of object and name.
+  [[nodiscard]] Lines deleted() const {
+    Lines lines;
+    for (const test::FakeRequest& request : http.requests) {
+      if (request.method == port::Method::Delete) {
+        const bool of_pod = request.path.find("/pods/") != std::string::npos;
+        lines.push_back((of_pod ? "pod " : "attachment ") + name_in(request));
+      }
+    }
+    return lines;
+  }
+
+  static std::shared_ptr<const policy::Policy> detaching_policy() {
+    return on_every_signal_with_volumes(
+        "return fence.delete_pod_and_attachments('its node is dead')");
+  }
+  static std::shared_ptr<const policy::Policy> on_every_signal_with_volumes(
+      const std::string& body) {
+    return policy_of(body, "trigger = { live_kubelet = true }, needs = { 'volumes' },");
+  }
+
+ private:
+  static constexpr const char* kAttachments = "/apis/storage.k8s.io/v1/volumeattachments/*";
+
+  test::FakeAnswer read(const std::map<std::string, nlohmann::json>& objects,
+                        const test::FakeRequest& request) {
+    const auto found = objects.find(name_in(request));
+    return found == objects.end() ? status(404, "NotFound", name_in(request))
+                                  : test::FakeAnswer{.body = found->second.dump()};
+  }
+
+  test::FakeAnswer remove_attachment(const test::FakeRequest& request) {
+    const auto found = attachments.find(name_in(request));
+    if (found == attachments.end()) {
+      return status(404, "NotFound", name_in(request));
+    }
+    const auto wanted = nlohmann::json::parse(request.body)["preconditions"]["uid"];
+    if (wanted != found->second["metadata"]["uid"]) {
+      return status(409, "Conflict", name_in(request));
+    }
+    found->second["metadata"]["deletionTimestamp"] = "2026-01-02T06:00:00Z";
+    const std::string body = found->second.dump();
+    if (storage_lets_go) {
+      timers.push_back(loop.after(detach_delay, [this, name = found->first] { lets_go(name); }));
+    }
+    return {.body = body};
+  }
+
+  std::vector<loop::Timer> timers;
+};
+
+}  // namespace moonfence::fence
