@@ -45,6 +45,21 @@ TEST(Longhorn, LH_02_an_unknown_value_is_refused) {
       std::string::npos);
 }
 
+TEST(IOMesh, IO_02_IO_19_it_acts_at_the_third_probe_also_of_a_node_that_was_down_before) {
+  const auto policy = shipped("iomesh");
+  EXPECT_EQ(policy.trigger().failures, 3U);
+  EXPECT_EQ(policy.trigger().interval, seconds(30));
+  EXPECT_TRUE(policy.trigger().sweep);
+  EXPECT_TRUE(policy.trigger().live_kubelet);
+  EXPECT_FALSE(policy.trigger().deleted);
+}
+
+TEST(IOMesh, IO_04_the_probes_are_settings) {
+  const auto policy = shipped("iomesh", {{"probe_failures", 5}, {"probe_interval", "10s"}});
+  EXPECT_EQ(policy.trigger().failures, 5U);
+  EXPECT_EQ(policy.trigger().interval, seconds(10));
+}
+
 TEST(StorageOS, SO_25_it_polls_every_5_s_or_less_often) {
   const auto usual = shipped("storageos");
   EXPECT_EQ(usual.health_source()->every, seconds(5));
