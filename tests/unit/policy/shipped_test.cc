@@ -31,6 +31,14 @@ std::string refusal(const std::string& name, const nlohmann::json& settings) {
   return bound ? "" : bound.error().text;
 }
 
+TEST(Generic, a_node_whose_kubelet_may_live_does_not_count) {
+  const auto policy = shipped("generic");
+  EXPECT_EQ(policy.label_selector(), "moonfence.io/fence=true");
+  EXPECT_FALSE(policy.trigger().live_kubelet);
+  EXPECT_FALSE(policy.trigger().deleted);
+  EXPECT_EQ(policy.settings_values()["drivers"], nlohmann::json::array());
+}
+
 TEST(Longhorn, a_deleted_node_and_one_whose_kubelet_may_live_count) {
   const auto policy = shipped("longhorn");
   EXPECT_EQ(policy.trigger().failures, 1U);
