@@ -182,7 +182,7 @@ PolicyOutput eval_policy(const PolicyOptions& options, const PolicyGround& groun
   if (!scene) {
     return refused(scene.error());
   }
-  for (const std::string& need : policy::declared_needs(subject->policy)) {
+  for (const std::string& need : policy::declared_needs(stand->policy)) {
     if (const auto gap = scene->gaps.find(need); gap != scene->gaps.end()) {
       return refused(Error{.text = "the policy needs '" + need + "'", .hint = gap->second});
     }

@@ -73,24 +73,27 @@ void add_need(lua_State* lua, const std::string& place, Needs& needs) {
   }
 }
 
-void read_needs(lua_State* lua, Needs& needs) {
+// The list on top.
+Needs read_needs(lua_State* lua, const std::string& place) {
   constexpr lua_Unsigned kMostNeeds = 16;
-  const SpecTable table = table_on_top(lua, "needs");
+  Needs needs;
+  const SpecTable table = table_on_top(lua, place);
   const lua_Unsigned count = lua_rawlen(lua, table.index);
   if (count > kMostNeeds) {
-    raise_spec(lua, "needs", "has more than " + std::to_string(kMostNeeds) + " entries");
+    raise_spec(lua, place, "has more than " + std::to_string(kMostNeeds) + " entries");
   }
   for (lua_Unsigned i = 1; i <= count; ++i) {
     lua_rawgeti(lua, table.index, static_cast<lua_Integer>(i));
-    add_need(lua, "needs[" + std::to_string(i) + "]", needs);
+    add_need(lua, place + "[" + std::to_string(i) + "]", needs);
     lua_pop(lua, 1);
   }
   lua_pushnil(lua);
   for (lua_Unsigned keys = 0; lua_next(lua, table.index) != 0; lua_pop(lua, 1)) {
     if (++keys > count) {
-      raise_spec(lua, "needs", "must be a plain list such as { 'volumes' }");
+      raise_spec(lua, place, "must be a plain list such as { 'volumes' }");
     }
   }
+  return needs;
 }
 
 std::uint32_t read_failures(const SpecTable& table) {
@@ -224,7 +227,12 @@ void read_declaration(lua_State* lua, Declaration& declaration) {
   declaration.doc = table.text_or("doc", kLongestDoc, "");
   lua_settop(lua, table.index);
   read_optional(table, "select", [&] { read_select(lua, declaration); });
-  read_optional(table, "needs", [&] { read_needs(lua, declaration.needs); });
+  read_optional(table, "needs", [&] {
+    declaration.needs_by_settings = lua_type(lua, -1) == LUA_TFUNCTION;
+    if (!declaration.needs_by_settings) {
+      declaration.needs = read_needs(lua, "needs");
+    }
+  });
   read_optional(table, "settings", [&] { declaration.settings = read_settings(lua); });
   read_optional(table, "trigger", [&] {
     if (lua_type(lua, -1) != LUA_TFUNCTION) {
@@ -288,6 +296,16 @@ bool is_declaration(lua_State* lua, int index) {
       lua_rawgetp(lua, LUA_REGISTRYINDEX, &kToken) != LUA_TNIL && lua_rawequal(lua, -1, -2) != 0;
   lua_pop(lua, 2);
   return same;
+}
+
+void evaluate_needs(lua_State* lua, Declaration& declaration, const nlohmann::json& settings) {
+  push_declared(lua, "needs");
+  if (lua_type(lua, -1) == LUA_TFUNCTION) {
+    const std::string place = place_of_function(lua, -1);
+    call_for_table(lua, "needs", settings);
+    declaration.needs = read_needs(lua, place + ": needs");
+  }
+  lua_pop(lua, 1);
 }
 
 void evaluate_trigger(lua_State* lua, Declaration& declaration, const nlohmann::json& settings) {

@@ -22,6 +22,7 @@ struct Declaration {
   std::string label_selector;
   LabelSelector selector;
   Needs needs;
+  bool needs_by_settings = false;  // a function says what it needs
   DeclaredSettings settings;
   Trigger trigger;
   std::optional<Source> source;
@@ -33,7 +34,9 @@ struct Declaration {
 void push_declared(lua_State* lua, const char* key);
 // Whether the value at index is what policy{} returned.
 [[nodiscard]] bool is_declaration(lua_State* lua, int index);
-// Calls the declaration's `trigger` and `source` when they are functions, with these settings.
+// Calls the declaration's `needs`, `trigger` and `source` when they are functions, with these
+// settings.
+void evaluate_needs(lua_State* lua, Declaration& declaration, const nlohmann::json& settings);
 void evaluate_trigger(lua_State* lua, Declaration& declaration, const nlohmann::json& settings);
 void evaluate_source(lua_State* lua, Declaration& declaration, const nlohmann::json& settings);
 // Pushes a function of the declared source: "plan" or "nodes".

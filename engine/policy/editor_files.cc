@@ -198,14 +198,14 @@ return tests {
 | `responses` | answers to `fetch` and `source`: `["http storageos /v2/nodes"] = { status = 200, body = ... }` |
 | `fail` | needs that cannot be had, and `"fetch"`; the pod is then deferred without asking the policy |
 | `now` | the cluster's time: RFC 3339 or Unix seconds. A case whose policy reads `cluster.now` fails without it |
-| `expect` | required: `verdict` with `reason` (exact, or a part after `~`), `seconds`, `reads` (paths that must have been read), `volumes` (claims that the verdict names); or `outcome`: `not_selected`, `deferred`, `error` with `message`; or `nodes`: what `source.nodes` says |
+| `expect` | required: `verdict` with `reason` (exact, or a part after `~`), `seconds`, `reads` (paths that must have been read), `volumes` (claims that the verdict names), `release`, `on_timeout`; or `outcome`: `not_selected`, `deferred`, `error` with `message`; or `nodes`: what `source.nodes` says |
 
 A verdict `proceed`, `hold` or `taint_out_of_service` is expected of `node`, every other of `pod`.
 
 Without the pod's Node among the objects the node is one of that name whose Ready is Unknown. Counts of the cluster are
 of the Node objects given. Candidates of a placement are the other Nodes that are Ready, not cordoned, match the pod's
 nodeSelector and have no NoSchedule or NoExecute taint it does not tolerate; affinity and resources are not looked at.
-A need that the policy declares and the objects cannot serve fails the case.
+A need that the policy declares (with the settings of the case) and the objects cannot serve fails the case.
 
 Each case runs in five fresh states and fails when they differ. `--auto` makes further cases of each: a minimal pod,
 every optional field removed, lists reversed, unresolved volumes, every value of enum settings, the clock at the

@@ -58,6 +58,7 @@ void load_policy(lua_State* lua, void* context) {
   compare_with(job.declaration, job.scan);
   raise_first(lua, job.scan, job.program.file);
   const auto values = default_values(job.declaration.settings);
+  evaluate_needs(lua, job.declaration, values);
   evaluate_trigger(lua, job.declaration, values);
   evaluate_source(lua, job.declaration, values);
 }
@@ -67,6 +68,7 @@ void settle_policy(lua_State* lua, void* context) {
   const auto& job = *static_cast<LoadJob*>(context);
   compile(lua, job.program);
   run_declaration(lua, job.program);
+  evaluate_needs(lua, job.declaration, *job.program.settings);
   evaluate_trigger(lua, job.declaration, *job.program.settings);
   evaluate_source(lua, job.declaration, *job.program.settings);
 }
@@ -125,6 +127,7 @@ Result<Policy> Policy::with_settings(const nlohmann::json& values, Trace* trace)
   if (auto loaded = sandbox.run(settle_policy, &job); !loaded) {
     return failure(std::move(loaded.error()));
   }
+  state->program.needs = state->declaration.needs;
   // One and the same text for equal values: objects are ordered by their keys.
   if (*state->program.settings != default_values(state->declaration.settings)) {
     state->digest = sha256_hex(

@@ -261,7 +261,9 @@ Scan scan_chunk(lua_State* lua) {
 
 void compare_with(const Declaration& declaration, Scan& scan) {
   for (const Scan::Use& use : scan.uses) {
-    if (!is_declared(declaration, use.need)) {
+    // What depends on the settings is found out when it is read.
+    const bool may_be_declared = declaration.needs_by_settings && use.need != Need::Fetch;
+    if (!is_declared(declaration, use.need) && !may_be_declared) {
       scan.errors.push_back(
           {.line = use.line, .text = "pod." + use.field + ": " + how_to_declare(use.need)});
     }

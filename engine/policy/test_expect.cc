@@ -85,18 +85,43 @@ void read_seconds(lua_State* lua, const SpecTable& table, Expectation& expect) {
       raise_spec_type(lua, table.place("seconds"), "a number", -1);
     }
     expect.seconds = lua_tonumber(lua, -1);
-    if (expect.verdict != "wait" && expect.verdict != "hold") {
-      raise_spec(lua, table.place("seconds"), "belongs to the verdicts wait and hold alone");
+    if (expect.verdict != "wait" && expect.verdict != "hold" &&
+        expect.verdict != "delete_attachments") {
+      raise_spec(lua, table.place("seconds"),
+                 "belongs to the verdicts wait, hold and delete_attachments alone");
     }
   }
   lua_pop(lua, 1);
 }
 
+// What the options of a verdict are expected to be.
+void read_options(lua_State* lua, const SpecTable& table, Expectation& expect) {
+  if (table.has("release")) {
+    if (expect.verdict != "delete_pod_and_attachments") {
+      raise_spec(lua, table.place("release"),
+                 "belongs to the verdict delete_pod_and_attachments alone");
+    }
+    expect.release = table.boolean_or("release", false);
+  }
+  expect.on_timeout = optional_text(table, "on_timeout");
+  if (!expect.on_timeout) {
+    return;
+  }
+  if (expect.verdict != "delete_attachments") {
+    raise_spec(lua, table.place("on_timeout"), "belongs to the verdict delete_attachments alone");
+  }
+  if (*expect.on_timeout != "hold" && *expect.on_timeout != "delete") {
+    raise_spec(lua, table.place("on_timeout"),
+               "is '" + escaped(*expect.on_timeout, 64) + "'; it is hold or delete");
+  }
+}
+
 }  // namespace
 
 Expectation read_expectation(lua_State* lua, const std::string& place) {
-  constexpr std::array<std::string_view, 8> kKeys = {"verdict", "reason", "seconds", "outcome",
-                                                     "message", "reads",  "volumes", "nodes"};
+  constexpr std::array<std::string_view, 10> kKeys = {"verdict", "reason",    "seconds", "outcome",
+                                                      "message", "reads",     "volumes", "release",
+                                                      "nodes",   "on_timeout"};
   const SpecTable table = table_on_top(lua, place);
   table.check_keys(kKeys);
   Expectation expect;
@@ -124,6 +149,7 @@ Expectation read_expectation(lua_State* lua, const std::string& place) {
   }
   expect.reason = optional_text(table, "reason");
   read_seconds(lua, table, expect);
+  read_options(lua, table, expect);
   expect.message = optional_text(table, "message");
   if (expect.message && expect.outcome != Expectation::Outcome::Error) {
     raise_spec(lua, table.place("message"), "belongs to outcome = 'error' alone");

@@ -36,10 +36,12 @@ struct Expectation {
   Outcome outcome = Outcome::Decided;
   std::string verdict;                              // as fence.NAME; empty unless Decided
   std::optional<std::string> reason;                // exact, or a part of it after "~"
-  std::optional<double> seconds;                    // of a wait
+  std::optional<double> seconds;                    // of a wait; of attachments, theirs
   std::optional<std::string> message;               // part of the error's text
   std::vector<std::string> reads;                   // paths of inputs that must have been read
   std::optional<std::vector<std::string>> volumes;  // claims of the volumes a verdict names
+  std::optional<bool> release;                      // of delete_pod_and_attachments
+  std::optional<std::string> on_timeout;            // of delete_attachments: "hold", "delete"
   std::map<std::string, std::string> nodes;         // of a Source: every node it names
 };
 

@@ -66,6 +66,17 @@ void compare_volumes(const Expectation& expect, const Answer& answer,
   }
 }
 
+void compare_options(const Expectation& expect, const Answer& answer,
+                     std::vector<std::string>& problems) {
+  if (expect.release && *expect.release != answer.release) {
+    problems.emplace_back(answer.release ? "release: want none, got release"
+                                         : "release: want release, got none");
+  }
+  if (expect.on_timeout && *expect.on_timeout != answer.on_timeout) {
+    problems.push_back("on_timeout: want " + *expect.on_timeout + ", got " + answer.on_timeout);
+  }
+}
+
 void compare_reads(const Expectation& expect, const Answer& answer,
                    std::vector<std::string>& problems) {
   for (const std::string& path : expect.reads) {
@@ -98,6 +109,7 @@ std::vector<std::string> compare(const Expectation& expect, const Answer& answer
     problems.push_back("message: want '" + escaped(*expect.message, 600) + "' in: " + answer.error);
   }
   compare_volumes(expect, answer, problems);
+  compare_options(expect, answer, problems);
   compare_reads(expect, answer, problems);
   return problems;
 }
@@ -115,10 +127,10 @@ CaseResult malformed(CaseResult result, const std::string& why) {
   return result;
 }
 
-Result<void> check_mocks(const Subject& subject, const TestCase& test) {
+Result<void> check_mocks(const Subject& subject, const Stand& stand, const TestCase& test) {
   constexpr std::array<std::string_view, 5> kNeeds = {"volumes", "placement", "root_owner",
                                                       "siblings", "fetch"};
-  std::vector<std::string> declared = declared_needs(subject.policy);
+  std::vector<std::string> declared = declared_needs(stand.policy);
   if (subject.policy.fetches()) {
     declared.emplace_back("fetch");
   }
@@ -146,8 +158,8 @@ Result<void> check_mocks(const Subject& subject, const TestCase& test) {
 }
 
 // A need whose data the fixture lacks: nothing that the policy says then would mean anything.
-std::string gap_of(const Subject& subject, const Scene& scene) {
-  for (const std::string& need : declared_needs(subject.policy)) {
+std::string gap_of(const Stand& stand, const Scene& scene) {
+  for (const std::string& need : declared_needs(stand.policy)) {
     if (const auto gap = scene.gaps.find(need); gap != scene.gaps.end()) {
       return "the policy needs '" + need + "': " + gap->second;
     }
@@ -199,12 +211,12 @@ void judge(const Subject& subject, const TestCase& test, const Answer& answer, C
 }  // namespace
 
 Result<Prepared> prepare(const Subject& subject, const TestCase& test) {
-  if (auto checked = check_mocks(subject, test); !checked) {
-    return failure(std::move(checked.error()));
-  }
   auto stand = set_up(subject.policy, test.settings);
   if (!stand) {
     return failure(std::move(stand.error()));
+  }
+  if (auto checked = check_mocks(subject, *stand, test); !checked) {
+    return failure(std::move(checked.error()));
   }
   Prepared prepared{.scene = std::nullopt, .stand = std::move(*stand)};
   const bool of_source = test.expect.of == Expectation::Of::Source ||
@@ -236,7 +248,8 @@ CaseResult run_case(const Subject& subject, const TestCase& test, Coverage& cove
     judge(subject, test, not_asked(Outcome::Deferred), result);
     return result;
   }
-  if (const std::string gap = asks_pod ? gap_of(subject, *prepared->scene) : ""; !gap.empty()) {
+  if (const std::string gap = asks_pod ? gap_of(prepared->stand, *prepared->scene) : "";
+      !gap.empty()) {
     result.state = CaseResult::State::Failed;
     result.outcome = "no data";
     result.problems = {gap};

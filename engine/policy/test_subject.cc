@@ -111,8 +111,13 @@ Result<bool> read_rounds(const std::function<Run<Requests>(const json&)>& plan,
 void take_verdict_words(const Verdict& verdict, Answer& answer) {
   answer.verdict = to_string(verdict.kind);
   answer.reason = verdict.reason;
+  answer.release = verdict.release;
   if (verdict.kind == Verdict::Kind::Wait) {
     answer.seconds = seconds_of(verdict.wait);
+  }
+  if (verdict.kind == Verdict::Kind::DeleteAttachments) {
+    answer.seconds = seconds_of(verdict.wait);
+    answer.on_timeout = verdict.on_timeout == Verdict::OnTimeout::Hold ? "hold" : "delete";
   }
   for (const VolumeFacts& volume : verdict.volumes) {
     answer.volumes.push_back(volume.claim);

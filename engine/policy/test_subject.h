@@ -42,8 +42,10 @@ struct Answer {
   Expectation::Outcome outcome = Expectation::Outcome::Decided;
   std::string verdict;  // "wait"; empty unless decided
   std::string reason;
-  std::optional<double> seconds;             // of wait and hold
+  std::optional<double> seconds;             // of wait, hold and delete_attachments
   std::vector<std::string> volumes;          // claims that the verdict names, sorted
+  bool release = false;                      // of delete_pod_and_attachments
+  std::string on_timeout;                    // of delete_attachments
   std::map<std::string, std::string> nodes;  // of a source
   std::string error;                         // of outcome Error; why, of Deferred
   Usage usage;                               // of the last of its functions

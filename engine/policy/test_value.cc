@@ -31,7 +31,8 @@ json table_at(lua_State* lua, int index, const std::string& place, int depth) {
     const int value = lua_gettop(lua);
     if (lua_type(lua, value - 1) == LUA_TSTRING) {
       const std::string key(text_at(lua, value - 1));
-      object[escaped(key, 256)] = value_at(lua, value, place + "." + escaped(key, 64), depth + 1);
+      Sandbox::of(lua).charge(lua, key.size());
+      object[key] = value_at(lua, value, place + "." + escaped(key, 64), depth + 1);
     } else if (lua_isinteger(lua, value - 1) != 0) {
       ++positions;
     } else {
@@ -44,7 +45,7 @@ json table_at(lua_State* lua, int index, const std::string& place, int depth) {
     return object;
   }
   if (!object.empty()) {
-    raise(lua, place + " mixes a list with names such as '" + object.begin().key() +
+    raise(lua, place + " mixes a list with names such as '" + escaped(object.begin().key(), 64) +
                    "'; make it one of both");
   }
   json list = json::array();

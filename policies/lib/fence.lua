@@ -132,7 +132,7 @@
 ---@field summary string One line on what it does; at most 256 bytes.
 ---@field doc? string More, for people; at most 16 KiB.
 ---@field select? PolicySelect Which pods it is asked about; all of them without it.
----@field needs? ("volumes"|"placement"|"root_owner"|"siblings")[] What it reads beside the pod's own object.
+---@field needs? ("volumes"|"placement"|"root_owner"|"siblings")[]|fun(s: Settings): string[] What it reads beside the pod's own object.
 ---@field settings? table<string, PolicySetting> What a binding may set, by name.
 ---@field trigger? PolicyTrigger|fun(s: Settings): PolicyTrigger When a node counts as down for it; the first observation without it.
 ---@field source? PolicySource|fun(s: Settings): PolicySource Where it learns itself which nodes are down, instead of from the Node.

@@ -48,6 +48,7 @@ def holds_lease(engine, lease) -> bool:
 
 
 def test_only_the_holder_of_the_lease_acts(victims_of, replicas, lease):
+    """E-17."""
     victims = victims_of(3)
     leader, standby = replicas()
     assert re.fullmatch(leader.name + "_[0-9a-f]{20}", lease()["holderIdentity"])
@@ -85,6 +86,7 @@ def test_a_leader_that_is_stopped_hands_over_at_once(victims_of, replicas, lease
 
 
 def test_a_leader_that_was_frozen_deletes_nothing_when_it_wakes(victims_of, replicas, lease):
+    """E-18."""
     victims = victims_of(2)
     leader, standby = replicas()
     os.kill(leader.pid, signal.SIGSTOP)

@@ -243,8 +243,9 @@ TEST_F(PolicyCommand, list_and_doc_show_built_in_policies) {
   EXPECT_TRUE(has(listed.out, "noobaa"));
   const auto page = run({"doc", "noobaa"});
   EXPECT_TRUE(page.out.starts_with("# noobaa ")) << page.out;
-  EXPECT_TRUE(has(page.out, "| `db` | enum: `skip`, `pod` | `\"skip\"` |"));
-  EXPECT_TRUE(has(page.out, "verdicts: `delete_pod`, `skip`"));
+  EXPECT_TRUE(has(page.out, "| `db` | enum: `skip`, `pod`, `pod-and-attachments` | `\"skip\"` |"));
+  EXPECT_TRUE(
+      has(page.out, "verdicts: `delete_pod`, `delete_pod_and_attachments`, `skip`, `wait`"));
   EXPECT_TRUE(has(run({"doc", "nooba"}).err, "did you mean 'noobaa'?"));
   folder_.write("db.lua", kPolicy);
   EXPECT_TRUE(run({"doc", path("db.lua")}).out.starts_with("# db 1.2.3\n"));

@@ -156,6 +156,45 @@ TEST(NeededInput, a_field_without_its_declaration_says_what_to_declare) {
             "test.lua:2: pod.fetched: declare fetch = function(pod, s, got) ... end");
 }
 
+TEST(NeededInput, a_policy_may_need_it_for_some_settings_alone) {
+  const auto policy = load_text(policy_text(
+      "if s.deep then return fence.skip(pod.claims[1].claim) end return fence.skip('shallow')",
+      "settings = { deep = { type = 'boolean', default = false } }, "
+      "needs = function(s) if s.deep then return { 'volumes' } end return {} end,"));
+  ASSERT_TRUE(policy) << policy.error().text;
+  EXPECT_FALSE(policy->needs().volumes);
+  const auto shallow =
+      policy->evaluate(pod_of(sample_pod()), node_of(sample_node()), sample_cluster(), {});
+  EXPECT_EQ(shallow.verdict->reason, "shallow");
+  const auto deep = policy->with_settings({{"deep", true}});
+  ASSERT_TRUE(deep) << deep.error().text;
+  EXPECT_TRUE(deep->needs().volumes);
+  EXPECT_FALSE(
+      deep->evaluate(pod_of(sample_pod()), node_of(sample_node()), sample_cluster(), {}).verdict);
+  policy::PodFacts known;
+  known.volumes.emplace().push_back({.name = "data", .claim = "data-web-0", .space = "shop"});
+  EXPECT_EQ(
+      deep->evaluate(pod_of(sample_pod()), node_of(sample_node()), sample_cluster(), {}, known)
+          .verdict->reason,
+      "data-web-0");
+}
+
+TEST(NeededInput, what_the_settings_did_not_ask_for_cannot_be_read) {
+  const auto policy = load_text(
+      policy_text("return fence.skip(pod.volumes[1].claim)", "needs = function() return {} end,"));
+  ASSERT_TRUE(policy) << policy.error().text;
+  const auto read =
+      policy->evaluate(pod_of(sample_pod()), node_of(sample_node()), sample_cluster(), {});
+  EXPECT_EQ(read.verdict.error().text, "test.lua:2: pod.volumes: declare needs = { 'volumes' }");
+}
+
+TEST(NeededInput, a_function_of_needs_returns_known_ones) {
+  EXPECT_EQ(load_error(policy_text("", "needs = function() end,")),
+            "test.lua:1: needs returned nil; it must return a table");
+  EXPECT_EQ(load_error(policy_text("", "needs = function() return { 'volume' } end,")),
+            "test.lua:1: needs[1] is the unknown need 'volume' (did you mean 'volumes'?)");
+}
+
 TEST(NeededInput, without_what_it_needs_the_policy_is_not_called) {
   const auto policy = load_text(policy_text("log.info('called') return fence.skip('x')",
                                             "needs = { 'volumes', 'siblings' },"));

@@ -40,9 +40,9 @@ TEST(NooBaa, it_reacts_to_the_first_observation_and_sweeps_at_start) {
   EXPECT_FALSE(policy.trigger().deleted);
 }
 
-// NB-01. Which namespace (NB-04) and which node (NB-06) is the engine's business: the policy is
+// Which namespace (NB-04) and which node (NB-06) is the engine's business: the policy is
 // given a pod and says nothing about either.
-TEST(NooBaa, its_pods_are_deleted) {
+TEST(NooBaa, NB_01_its_pods_are_deleted) {
   const auto policy = noobaa();
   for (const char* name : {"noobaa-core-0", "noobaa-endpoint-x", "noobaa-operator-abc",
                            "noobaa-db-pgbouncer-0", "other-noobaa-db-pg-0"}) {
@@ -50,8 +50,7 @@ TEST(NooBaa, its_pods_are_deleted) {
   }
 }
 
-// NB-05.
-TEST(NooBaa, the_label_is_exact) {
+TEST(NooBaa, NB_05_the_label_is_exact) {
   const auto policy = noobaa();
   EXPECT_EQ(policy.label_selector(), "app=noobaa");
   EXPECT_TRUE(policy.selects({{"app", "noobaa"}, {"x", "y"}}));
@@ -60,16 +59,14 @@ TEST(NooBaa, the_label_is_exact) {
   EXPECT_FALSE(policy.selects({}));
 }
 
-// NB-07.
-TEST(NooBaa, database_pods_are_left_alone) {
+TEST(NooBaa, NB_07_database_pods_are_left_alone) {
   const auto policy = noobaa();
   for (const char* name : {"noobaa-db-pg-0", "noobaa-db-pg-cluster-1"}) {
     EXPECT_EQ(decide(policy, name).kind, policy::Verdict::Kind::Skip) << name;
   }
 }
 
-// NB-08.
-TEST(NooBaa, the_setting_db_takes_them_too) {
+TEST(NooBaa, NB_08_the_setting_db_takes_them_too) {
   const auto policy = noobaa("default = \"skip\"", "default = \"pod\"");
   EXPECT_EQ(decide(policy, "noobaa-db-pg-0").kind, policy::Verdict::Kind::DeletePod);
 }

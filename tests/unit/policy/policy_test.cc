@@ -144,7 +144,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{WITH_POD("needs={volumes=true}"),
                 "needs must be a plain list such as { 'volumes' }"},
         Refusal{WITH_POD("needs={1}"), "needs[1] must be a text, not an integer"},
-        Refusal{WITH_POD("needs='volumes'"), "needs must be a table, not a text"}));
+        Refusal{WITH_POD("needs='volumes'"), "needs must be a table, not a text"},
+        Refusal{WITH_POD("needs=3"), "needs must be a table, not an integer"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Trigger, RefusedDeclaration,

@@ -121,7 +121,14 @@ TEST(TestFile, an_unknown_word_is_an_error_with_the_nearest_known) {
 TEST(TestFile, keys_that_do_not_go_together_are_refused) {
   Reading reading;
   EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'skip', seconds = 3 }"),
-                  "belongs to the verdicts wait and hold alone"));
+                  "belongs to the verdicts wait, hold and delete_attachments alone"));
+  EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'delete_pod', release = true }"),
+                  "belongs to the verdict delete_pod_and_attachments alone"));
+  EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'wait', on_timeout = 'hold' }"),
+                  "belongs to the verdict delete_attachments alone"));
+  EXPECT_TRUE(
+      has(reading.case_error("expect = { verdict = 'delete_attachments', on_timeout = 'wait' }"),
+          "is 'wait'; it is hold or delete"));
   EXPECT_TRUE(has(reading.case_error("expect = { outcome = 'deferred', reason = 'x' }"),
                   "belongs to a verdict"));
   EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'skip', message = 'x' }"),

@@ -176,6 +176,44 @@ TEST(TestRun, volumes_of_a_verdict_are_compared_by_claim) {
       "passed");
 }
 
+TEST(TestRun, options_of_a_verdict_are_compared) {
+  const std::string more = "needs = { 'volumes' },";
+  const auto told = [&more](const std::string& body, const std::string& expect) {
+    return first(body, std::string(kStorage) + ", expect = { " + expect + " }", more);
+  };
+  const std::string both = "return fence.delete_pod_and_attachments('gone', { release = true })";
+  EXPECT_EQ(told(both, "verdict = 'delete_pod_and_attachments', release = true"), "passed");
+  EXPECT_TRUE(has(told(both, "verdict = 'delete_pod_and_attachments', release = false"),
+                  "release: want none, got release"));
+  EXPECT_TRUE(has(told("return fence.delete_pod_and_attachments('gone')",
+                       "verdict = 'delete_pod_and_attachments', release = true"),
+                  "release: want release, got none"));
+  const std::string before =
+      "return fence.delete_attachments('stuck', pod.volumes, { wait = 90, on_timeout = 'delete' })";
+  EXPECT_EQ(told(before, "verdict = 'delete_attachments', seconds = 90, on_timeout = 'delete'"),
+            "passed");
+  EXPECT_TRUE(has(told(before, "verdict = 'delete_attachments', seconds = 60"), "got delete_att"));
+  EXPECT_TRUE(has(told(before, "verdict = 'delete_attachments', on_timeout = 'hold'"),
+                  "on_timeout: want hold, got delete"));
+}
+
+TEST(TestRun, needs_follow_the_settings_of_the_case) {
+  const std::string more =
+      "settings = { deep = { type = 'boolean', default = false } }, "
+      "needs = function(s) return s.deep and { 'volumes' } or {} end,";
+  const std::string body = "return fence.skip(s.deep and pod.claims[1].state or 'shallow')";
+  EXPECT_EQ(first(body, "expect = { verdict = 'skip', reason = 'shallow' }", more), "passed");
+  EXPECT_TRUE(has(first(body, "settings = { deep = true }, expect = { verdict = 'skip' }", more),
+                  "the policy needs 'volumes'"));
+  EXPECT_EQ(first(body,
+                  "settings = { deep = true }, fail = { 'volumes' }, expect = { outcome = "
+                  "'deferred' }",
+                  more),
+            "passed");
+  EXPECT_TRUE(has(first(body, "fail = { 'volumes' }, expect = { outcome = 'deferred' }", more),
+                  "does not declare 'volumes'"));
+}
+
 TEST(TestRun, settings_are_checked_and_seen) {
   const std::string more = "settings = { n = { type = 'integer', default = 1, max = 9 } },";
   EXPECT_EQ(first("return fence.skip('n' .. s.n)",
@@ -193,6 +231,14 @@ TEST(TestRun, a_bad_patch_is_malformed) {
   EXPECT_TRUE(has(first("return fence.skip('a')",
                         "patch = { ['pod.nam'] = 'x' }, expect = { verdict = 'skip' }"),
                   "malformed: patch pod.nam: unknown field 'nam' of pod (did you mean 'name'?)"));
+}
+
+TEST(TestRun, a_key_of_a_map_is_patched_as_a_policy_writes_it) {
+  EXPECT_EQ(
+      first("return fence.skip(pod.labels['a.b/c'] .. pod.annotations['d/e'])",
+            "patch = { ['pod.labels[\"a.b/c\"]'] = 'x', ['pod.annotations[\"d/e\"]'] = 'y' }, "
+            "expect = { verdict = 'skip', reason = 'xy' }"),
+      "passed");
 }
 
 TEST(TestRun, a_clock_nobody_set_decides_nothing) {

@@ -163,11 +163,28 @@ TEST_F(ValidationTest, the_line_at_fault_is_quoted) {
   EXPECT_THAT(fault.message, HasSubstr("did you mean 'labels'?"));
 }
 
-TEST_F(ValidationTest, the_shipped_policies_are_accepted) {
-  std::ifstream file(std::string(MOONFENCE_SOURCE_DIR) + "/policies/noobaa/policy.lua");
+Candidate shipped(const std::string& name) {
+  std::ifstream file(std::string(MOONFENCE_SOURCE_DIR) + "/policies/" + name + "/policy.lua");
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_EQ(rejected({.name = "noobaa", .source = text.str()}).stage, "accepted");
+  return {.name = name, .source = text.str()};
+}
+
+TEST_F(ValidationTest, the_shipped_policies_are_accepted_by_an_engine_that_serves_what_they_need) {
+  rules.needs = {"volumes", "placement", "siblings", "fetch", "source", "node"};
+  for (const char* name : {"generic", "iomesh", "longhorn", "noobaa", "storageos"}) {
+    const Rejection fault = rejected(shipped(name));
+    EXPECT_EQ(fault.stage, "accepted") << name << ": " << fault.text();
+  }
+}
+
+TEST_F(ValidationTest, one_setting_may_need_what_the_others_do_not) {
+  rules.needs = {"node"};
+  Candidate noobaa = shipped("noobaa");
+  EXPECT_EQ(rejected(noobaa).stage, "accepted");
+  noobaa.settings = {{"db", "pod-and-attachments"}};
+  EXPECT_EQ(rejected(noobaa).text(),
+            "noobaa.lua declares 'volumes', which this engine cannot serve (it can serve node)");
 }
 
 // A test file of one case on fixture down.json.
