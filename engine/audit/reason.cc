@@ -18,6 +18,8 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::HoldingDown,
     Reason::AwaitingTaint,
     Reason::Unreadable,
+    Reason::LeaseAlive,
+    Reason::LeaseUnreadable,
     Reason::NodeReady,
     Reason::NodeGone,
     Reason::NodeReplaced,
@@ -89,6 +91,10 @@ std::string_view code(Reason reason) {
       return "holding_down";
     case Reason::AwaitingTaint:
       return "awaiting_taint";
+    case Reason::LeaseAlive:
+      return "lease_alive";
+    case Reason::LeaseUnreadable:
+      return "lease_unreadable";
     case Reason::Unreadable:
       return "unreadable";
     case Reason::NodeReady:

@@ -23,6 +23,8 @@ enum class Reason {
   HoldingDown,    // the policy wants the node to be down for longer
   AwaitingTaint,  // without a NoSchedule taint a replacement may be bound to the dead node
   Unreadable,     // the node or its pods could not be read; nothing is decided on less
+  LeaseAlive,     // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
+  LeaseUnreadable,  // Ready is Unknown, and the Lease could not be read; also a refusal
 
   // Why an incident was closed.
   NodeReady,     // it came back

@@ -30,6 +30,10 @@
 //
 // A reading that says "Ready" ends the incident unless the watch said "down" after the pass began:
 // the answer may then be older than the news, and nobody would look again. Such a pass is repeated.
+//
+// Whether the kubelet is silent says its Lease (fence/pulse). On Ready=Unknown nobody acts while it
+// is alive or unread; on False or missing it decides which bindings may. While it is alive we look
+// again exactly when it could be dead.
 
 #include <cstdint>
 #include <optional>
@@ -117,6 +121,9 @@ class Incident {
   // Waits for the watch, and looks by itself after `delay` when one is given.
   Effects hold(audit::Reason reason, std::optional<Duration> delay);
   Effects await_taint();
+  // No binding acts on a node that is down like this.
+  Effects await_silence(const Reading& reading, Moment now);
+  Effects await_readable(audit::Reason reason, Moment now);
   // Starts a pass, or holds for what is missing.
   Effects begin(bool tainted, Moment now);
   Effects start_pass(Moment now);
@@ -126,8 +133,11 @@ class Incident {
   // Why this reading or view ends the incident; nullopt: it does not.
   [[nodiscard]] std::optional<audit::Reason> ends(cluster::Readiness readiness,
                                                   const Uid& uid) const;
-  // When the first binding may act on a node that is down like this; nullopt: none does.
-  [[nodiscard]] std::optional<Moment> due_at(cluster::Readiness readiness) const;
+  // When the first binding may act on a node that is down like this; nullopt: none does. What the
+  // watch believes, `seen_`, has no Lease: Unknown passes for silence until it is read.
+  [[nodiscard]] std::optional<Moment> due_by(const Reading& reading) const;
+  [[nodiscard]] std::optional<Moment> due_by_belief() const;
+  [[nodiscard]] std::optional<Moment> due_after(const std::optional<Duration>& hold_down) const;
   // How long to rest after a pass that could not read; doubles.
   [[nodiscard]] Duration unreadable_pause();
 
@@ -143,6 +153,7 @@ class Incident {
   cluster::Readiness seen_ = cluster::Readiness::Missing;  // the newest news or reading
   Moment down_since_;
   Moment held_until_{};  // of a hold-down
+  Moment silence_at_{};  // when the Lease of the last reading could be dead
   Moment pass_started_{};
   std::optional<Moment> first_action_pass_;  // the retry window starts here
 };

@@ -23,6 +23,7 @@
 #include "fence/actions.h"
 #include "fence/guard.h"
 #include "fence/incident.h"
+#include "fence/pulse.h"
 #include "fence/resolution.h"
 #include "fence/surroundings.h"
 #include "fence/tallies.h"
@@ -46,6 +47,7 @@ struct Memory {
   }
 
   std::set<Uid> handled;  // pods that it has settled
+  PulseWatch pulse;
   Side enforcing;
   Side observing;
   std::set<std::pair<std::string, audit::Reason>> mentioned;  // by binding: what is told once

@@ -293,6 +293,7 @@ TEST_F(InquiryTest, attachments_are_not_served_and_their_pods_are_held) {
   authority->reading = {.readiness = cluster::Readiness::Unknown,
                         .uid = Uid("node-1"),
                         .keeps_replacements_off = true,
+                        .pulse = Pulse::Dead,
                         .sent = loop.now()};
   authority->active = &active;
   authority->leadership = &leadership;
