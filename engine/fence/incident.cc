@@ -167,6 +167,9 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
     const Moment look = now + *look_again;
     next = next ? std::min(*next, look) : look;
   }
+  if (const auto look = next_look(result, next, now)) {
+    next = look;
+  }
   if (result.failed == 0 || !next) {
     first_action_pass_.reset();  // nothing is being retried: the next pass has its own window
   }
@@ -178,6 +181,26 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
                                      : close(end);
   effects.insert(effects.end(), then.begin(), then.end());
   return effects;
+}
+
+std::optional<Moment> Incident::next_look(const PassResult& result,
+                                          const std::optional<Moment>& next, Moment now) {
+  if (result.deleted > 0 && !looking_) {
+    looks_left_ = rules_.looks.size();
+  }
+  looking_ = false;
+  // Where something failed the lists are read again soon enough, or were for long enough.
+  if (looks_left_ == 0 || result.failed > 0 || result.unreadable ||
+      !result.held_by_failure.empty()) {
+    return std::nullopt;
+  }
+  const Moment look = now + rules_.looks[rules_.looks.size() - looks_left_];
+  if (next && *next <= look) {
+    return std::nullopt;
+  }
+  --looks_left_;
+  looking_ = true;
+  return look;
 }
 
 Incident::Effects Incident::policies_changed(const HoldDowns& hold_downs, Moment now) {
@@ -273,6 +296,7 @@ Incident::Effects Incident::start_pass(Moment now) {
 }
 
 Incident::Effects Incident::start_next_pass(Moment now) {
+  looking_ = false;
   first_action_pass_.reset();
   Effects effects = start_pass(now);
   effects.insert(effects.begin(), CancelPass{});

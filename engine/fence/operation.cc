@@ -267,6 +267,7 @@ void Operation::pump() {
 void Operation::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
   --in_flight_;
   if (outcome.settled()) {
+    ++result_.deleted;
     memory_.handled.insert(waiting.deletion.pod.uid);
   } else if (outcome.reason == Reason::ReadingTooOld && waiting.late < kLateAttempts) {
     // It waited too long for a connection; it goes after a fresh reading.

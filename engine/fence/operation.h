@@ -94,10 +94,10 @@ class Operation {
   kube::CallHandle node_call_;
   kube::CallHandle lease_call_;
   std::optional<Result<kube::Lease>> lease_;  // as it arrived
-  bool reading_ = false;  // a reading is under way: the node, or the Lease that it needs
-  std::vector<kube::CallHandle> lists_;  // null: it has arrived, or failed
+  std::vector<kube::CallHandle> lists_;       // null: it has arrived, or failed
   std::size_t lists_pending_ = 0;
   bool listed_ = false;             // one has arrived, or there was none to make
+  bool reading_ = false;            // a reading is under way: the node, or the Lease that it needs
   std::optional<kube::Node> node_;  // of the newest reading, until the policies have it
   std::vector<std::string> pods_;   // as JSON, each decoded when its turn comes
   std::set<Uid> seen_;              // a pod may come twice while lists are read page by page

@@ -4,7 +4,8 @@
         engine = start_engine(mode="enforce", config={"cacheExpiry": "1h"})
         ...
         assert [d.name for d in engine.deletes()] == ["web-0"]      # by the API server's audit log
-        assert engine.passes("node-1") == 1                         # its pod lists for that node
+        assert engine.incidents("node-1") == 1                      # its down evaluations of that node
+        assert engine.passes("node-1") == 1                         # its pod lists for it, looks after a deletion too
 
 start_engine(**arguments) makes an Engine, starts it and waits for /readyz. Arguments, all optional:
 
@@ -303,6 +304,9 @@ class Engine:
         def of(entry):
             return parse_qs(urlsplit(entry.uri).query).get("fieldSelector") == [f"spec.nodeName={node}"]
         return [entry for entry in self.requests(verb="list", resource="pods") if of(entry)]
+
+    def incidents(self, node: str) -> int:
+        return len([r for r in self.records() if r["kind"] == "incident_opened" and r["node"] == node])
 
     def passes(self, node: str) -> int:
         return len(self.lists(node))

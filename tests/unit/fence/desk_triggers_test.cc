@@ -80,11 +80,11 @@ TEST_F(TriggersTest, an_incident_that_is_opened_later_counts_the_time_the_node_w
   run_for(1h);
   tell(Look::Expired);
   ASSERT_TRUE(run_until([this] { return closed(); }));
-  EXPECT_EQ(deletes(), (Lines{"db-0 30s", "db-1 1h30s"}));
+  EXPECT_EQ(deletes(), (Lines{"db-0 30s", "db-1 1h51s"}));
   add_pod("db-2", "n1", "db", "db");
   tell(Look::Fell);  // it was Ready in between
   ASSERT_TRUE(run_until([this] { return closed(); }));
-  EXPECT_EQ(deletes().back(), "db-2 1h1m");
+  EXPECT_EQ(deletes().back(), "db-2 1h1m42s");
 }
 
 TEST_F(TriggersTest, a_living_kubelet_is_left_to_those_that_act_on_it_until_it_falls_silent) {

@@ -120,6 +120,77 @@ TEST_F(IncidentTest, failures_are_retried_every_five_seconds_inside_the_window) 
   EXPECT_EQ(incident.state(), Incident::State::Closed);
 }
 
+TEST_F(IncidentTest, what_was_deleted_is_looked_after_three_times) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  Moment now = t0;
+  // Whatever a look finds and deletes begins no further looks.
+  std::string ended = printed(incident.pass_ended({.deleted = 2}, now));
+  for (const Duration pause : {1s, 5s, 15s}) {
+    EXPECT_EQ(ended, "cancel, timer " + format_duration(pause));
+    now += pause;
+    EXPECT_EQ(printed(incident.timer_fired(now)), "pass");
+    EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), now)), "act");
+    ended = printed(incident.pass_ended({.deleted = 1}, now));
+  }
+  EXPECT_EQ(ended, "cancel, close settled");
+}
+
+TEST_F(IncidentTest, where_policies_fail_it_closes_as_it_did) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1, .held_by_failure = {"a"}}, t0)),
+            "cancel, close policy_failing");
+}
+
+TEST_F(IncidentTest, a_look_sees_a_node_that_came_back) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  (void)incident.pass_ended({.deleted = 1}, t0);
+  (void)incident.timer_fired(t0 + 1s);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::True), t0 + 1s)),
+            "cancel, close node_ready");
+}
+
+TEST_F(IncidentTest, retries_come_before_looks_and_end_as_they_did) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  Moment now = t0;
+  std::string ended;
+  for (int pass = 0; pass < 5; ++pass) {
+    (void)incident.confirmed(read(Readiness::Unknown), now);
+    ended = printed(incident.pass_ended({.failed = 1, .deleted = 1}, now));
+    EXPECT_EQ(ended, pass < 4 ? "cancel, timer 5s" : "cancel, close window_ended");
+    now += 5s;
+    (void)incident.timer_fired(now);
+  }
+}
+
+TEST_F(IncidentTest, a_retry_that_succeeds_is_looked_after) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.failed = 1, .deleted = 1}, t0)), "cancel, timer 5s");
+  (void)incident.timer_fired(t0 + 5s);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 5s);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1}, t0 + 5s)), "cancel, timer 1s");
+}
+
+TEST_F(IncidentTest, a_wait_is_no_look_and_what_comes_after_it_is_looked_after_too) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1, .look_again = 500ms}, t0)),
+            "cancel, timer 500ms");
+  Moment now = t0 + 500ms;
+  for (const char* pause : {"1s", "5s", "15s", "1h"}) {
+    (void)incident.timer_fired(now);
+    (void)incident.confirmed(read(Readiness::Unknown), now);
+    EXPECT_EQ(printed(incident.pass_ended({.look_again = 1h}, now)),
+              "cancel, timer " + std::string(pause));
+  }
+  (void)incident.timer_fired(now + 1h);
+  (void)incident.confirmed(read(Readiness::Unknown), now + 1h);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1}, now + 1h)), "cancel, timer 1s");
+}
+
 TEST_F(IncidentTest, a_node_that_is_ready_again_ends_it_in_every_state) {  // row E-08
   const auto at = [&](int steps) {
     Incident fresh{Uid("u1"), rules, t0};
