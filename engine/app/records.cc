@@ -19,6 +19,7 @@ port::Log::Level level_of(const Record& record) {
     case Reason::Retryable:
     case Reason::OutcomeLost:
     case Reason::Unreadable:
+    case Reason::LeaseUnreadable:
       return port::Log::Level::Warning;
     default:
       break;

@@ -19,6 +19,8 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::AwaitingTaint,
     Reason::Unreadable,
     Reason::AwaitingDetach,
+    Reason::LeaseAlive,
+    Reason::LeaseUnreadable,
     Reason::NodeReady,
     Reason::NodeGone,
     Reason::NodeReplaced,
@@ -96,6 +98,10 @@ std::string_view code(Reason reason) {
       return "holding_down";
     case Reason::AwaitingTaint:
       return "awaiting_taint";
+    case Reason::LeaseAlive:
+      return "lease_alive";
+    case Reason::LeaseUnreadable:
+      return "lease_unreadable";
     case Reason::Unreadable:
       return "unreadable";
     case Reason::AwaitingDetach:

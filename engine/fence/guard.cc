@@ -9,6 +9,18 @@ using policy::Binding;
 
 namespace {
 
+// Why a node that is down like this is not down for such a policy. Unknown is somebody else's word,
+// which the Lease must bear out.
+std::optional<Reason> unfit(const Reading& reading, bool live_kubelet) {
+  if (reading.pulse == Pulse::Dead) {
+    return std::nullopt;
+  }
+  if (reading.readiness == cluster::Readiness::Unknown) {
+    return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
+  }
+  return live_kubelet ? std::nullopt : std::optional(Reason::SignalUnfit);
+}
+
 // What speaks against it when it rests on this binding.
 std::optional<Reason> refuse_by(const Binding& binding, const Authority& authority,
                                 const kube::Pod& pod, Moment now) {
@@ -22,8 +34,8 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   if (!cluster::is_down(reading.readiness)) {
     return Reason::NodeNotDown;
   }
-  if (reading.readiness != cluster::Readiness::Unknown && !binding.policy->trigger().live_kubelet) {
-    return Reason::SignalUnfit;
+  if (const auto reason = unfit(reading, binding.policy->trigger().live_kubelet)) {
+    return reason;
   }
   if (!reading.keeps_replacements_off) {
     return Reason::NotTainted;

@@ -44,9 +44,9 @@ Incident::Effects Incident::open(const cluster::NodeView& view, Moment now) {
 }
 
 Incident::Effects Incident::begin(bool tainted, Moment now) {
-  const auto due = due_at(seen_);
+  const auto due = due_by_belief();
   if (!due) {
-    return hold(Reason::SignalUnfit, std::nullopt);
+    return start_pass(now);  // only the Lease can tell whether the kubelet is silent after all
   }
   if (now < *due) {
     held_until_ = *due;
@@ -68,7 +68,7 @@ Incident::Effects Incident::node_seen(const cluster::NodeView& view, Moment now)
     return {};
   }
   const bool waits = state_ == State::Holding || (state_ == State::Resting && left_unfit_);
-  const auto due = due_at(seen_);
+  const auto due = due_by_belief();
   if (!waits || !due) {
     return {};
   }
@@ -97,24 +97,20 @@ Incident::Effects Incident::confirmed(const std::optional<Reading>& reading, Mom
     return {};
   }
   if (!reading) {
-    const Duration pause = unreadable_pause();
-    if (state_ == State::Confirming && first_action_pass_) {
-      *first_action_pass_ += now + pause - pass_started_;  // the window stands still meanwhile
-    }
-    Effects effects = rest(pause);
-    effects.insert(effects.begin(), Hold{Reason::Unreadable});
-    return effects;
+    return await_readable(Reason::Unreadable, now);
   }
   if (const auto reason = ends(reading->readiness, reading->uid)) {
     return overtaken_ && *reason == Reason::NodeReady ? rest(rules_.taint_poll) : close(*reason);
   }
   seen_ = overtaken_ ? seen_ : reading->readiness;
-  const auto due = due_at(reading->readiness);
-  if (!due || now < *due || !reading->keeps_replacements_off) {
-    unreadable_ = 0;
-  }
+  silence_at_ =
+      reading->pulse == Pulse::Unread ? now + rules_.unreadable_interval_max : reading->dead_at;
+  const auto due = due_by(*reading);
   if (!due) {
-    return overtaken_ ? rest(rules_.taint_poll) : hold(Reason::SignalUnfit, std::nullopt);
+    return await_silence(*reading, now);
+  }
+  if (now < *due || !reading->keeps_replacements_off) {
+    unreadable_ = 0;
   }
   if (now < *due) {
     held_until_ = *due;
@@ -171,6 +167,9 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
     const Moment look = now + *look_again;
     next = next ? std::min(*next, look) : look;
   }
+  if (const auto look = next_look(result, next, now)) {
+    next = look;
+  }
   if (result.failed == 0 || !next) {
     first_action_pass_.reset();  // nothing is being retried: the next pass has its own window
   }
@@ -178,10 +177,30 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
                      : result.held_by_failure.empty() ? Reason::Settled
                                                       : Reason::PolicyFailing;
   const Effects then = next          ? rest(*next - now)
-                       : left_unfit_ ? hold(Reason::SignalUnfit, std::nullopt)
+                       : left_unfit_ ? hold(Reason::SignalUnfit, silence_at_ - now)
                                      : close(end);
   effects.insert(effects.end(), then.begin(), then.end());
   return effects;
+}
+
+std::optional<Moment> Incident::next_look(const PassResult& result,
+                                          const std::optional<Moment>& next, Moment now) {
+  if (result.deleted > 0 && !looking_) {
+    looks_left_ = rules_.looks.size();
+  }
+  looking_ = false;
+  // Where something failed the lists are read again soon enough, or were for long enough.
+  if (looks_left_ == 0 || result.failed > 0 || result.unreadable ||
+      !result.held_by_failure.empty()) {
+    return std::nullopt;
+  }
+  const Moment look = now + rules_.looks[rules_.looks.size() - looks_left_];
+  if (next && *next <= look) {
+    return std::nullopt;
+  }
+  --looks_left_;
+  looking_ = true;
+  return look;
 }
 
 Incident::Effects Incident::policies_changed(const HoldDowns& hold_downs, Moment now) {
@@ -198,7 +217,7 @@ Incident::Effects Incident::policies_changed(const HoldDowns& hold_downs, Moment
   }
   left_unfit_ = false;
   // The live reading will tell whether the taint is there.
-  const auto due = due_at(seen_);
+  const auto due = due_by_belief();
   return due && now >= *due ? start_next_pass(now) : begin(/*tainted=*/false, now);
 }
 
@@ -206,8 +225,20 @@ Incident::Effects Incident::stop(Reason reason) {
   return state_ == State::Closed ? Effects{} : close(reason);
 }
 
-std::optional<Moment> Incident::due_at(Readiness readiness) const {
-  const auto hold_down = rules_.hold_downs.of(readiness);
+std::optional<Moment> Incident::due_by(const Reading& reading) const {
+  if (reading.pulse == Pulse::Dead) {
+    return due_after(rules_.hold_downs.silent);
+  }
+  return reading.readiness == Readiness::Unknown ? std::nullopt
+                                                 : due_after(rules_.hold_downs.living);
+}
+
+std::optional<Moment> Incident::due_by_belief() const {
+  return due_after(seen_ == Readiness::Unknown ? rules_.hold_downs.silent
+                                               : rules_.hold_downs.living);
+}
+
+std::optional<Moment> Incident::due_after(const std::optional<Duration>& hold_down) const {
   return hold_down ? std::optional(down_since_ + *hold_down) : std::nullopt;
 }
 
@@ -221,8 +252,30 @@ Incident::Effects Incident::hold(Reason reason, std::optional<Duration> delay) {
   state_ = State::Holding;
   Effects effects = {CancelTimer{}, CancelPass{}, Hold{reason}};
   if (delay) {
-    effects.emplace_back(SetTimer{*delay});
+    effects.emplace_back(SetTimer{std::max(*delay, Duration::zero())});
   }
+  return effects;
+}
+
+Incident::Effects Incident::await_silence(const Reading& reading, Moment now) {
+  const bool unknown = reading.readiness == Readiness::Unknown;
+  if (unknown && reading.pulse == Pulse::Unread) {
+    return await_readable(Reason::LeaseUnreadable, now);
+  }
+  unreadable_ = 0;
+  if (overtaken_) {
+    return rest(rules_.taint_poll);
+  }
+  return hold(unknown ? Reason::LeaseAlive : Reason::SignalUnfit, silence_at_ - now);
+}
+
+Incident::Effects Incident::await_readable(Reason reason, Moment now) {
+  const Duration pause = unreadable_pause();
+  if (state_ == State::Confirming && first_action_pass_) {
+    *first_action_pass_ += now + pause - pass_started_;  // the window stands still meanwhile
+  }
+  Effects effects = rest(pause);
+  effects.insert(effects.begin(), Hold{reason});
   return effects;
 }
 
@@ -243,6 +296,7 @@ Incident::Effects Incident::start_pass(Moment now) {
 }
 
 Incident::Effects Incident::start_next_pass(Moment now) {
+  looking_ = false;
   first_action_pass_.reset();
   Effects effects = start_pass(now);
   effects.insert(effects.begin(), CancelPass{});

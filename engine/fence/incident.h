@@ -30,7 +30,18 @@
 //
 // A reading that says "Ready" ends the incident unless the watch said "down" after the pass began:
 // the answer may then be older than the news, and nobody would look again. Such a pass is repeated.
+//
+// What was deleted is verified: the replacement may be bound to the dead node, when the scheduler
+// had not seen the taint yet. After a pass that deleted something and left nothing to be tried
+// again the incident looks again after `looks`, one after the other, and closes only then. What a
+// look finds is dealt with like anything else, but begins no further looks: whatever binds pods to
+// a tainted node for ever is not fought for ever.
+//
+// Whether the kubelet is silent says its Lease (fence/pulse). On Ready=Unknown nobody acts while it
+// is alive or unread; on False or missing it decides which bindings may. While it is alive we look
+// again exactly when it could be dead.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -56,11 +67,14 @@ struct IncidentRules {
   // unreadable_interval_max, and after a reading that news have overtaken.
   Duration taint_poll = std::chrono::seconds(1);
   Duration unreadable_interval_max = std::chrono::seconds(30);
+  std::array<Duration, 3> looks = {std::chrono::seconds(1), std::chrono::seconds(5),
+                                   std::chrono::seconds(15)};
 };
 
 // What one pass over the node's pods came to.
 struct PassResult {
   std::uint32_t failed = 0;                            // to be tried again
+  std::uint32_t deleted = 0;                           // that are dealt with
   std::optional<Duration> look_again = std::nullopt;   // the shortest wait a policy asked for
   std::optional<Duration> retry_after = std::nullopt;  // what the server asked for
   bool unreadable = false;                             // some of the pods could not be listed
@@ -117,17 +131,26 @@ class Incident {
   // Waits for the watch, and looks by itself after `delay` when one is given.
   Effects hold(audit::Reason reason, std::optional<Duration> delay);
   Effects await_taint();
+  // No binding acts on a node that is down like this.
+  Effects await_silence(const Reading& reading, Moment now);
+  Effects await_readable(audit::Reason reason, Moment now);
   // Starts a pass, or holds for what is missing.
   Effects begin(bool tainted, Moment now);
   Effects start_pass(Moment now);
   Effects start_next_pass(Moment now);  // in place of the one under way, with a window of its own
   Effects rest(Duration delay);
+  // When to look whether what was deleted stays away, if it is to be before `next`.
+  [[nodiscard]] std::optional<Moment> next_look(const PassResult& result,
+                                                const std::optional<Moment>& next, Moment now);
   Effects close(audit::Reason reason);
   // Why this reading or view ends the incident; nullopt: it does not.
   [[nodiscard]] std::optional<audit::Reason> ends(cluster::Readiness readiness,
                                                   const Uid& uid) const;
-  // When the first binding may act on a node that is down like this; nullopt: none does.
-  [[nodiscard]] std::optional<Moment> due_at(cluster::Readiness readiness) const;
+  // When the first binding may act on a node that is down like this; nullopt: none does. What the
+  // watch believes, `seen_`, has no Lease: Unknown passes for silence until it is read.
+  [[nodiscard]] std::optional<Moment> due_by(const Reading& reading) const;
+  [[nodiscard]] std::optional<Moment> due_by_belief() const;
+  [[nodiscard]] std::optional<Moment> due_after(const std::optional<Duration>& hold_down) const;
   // How long to rest after a pass that could not read; doubles.
   [[nodiscard]] Duration unreadable_pause();
 
@@ -142,7 +165,10 @@ class Incident {
   bool left_unfit_ = false;       // the last pass left pods to policies that want silence
   cluster::Readiness seen_ = cluster::Readiness::Missing;  // the newest news or reading
   Moment down_since_;
-  Moment held_until_{};  // of a hold-down
+  std::size_t looks_left_ = 0;  // until what was deleted is believed
+  bool looking_ = false;        // the pass under way is one of them
+  Moment held_until_{};         // of a hold-down
+  Moment silence_at_{};         // when the Lease of the last reading could be dead
   Moment pass_started_{};
   std::optional<Moment> first_action_pass_;  // the retry window starts here
 };

@@ -83,7 +83,8 @@ void Inquiry::begin(kube::Node node) {
     standings_.push_back(binding.policy == nullptr
                              ? Standing{}
                              : standing_of(binding.policy->trigger(), occasion_.downtime,
-                                           authority_->reading.readiness, around_.loop.now()));
+                                           authority_->reading.pulse == Pulse::Dead,
+                                           around_.loop.now()));
   }
 }
 

@@ -24,6 +24,7 @@
 #include "fence/gathering.h"
 #include "fence/guard.h"
 #include "fence/incident.h"
+#include "fence/pulse.h"
 #include "fence/resolution.h"
 #include "fence/surroundings.h"
 #include "fence/tallies.h"
@@ -63,7 +64,8 @@ struct Memory {
     return mode == policy::Mode::Enforce ? enforcing : observing;
   }
 
-  std::set<Uid> handled;                          // pods that it has settled
+  std::set<Uid> handled;  // pods that it has settled
+  PulseWatch pulse;
   std::map<std::string, Detachment> detachments;  // by the attachment's name
   Duration detach_pause{};                        // between looks at attachments that are going
   std::map<Uid, Moment> detaching_since;  // attachments-first: pods whose attachments are to go

@@ -12,10 +12,12 @@ using audit::Reason;
 
 namespace {
 
-Reading reading_of(const kube::Node& node, Moment sent) {
+Reading reading_of(const kube::Node& node, const PulseWatch::Finding& found, Moment sent) {
   return {.readiness = cluster::readiness_of(node),
           .uid = node.uid,
           .keeps_replacements_off = cluster::keeps_replacements_off(node),
+          .pulse = found.pulse,
+          .dead_at = found.dead_at,
           .sent = sent};
 }
 
@@ -44,6 +46,7 @@ Operation::~Operation() = default;
 
 void Operation::retire() {
   node_call_.reset();
+  lease_call_.reset();
   lists_.clear();
   next_slice_.cancel();
   queue_.clear();
@@ -74,18 +77,23 @@ void Operation::start() {
 
 void Operation::read_node() {
   const Moment sent = around_.loop.now();
+  reading_ = true;
+  lease_.reset();
   node_call_ = around_.reader.get_node(authority_->node, [this, sent](Result<kube::Node> node) {
     node_arrived(std::move(node), sent);
   });
+  lease_call_ = around_.reader.get_node_lease(
+      authority_->node, kReadingLifetime,
+      [this, sent](Result<kube::Lease> lease) { lease_arrived(std::move(lease), sent); });
 }
 
 void Operation::node_arrived(Result<kube::Node> node, Moment sent) {
   node_call_.reset();
   if (!node && node.error().kind == Error::Kind::NotFound) {
-    owner_.reading_arrived(Reading{.readiness = cluster::Readiness::Gone,
-                                   .uid = {},
-                                   .keeps_replacements_off = false,
-                                   .sent = sent});
+    Reading gone;
+    gone.readiness = cluster::Readiness::Gone;
+    gone.sent = sent;
+    owner_.reading_arrived(gone);
     return;
   }
   if (node && around_.loop.now() - sent > kReadingLifetime) {
@@ -99,13 +107,52 @@ void Operation::node_arrived(Result<kube::Node> node, Moment sent) {
     owner_.reading_arrived(std::nullopt);
     return;
   }
-  authority_->reading = reading_of(*node, sent);
+  node_ = std::move(*node);
+  if (lease_ || !awaits_lease(*node_)) {
+    take_reading(sent);
+  }
+}
+
+void Operation::lease_arrived(Result<kube::Lease> lease, Moment sent) {
+  lease_call_.reset();
+  if (!lease && lease.error().kind != Error::Kind::NotFound) {
+    around_.log.warning("lease_unreadable", {{"incident", occasion_.incident.text()},
+                                             {"node", authority_->node.text()},
+                                             {"error", lease.error().message()}});
+  }
+  lease_ = std::move(lease);
+  if (reading_ && node_) {
+    take_reading(sent);
+  }
+}
+
+// Nobody waits for the Lease of a node that is not down any more; nor in the middle of a pass that
+// did not go by it.
+bool Operation::awaits_lease(const kube::Node& node) const {
+  const cluster::Readiness readiness = cluster::readiness_of(node);
+  if (!cluster::is_down(readiness) || node.uid != authority_->node_uid) {
+    return false;
+  }
+  return !acting_ || readiness == cluster::Readiness::Unknown ||
+         authority_->reading.pulse == Pulse::Dead;
+}
+
+void Operation::take_reading(Moment sent) {
+  reading_ = false;
+  PulseWatch::Finding found = {.pulse = authority_->reading.pulse,
+                               .dead_at = authority_->reading.dead_at};
+  if (lease_) {
+    found = memory_.pulse.feel(*lease_, cluster::readiness_of(*node_),
+                               node_->ready ? node_->ready->last_transition_time : std::nullopt,
+                               sent, around_.loop.now());
+  }
+  authority_->reading = reading_of(*node_, found, sent);
   if (!acting_) {
-    node_ = std::move(*node);
     both_arrived();
     return;
   }
-  inquiry_.begin(std::move(*node));
+  inquiry_.begin(std::move(*node_));
+  node_.reset();
   // A fresh reading in the middle of a pass. The owner may destroy us over it.
   const std::weak_ptr<const void> alive = alive_;
   owner_.reading_arrived(authority_->reading);
@@ -141,7 +188,7 @@ void Operation::pods_arrived(std::size_t list, Result<std::vector<std::string>> 
 }
 
 void Operation::both_arrived() {
-  if (!node_) {
+  if (!node_ || reading_) {
     return;
   }
   // A node that is not down any more ends the incident without waiting for its pods.
@@ -155,6 +202,7 @@ void Operation::both_arrived() {
 void Operation::act() {
   acting_ = true;
   inquiry_.begin(std::move(*node_));
+  node_.reset();
   evaluate_slice();
 }
 
@@ -230,7 +278,7 @@ void Operation::judge(Known known, const policy::ClusterFacts& facts) {
 
 void Operation::pump() {
   pumping_ = true;
-  while (!queue_.empty() && in_flight_ < kParallelDeletes && node_call_ == nullptr) {
+  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_) {
     const Duration age = around_.loop.now() - authority_->reading.sent;
     if (age > kReadingLifetime) {
       read_node();
@@ -275,6 +323,7 @@ void Operation::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
 
 void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome) {
   if (outcome.settled()) {
+    ++result_.deleted;
     memory_.handled.insert(deletion.pod.uid);
     if (outcome.reason != Reason::MarkedOnly) {
       detaching_.pod_gone(deletion.pod.uid);
@@ -294,7 +343,7 @@ bool Operation::judged_all() const {
 }
 
 void Operation::end_if_done() {
-  if (!judged_all() || !queue_.empty() || in_flight_ > 0 || node_call_ != nullptr) {
+  if (!judged_all() || !queue_.empty() || in_flight_ > 0 || reading_) {
     return;
   }
   next_slice_.cancel();

@@ -1,18 +1,18 @@
 #pragma once
 
 // Operation is one pass over a failed node, written to be read from top to bottom: read the node
-// live and list its pods side by side, gather what the policies need to know beside that
-// (fence/gathering), ask them about each pod, hand the deletions to GuardedActions a bounded number
-// at a time, then those of volume attachments (fence/detaching), sum up. The incident decides
+// and its Lease live and list its pods side by side, gather what the policies need to know beside
+// that (fence/gathering), ask them about each pod, hand the deletions to GuardedActions a bounded
+// number at a time, then those of volume attachments (fence/detaching), sum up. The incident decides
 // whether a pass starts, goes on and is repeated. The policies are those that were in force when it
 // began; what they decided is carried out only if it still is in force then.
 //
-// Time: the first deletion leaves in the turn in which the later of the node and the first list
-// (fence/pod_lists) arrived; pods of later lists follow as they come. Each pod is decoded once.
-// Evaluation goes in slices of at most kPodsPerTurn pods and about kSliceTime, so that neither a
-// node with hundreds of pods nor a slow script holds up the loop. When the node's reading grows
-// older than kReadingLifetime in the middle of a long pass, deletions pause until a fresh one has
-// arrived: once per incident and second, not per call.
+// Time: the first deletion leaves in the turn in which the latest of the node, its Lease and the
+// first list (fence/pod_lists) arrived; pods of later lists follow as they come. Each pod is
+// decoded once. Evaluation goes in slices of at most kPodsPerTurn pods and about kSliceTime, so
+// that neither a node with hundreds of pods nor a slow script holds up the loop. When the node's
+// reading grows older than kReadingLifetime in the middle of a long pass, deletions pause until a
+// fresh one has arrived: once per incident and second, not per call.
 
 #include <cstdint>
 #include <deque>
@@ -82,6 +82,9 @@ class Operation {
   };
   void read_node();
   void node_arrived(Result<kube::Node> node, Moment sent);
+  void lease_arrived(Result<kube::Lease> lease, Moment sent);
+  [[nodiscard]] bool awaits_lease(const kube::Node& node) const;
+  void take_reading(Moment sent);
   void pods_arrived(std::size_t list, Result<std::vector<std::string>> pods);
   void both_arrived();
   void evaluate_slice();
@@ -104,12 +107,14 @@ class Operation {
   Detaching detaching_;
 
   kube::CallHandle node_call_;
-  std::vector<kube::CallHandle> lists_;  // null: it has arrived, or failed
+  kube::CallHandle lease_call_;
+  std::optional<Result<kube::Lease>> lease_;  // as it arrived
+  std::vector<kube::CallHandle> lists_;       // null: it has arrived, or failed
   std::size_t lists_pending_ = 0;
-  std::optional<kube::Node> node_;
-  std::vector<std::string> pods_;  // as JSON, each decoded when its turn comes
-  std::set<Uid> seen_;             // a pod may come twice while lists are read page by page
-  std::size_t next_pod_ = 0;       // the first that was not taken up yet
+  std::optional<kube::Node> node_;  // of the newest reading, until the policies have it
+  std::vector<std::string> pods_;   // as JSON, each decoded when its turn comes
+  std::set<Uid> seen_;              // a pod may come twice while lists are read page by page
+  std::size_t next_pod_ = 0;        // the first that was not taken up yet
   std::size_t gathering_pods_ = 0;
   std::deque<Known> known_;  // ready to be judged
   loop::Timer next_slice_;
@@ -121,6 +126,7 @@ class Operation {
   enum class Attachments { NotYet, Looking, Looked } attachments_ = Attachments::NotYet;
   const bool sees_volumes_;  // of every pod: attachments may be deleted
   bool listed_ = false;      // a list has arrived, or there was none to make
+  bool reading_ = false;     // a reading is under way: the node, or the Lease that it needs
   bool undecoded_ = false;   // a pod could not be understood
   bool acting_ = false;
   bool first_slice_ = true;  // nothing was handed over for deletion yet

@@ -1,11 +1,13 @@
 #pragma once
 
-// Reading is a live, consistent read of a node: the only thing a deletion may rest on.
+// Reading is a live, consistent read of a node and of its Lease: the only thing a deletion may rest
+// on.
 
 #include <optional>
 
 #include "base/result.h"
 #include "cluster/readiness.h"
+#include "fence/pulse.h"
 #include "kube/objects.h"
 
 namespace moonfence::fence {
@@ -14,6 +16,8 @@ struct Reading {
   cluster::Readiness readiness = cluster::Readiness::Missing;
   Uid uid;
   bool keeps_replacements_off = false;
+  Pulse pulse = Pulse::Unread;
+  Moment dead_at{};  // of a Lease that is alive: when it would be dead if it stands still
   // When the read was sent: what the server answered was true at this moment or later, never
   // earlier.
   Moment sent{};

@@ -5,8 +5,6 @@
 
 namespace moonfence::fence {
 
-using cluster::Readiness;
-
 Duration hold_down(const policy::Trigger& trigger) {
   return trigger.failures > 1 ? trigger.interval * trigger.failures : Duration::zero();
 }
@@ -20,12 +18,12 @@ std::uint32_t failures_of(const policy::Trigger& trigger, Duration down_for) {
       std::min(static_cast<std::int64_t>(down_for / trigger.interval), kMost));
 }
 
-Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime, Readiness readiness,
+Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime, bool silent,
                      Moment now) {
   if (!trigger.sweep && !downtime.fell) {
     return {.kind = Standing::Kind::NotSwept};
   }
-  if (!trigger.live_kubelet && readiness != Readiness::Unknown) {
+  if (!trigger.live_kubelet && !silent) {
     return {.kind = Standing::Kind::Unfit};
   }
   const Moment due = downtime.since + hold_down(trigger);

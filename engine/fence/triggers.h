@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/time.h"
-#include "cluster/readiness.h"
 #include "policy/policy_set.h"
 
 namespace moonfence::fence {
@@ -34,17 +33,15 @@ struct Standing {
 [[nodiscard]] Duration hold_down(const policy::Trigger& trigger);
 // Down observations in a row so far; 1 at least.
 [[nodiscard]] std::uint32_t failures_of(const policy::Trigger& trigger, Duration down_for);
+// `silent`: its kubelet is dead by its Lease (fence/pulse).
 [[nodiscard]] Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime,
-                                   cluster::Readiness readiness, Moment now);
+                                   bool silent, Moment now);
 
 // How long a node must be down until the first of several bindings may act; nullopt: none ever may.
 struct HoldDowns {
-  std::optional<Duration> silent = Duration::zero();  // Ready is Unknown
-  std::optional<Duration> living = Duration::zero();  // Ready is False or missing
+  std::optional<Duration> silent = Duration::zero();  // its kubelet is dead
+  std::optional<Duration> living = Duration::zero();  // it may live, and Ready is False or missing
 
-  [[nodiscard]] std::optional<Duration> of(cluster::Readiness readiness) const {
-    return readiness == cluster::Readiness::Unknown ? silent : living;
-  }
   friend bool operator==(const HoldDowns&, const HoldDowns&) = default;
 };
 

@@ -13,14 +13,21 @@ bool is_miss(const Result<ApiReply>& reply) {
 
 void Heartbeat::beat() {
   timer_ = loop_.after(kInterval, [this] { beat(); });
-  call_ = caller_.call(ApiRequest{.path = "/livez",
-                                  .query = {},
-                                  .body = {},
-                                  .content_type = {},
-                                  .lane = port::Lane::Writes,
-                                  .timeout = kLimit,
-                                  .may_send = {}},
-                       [this](const Result<ApiReply>& reply) { on_outcome(reply); });
+  call_ = ask([this](const Result<ApiReply>& reply) { on_outcome(reply); });
+  for (CallHandle& other : beside_) {
+    other = ask([](const Result<ApiReply>& /*reply*/) {});
+  }
+}
+
+CallHandle Heartbeat::ask(std::function<void(Result<ApiReply>)> done) {
+  return caller_.call(ApiRequest{.path = "/livez",
+                                 .query = {},
+                                 .body = {},
+                                 .content_type = {},
+                                 .lane = port::Lane::Writes,
+                                 .timeout = kLimit,
+                                 .may_send = {}},
+                      std::move(done));
 }
 
 void Heartbeat::on_outcome(const Result<ApiReply>& reply) {

@@ -1,9 +1,12 @@
 #pragma once
 
 // Heartbeat asks /livez every 5 s on the lane that writes use. It finds out that the peer is dead
-// within 13 s while libcurl and the kernel would wait for minutes, and it keeps a connection warm
-// for the write that comes next. Any HTTP answer is a sign of life; two misses in a row end all
-// connections, once per outage.
+// within 13 s while libcurl and the kernel would wait for minutes. Any HTTP answer is a sign of
+// life; two misses in a row end all connections, once per outage. It asks several times side by
+// side, to keep as many connections warm: an incident begins with as many reads at once, and none
+// of them should have to shake hands first. Only the first of the answers is judged.
+
+#include <array>
 
 #include "kube/caller.h"
 #include "loop/loop.h"
@@ -17,6 +20,7 @@ class Heartbeat {
   static constexpr Duration kInterval = std::chrono::seconds(5);
   static constexpr Duration kLimit = std::chrono::seconds(3);
   static constexpr int kMisses = 2;
+  static constexpr std::size_t kWarm = 3;  // the list, the node, its Lease
 
   Heartbeat(loop::Loop& loop, Caller& caller, port::Http& http, port::Log& log)
       : loop_(loop), caller_(caller), http_(http), log_(log) {}
@@ -27,6 +31,7 @@ class Heartbeat {
 
  private:
   void beat();
+  [[nodiscard]] CallHandle ask(std::function<void(Result<ApiReply>)> done);
   void on_outcome(const Result<ApiReply>& reply);
 
   loop::Loop& loop_;
@@ -36,6 +41,7 @@ class Heartbeat {
   int misses_ = 0;
   loop::Timer timer_;
   CallHandle call_;
+  std::array<CallHandle, kWarm - 1> beside_;
 };
 
 }  // namespace moonfence::kube

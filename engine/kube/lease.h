@@ -2,7 +2,8 @@
 
 // Lease is coordination.k8s.io/v1 as client-go's leader election writes it, so that other tools
 // read ours and we read theirs (client-go tools/leaderelection/resourcelock). The times in it are
-// for people: nobody decides anything by another machine's clock.
+// for people: nobody measures anything by another machine's clock. A kubelet's Lease has the same
+// shape; fence/pulse.h tells what its stamps are held against.
 
 #include <cstdint>
 #include <memory>

@@ -12,6 +12,8 @@
 namespace moonfence::kube {
 namespace {
 
+// Where kubelets keep their Leases, one a node and of its name.
+constexpr const char* kNodeLeases = "kube-node-lease";
 constexpr Duration kListTimeout = std::chrono::seconds(30);
 // All pods of one node; the kubelet's own bound is a few hundred pods.
 constexpr std::size_t kListLimit = 256U << 20U;
@@ -173,6 +175,24 @@ CallHandle Reader::get_attachment(const std::string& name,
         }
         done(std::move(attachment));
       });
+}
+
+CallHandle Reader::get_node_lease(const NodeName& name, Duration limit,
+                                  std::function<void(Result<Lease>)> done) {
+  auto path = lease_path({.space = Namespace(kNodeLeases), .name = name.text()});
+  if (!path) {
+    return caller_.refuse(std::move(path.error()),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  ApiRequest request = read_request(*std::move(path));
+  request.timeout = limit;
+  return caller_.call(std::move(request), [done = std::move(done)](Result<ApiReply> reply) {
+    if (!reply) {
+      done(failure(std::move(reply.error())));
+      return;
+    }
+    done(decode_lease(reply->body));
+  });
 }
 
 CallHandle Reader::list_pods(const PodQuery& query,

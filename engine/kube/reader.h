@@ -8,6 +8,7 @@
 
 #include "base/names.h"
 #include "kube/caller.h"
+#include "kube/lease.h"
 #include "kube/objects.h"
 
 namespace moonfence::kube {
@@ -32,6 +33,10 @@ class Reader {
   // A VolumeAttachment by name; NotFound when it is gone.
   [[nodiscard]] CallHandle get_attachment(const std::string& name,
                                           std::function<void(Result<Attachment>)> done);
+  // The Lease of the node's kubelet, a quorum read too; NotFound when it has none. An answer that
+  // takes longer than `limit` is of no use.
+  [[nodiscard]] CallHandle get_node_lease(const NodeName& name, Duration limit,
+                                          std::function<void(Result<Lease>)> done);
 
   // All pages, complete, one JSON text a pod in the server's order (by namespace and name), to be
   // decoded with decode_pod_text(): the first can be acted on while the others are still texts.

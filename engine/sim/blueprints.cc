@@ -148,8 +148,9 @@ Json lease_blueprint(const Json& node, const Timings& timings, const std::string
              {{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", name}, {"uid", uid_of(node)}}})}}},
       {"spec",
        {{"holderIdentity", name},
+        // A kubelet renews it four times within its duration.
         {"leaseDurationSeconds",
-         std::chrono::duration_cast<std::chrono::seconds>(timings.node_monitor_grace).count()},
+         std::chrono::duration_cast<std::chrono::seconds>(timings.lease_renewal * 4).count()},
         {"renewTime", micro_stamp}}}};
 }
 

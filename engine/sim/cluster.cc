@@ -141,6 +141,7 @@ struct Cluster::State {
 
   bool perform_on_machine(const Step& step);
   bool delete_node(const std::string& name);
+  bool remove_lease(const std::string& name, const std::string& actor);
   bool perform(const Step& step);
 
   std::unique_ptr<port::Random> uids;
@@ -163,10 +164,14 @@ bool Cluster::State::delete_node(const std::string& name) {
           .has_value();
   if (deleted) {
     // The Lease is the node's, and goes with it.
-    (void)store.remove({.resource = "leases", .space = "kube-node-lease", .name = name}, {},
-                       "generic-garbage-collector");
+    (void)remove_lease(name, "generic-garbage-collector");
   }
   return deleted;
+}
+
+bool Cluster::State::remove_lease(const std::string& name, const std::string& actor) {
+  return store.remove({.resource = "leases", .space = "kube-node-lease", .name = name}, {}, actor)
+      .has_value();
 }
 
 bool Cluster::State::perform_on_machine(const Step& step) {
@@ -190,6 +195,11 @@ bool Cluster::State::perform_on_machine(const Step& step) {
     case Verb::RemoveReady:
       kubelet->take_ready_away();
       return true;
+    case Verb::MarkUnknown:
+      kubelet->be_called_unknown();
+      return true;
+    case Verb::RemoveLease:
+      return remove_lease(step.target, "administrator");
     case Verb::Heal:
       if (store.find({.resource = "nodes", .space = {}, .name = step.target}) == nullptr) {
         kubelet->register_again();
@@ -230,6 +240,8 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::StopKubelet:
     case Verb::NotReady:
     case Verb::RemoveReady:
+    case Verb::MarkUnknown:
+    case Verb::RemoveLease:
     case Verb::Heal:
     case Verb::DeleteNode:
     case Verb::RecreateNode:

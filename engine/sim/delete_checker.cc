@@ -149,6 +149,25 @@ void DeleteChecker::check_node(const std::string& what, const AuditLine& intent,
   if (!node->tainted.held_within(now(), kReadingLifetime)) {
     accuse(rules::kTaintedNode, what + "node " + intent.node + " carries no taint");
   }
+  check_lease(what, *node);
+}
+
+// What was renewed within the last second may have come after the reading.
+void DeleteChecker::check_lease(const std::string& what, const NodeTruth& node) const {
+  const LeaseTruth* lease = truth().lease(node.name);
+  if (!node.silent.holds || lease == nullptr || !lease->exists) {
+    return;
+  }
+  const Moment since = std::max(node.silent.changed, now() - lease->duration);
+  if (lease->changed_between(since, now() - kReadingLifetime)) {
+    accuse(rules::kLivingLease, what + "the kubelet of " + node.name + " renews its Lease");
+  }
+}
+
+bool DeleteChecker::stands_still(const NodeTruth& node) const {
+  const LeaseTruth* lease = truth().lease(node.name);
+  return lease != nullptr &&
+         !lease->changed_between(now() - lease->duration, now() - kReadingLifetime);
 }
 
 // Every version that may rule: what was heard of within the last second, what was the newest
@@ -191,7 +210,8 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
   bool covered = false;
   bool permits_kind = false;
   bool fits_signal = false;
-  const bool was_silent = node != nullptr && node->silent.held_within(now(), kReadingLifetime);
+  const bool was_silent =
+      node != nullptr && (node->silent.held_within(now(), kReadingLifetime) || stands_still(*node));
   // Finished only since it was listed: the list could not know.
   const auto listed = known.listed.find(intent.pod_uid);
   const bool finished =

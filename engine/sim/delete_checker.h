@@ -50,6 +50,8 @@ class DeleteChecker final : public Checker {
   void check_delete(const WireRequest& request, const Known& known);
   void check_detach(const WireRequest& request, const Known& known);
   void check_node(const std::string& what, const AuditLine& intent, const Known& known);
+  void check_lease(const std::string& what, const NodeTruth& node) const;
+  [[nodiscard]] bool stands_still(const NodeTruth& node) const;
   void check_reach(const std::string& what, const PodTruth& pod, const AuditLine& intent,
                    const Known& known);
   [[nodiscard]] std::vector<std::shared_ptr<const Reach>> in_force(const Known& known) const;

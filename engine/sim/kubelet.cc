@@ -107,7 +107,7 @@ void Kubelet::turn_not_ready() {
 
 void Kubelet::take_ready_away() {
   machine_.healthy = false;
-  ready_taken_away_ = true;
+  unheard_ = true;
   change("Ready condition taken away");
   const auto edit = [](Json& node) {
     Json& conditions = node["status"]["conditions"];
@@ -122,8 +122,23 @@ void Kubelet::take_ready_away() {
                              ObjectStore::Part::Status, actor_);
 }
 
+void Kubelet::be_called_unknown() {
+  unheard_ = true;
+  change("called unknown by mistake");
+  const auto edit = [this](Json& node) {
+    set_condition(node,
+                  {.type = "Ready",
+                   .status = "Unknown",
+                   .reason = "NodeStatusUnknown",
+                   .message = "Kubelet stopped posting node status."},
+                  ground_.stamp());
+  };
+  (void)ground_.store.update({.resource = "nodes", .space = {}, .name = plan_.name}, edit,
+                             ObjectStore::Part::Status, "node-controller");
+}
+
 void Kubelet::heal() {
-  if (machine_.sound()) {
+  if (machine_.sound() && !unheard_) {
     return;
   }
   const bool was_off = !machine_.powered;
@@ -132,7 +147,7 @@ void Kubelet::heal() {
   machine_.connected = true;
   machine_.kubelet = true;
   machine_.healthy = true;
-  ready_taken_away_ = false;
+  unheard_ = false;
   // A kubelet registers its node when it starts, and never again.
   is_registering_ = is_registering_ || restarted;
   change(was_off ? "power on" : "well again");
@@ -239,7 +254,7 @@ bool Kubelet::is_posted(const Json& node) const {
 }
 
 void Kubelet::post_status() {
-  if (!machine_.powered || !machine_.kubelet || !machine_.connected || ready_taken_away_) {
+  if (!machine_.powered || !machine_.kubelet || !machine_.connected || unheard_) {
     return;
   }
   posted_ = ground_.loop.now();

@@ -45,6 +45,7 @@ class Kubelet final {
   void stop_kubelet();
   void turn_not_ready();
   void take_ready_away();
+  void be_called_unknown();
   void heal();
   // Registers the node anew, the old object being gone.
   void register_again();
@@ -104,7 +105,7 @@ class Kubelet final {
   std::unique_ptr<port::Random> random_;
   Machine& machine_;
   bool was_sound_ = true;
-  bool ready_taken_away_ = false;
+  bool unheard_ = false;  // what it posts does not come through; its Lease does
   // After a boot it keeps the API's list of volumes in use until it knows its pods.
   bool knows_pods_ = true;
   bool is_registering_ = false;

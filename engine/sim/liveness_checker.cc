@@ -36,11 +36,6 @@ bool LivenessChecker::must_be_gone(const PodTruth& pod, const NodeTruth& node, c
       now() - pod.bound < settled) {
     return false;
   }
-  // The scheduler may not have seen the taint yet when a replacement comes: what it binds to the
-  // dead node is found when the entry expires.
-  if (pod.bound > node.down.changed && !looks_again(plan())) {
-    return false;
-  }
   bool demanded = false;
   for (const BindingReach& binding : reach.bindings) {
     if (!binding.enforces || !binding.covers(pod.space, pod.labels) ||

@@ -65,6 +65,8 @@ enum class Verb {
   StopKubelet,    // containers run on, heartbeats end
   NotReady,       // the kubelet lives and posts Ready=False
   RemoveReady,    // the Ready condition is taken away
+  MarkUnknown,    // a controller calls it Unknown by mistake, and its own status goes unheard
+  RemoveLease,    // the Lease object; a kubelet that lives makes another
   Heal,           // whatever was done to it ends; a machine that was off boots
   DeleteNode,     // the Node object
   RecreateNode,   // deleted and registered again under another UID

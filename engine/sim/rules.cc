@@ -32,7 +32,10 @@ std::span<const Rule> all_rules() {
            "signal for at most 1 s"},
       Rule{kSilentKubelet,
            "a policy without live_kubelet deletes only while Ready is Unknown, or "
-           "was within the last second"},
+           "was within the last second, or when the Lease has stood still for its duration"},
+      Rule{kLivingLease,
+           "while Ready is Unknown nothing is deleted that rests on a Lease renewed "
+           "since, less than its duration and more than a second ago"},
       Rule{kTaintedNode,
            "when a deletion leaves, the node carries a NoSchedule taint that says "
            "down, or did within the last second"},

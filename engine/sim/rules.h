@@ -28,6 +28,7 @@ inline constexpr std::string_view kExpectedWrite = "expected-write";
 inline constexpr std::string_view kLiveRead = "live-read";
 inline constexpr std::string_view kRecoveredNode = "recovered-node";
 inline constexpr std::string_view kSilentKubelet = "silent-kubelet";
+inline constexpr std::string_view kLivingLease = "living-lease";
 inline constexpr std::string_view kTaintedNode = "tainted-node";
 // The audit.
 inline constexpr std::string_view kIntentFirst = "intent-first";

@@ -21,7 +21,7 @@ namespace moonfence::sim {
 // Requests of the engine, by what they do. `subject` is a node of list and get, "space/name" of
 // delete and of the pods' get; "*" at its end stands for anything.
 struct RequestPattern {
-  enum class Verb { List, Get, Delete };
+  enum class Verb { List, Get, Lease, Delete };  // Get: of the node; Lease: of its kubelet
   Verb verb = Verb::Delete;
   std::string subject;
 };

@@ -373,7 +373,7 @@ Result<void> Parser::answer(const ScenarioLine& line) {
 // at TIME STEP, at list NODE STEP, at delete SPACE/POD STEP
 Result<void> Parser::at(const ScenarioLine& line) {
   const std::string_view when = line.word(1);
-  if (when == "list" || when == "delete" || when == "get") {
+  if (when == "list" || when == "delete" || when == "get" || when == "lease") {
     auto pattern = parse_pattern(line, 1);
     if (!pattern) {
       return failure(pattern.error());

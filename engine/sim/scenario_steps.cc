@@ -51,7 +51,7 @@ Result<void> check_argument(const ScenarioLine& line, std::string_view key,
 }  // namespace
 
 Result<RequestPattern> parse_pattern(const ScenarioLine& line, std::size_t first) {
-  static constexpr std::array<std::string_view, 3> kWords = {"list", "get", "delete"};
+  static constexpr std::array<std::string_view, 4> kWords = {"list", "get", "lease", "delete"};
   const std::string_view verb = line.word(first);
   if (std::find(kWords.begin(), kWords.end(), verb) == kWords.end()) {
     return line.unknown("kind of request", verb, kWords);
@@ -62,9 +62,10 @@ Result<RequestPattern> parse_pattern(const ScenarioLine& line, std::size_t first
                       verb == "delete" ? "write NAMESPACE/POD, NAMESPACE/begin* or any"
                                        : "write the node's name, or any");
   }
-  return RequestPattern{.verb = verb == "list"  ? RequestPattern::Verb::List
-                                : verb == "get" ? RequestPattern::Verb::Get
-                                                : RequestPattern::Verb::Delete,
+  return RequestPattern{.verb = verb == "list"    ? RequestPattern::Verb::List
+                                : verb == "get"   ? RequestPattern::Verb::Get
+                                : verb == "lease" ? RequestPattern::Verb::Lease
+                                                  : RequestPattern::Verb::Delete,
                         .subject = std::string(subject)};
 }
 

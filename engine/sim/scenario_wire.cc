@@ -14,11 +14,13 @@ namespace {
 constexpr Duration kAnswerTime = std::chrono::milliseconds(1);
 
 bool matches(const RequestPattern& pattern, const SeenRequest& request) {
-  const std::string_view verb = pattern.verb == RequestPattern::Verb::List  ? "LIST"
-                                : pattern.verb == RequestPattern::Verb::Get ? "GET"
-                                                                            : "DELETE";
-  return request.verb == verb && !request.subject.empty() &&
-         matches_subject(pattern.subject, request.subject);
+  using Verb = RequestPattern::Verb;
+  const std::string_view verb = pattern.verb == Verb::List     ? "LIST"
+                                : pattern.verb == Verb::Delete ? "DELETE"
+                                                               : "GET";
+  const bool of_lease = request.path.find("/leases/") != std::string::npos;
+  return request.verb == verb && of_lease == (pattern.verb == Verb::Lease) &&
+         !request.subject.empty() && matches_subject(pattern.subject, request.subject);
 }
 
 std::string status_body(int code) {
@@ -139,6 +141,8 @@ SeenRequest describe_request(port::Method method, std::string_view url) {
     seen.subject += parts[3];
   } else if (parts.size() == 2 && parts[0] == "nodes") {
     seen.subject = parts[1];
+  } else if (parts.size() == 6 && parts[3] == "kube-node-lease") {
+    seen.subject = parts[5];
   } else if (seen.verb == "LIST" && parts.back() == "pods") {
     static constexpr std::string_view kNode = "spec.nodeName%3D";
     const std::size_t at = query.find(kNode);

@@ -5,12 +5,14 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 23> kWords = {{
+  static constexpr std::array<VerbWord, 25> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
       {"not-ready", Verb::NotReady, Target::Node, ""},
       {"remove-ready", Verb::RemoveReady, Target::Node, ""},
+      {"mark-unknown", Verb::MarkUnknown, Target::Node, ""},
+      {"remove-lease", Verb::RemoveLease, Target::Node, ""},
       {"heal", Verb::Heal, Target::Node, ""},
       {"delete-node", Verb::DeleteNode, Target::Node, ""},
       {"recreate-node", Verb::RecreateNode, Target::Node, ""},

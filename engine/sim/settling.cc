@@ -20,11 +20,13 @@ bool disturbs(Verb verb) {
     case Verb::StopKubelet:
     case Verb::NotReady:
     case Verb::RemoveReady:
+    case Verb::RemoveLease:
     case Verb::Heal:
     case Verb::ReplacePod:
     case Verb::Scale:
     case Verb::Calm:
       return false;
+    case Verb::MarkUnknown:
     case Verb::DeleteNode:
     case Verb::RecreateNode:
     case Verb::AddFinalizer:

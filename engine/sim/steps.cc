@@ -147,6 +147,8 @@ bool change_objects(const Ground& ground, const Step& step) {
     case Verb::StopKubelet:
     case Verb::NotReady:
     case Verb::RemoveReady:
+    case Verb::MarkUnknown:
+    case Verb::RemoveLease:
     case Verb::Heal:
     case Verb::DeleteNode:
     case Verb::RecreateNode:

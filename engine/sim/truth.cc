@@ -60,6 +60,16 @@ const NodeTruth* Truth::node(const std::string& uid) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
+const LeaseTruth* Truth::lease(const std::string& node) const {
+  const auto found = leases_.find(node);
+  return found == leases_.end() ? nullptr : &found->second;
+}
+
+bool LeaseTruth::changed_between(Moment after, Moment before) const {
+  const auto first = std::upper_bound(changes.begin(), changes.end(), after);
+  return first != changes.end() && *first < before;
+}
+
 const PodTruth* Truth::pod(const std::string& uid) const {
   const auto found = pods_.find(uid);
   return found == pods_.end() ? nullptr : &found->second;
@@ -68,6 +78,8 @@ const PodTruth* Truth::pod(const std::string& uid) const {
 void Truth::on_change(const Change& change) {
   if (change.key.resource == "nodes") {
     on_node(change);
+  } else if (change.key.resource == "leases" && change.key.space == "kube-node-lease") {
+    on_lease(change);
   } else if (change.key.resource == "pods") {
     on_pod(change);
   } else if (change.key.resource == "configmaps" && change.key.space == kSpace &&
@@ -85,6 +97,16 @@ void Truth::on_node(const Change& change) {
   node.down.set(exists && ready != "True", time_.now);
   node.silent.set(exists && !ready.empty() && ready != "True" && ready != "False", time_.now);
   node.tainted.set(exists && keeps_off(object), time_.now);
+}
+
+void Truth::on_lease(const Change& change) {
+  LeaseTruth& lease = leases_[change.key.name];
+  lease.exists = change.type != ChangeType::Deleted;
+  const Json* duration = find_field(*change.after, {"spec", "leaseDurationSeconds"});
+  if (duration != nullptr && duration->is_number_integer()) {
+    lease.duration = std::chrono::seconds(duration->get<std::int64_t>());
+  }
+  lease.changes.push_back(time_.now);
 }
 
 void Truth::on_pod(const Change& change) {

@@ -47,6 +47,15 @@ struct NodeTruth {
   Since tainted;  // and it carries a NoSchedule taint that keeps replacements off
 };
 
+// A kubelet's Lease.
+struct LeaseTruth {
+  bool exists = false;
+  Duration duration{};
+  std::vector<Moment> changes;  // made, renewed, removed
+
+  [[nodiscard]] bool changed_between(Moment after, Moment before) const;
+};
+
 struct PodTruth {
   std::string space;
   std::string name;
@@ -80,6 +89,8 @@ class Truth {
 
   [[nodiscard]] const NodeTruth* node(const std::string& uid) const;
   [[nodiscard]] const PodTruth* pod(const std::string& uid) const;
+  // Of the node of that name; null when there never was one.
+  [[nodiscard]] const LeaseTruth* lease(const std::string& node) const;
   [[nodiscard]] const std::map<std::string, NodeTruth>& nodes() const { return nodes_; }
   [[nodiscard]] const std::map<std::string, PodTruth>& pods() const { return pods_; }
   [[nodiscard]] const std::vector<PolicyEdit>& policy_edits() const { return policy_edits_; }
@@ -89,13 +100,15 @@ class Truth {
 
  private:
   void on_node(const Change& change);
+  void on_lease(const Change& change);
   void on_pod(const Change& change);
   void on_policies(const Change& change);
 
   const TimeLine& time_;
   const ObjectStore& store_;
   const Machines& machines_;
-  std::map<std::string, NodeTruth> nodes_;  // by UID, also those that are gone
+  std::map<std::string, NodeTruth> nodes_;    // by UID, also those that are gone
+  std::map<std::string, LeaseTruth> leases_;  // by node name
   std::map<std::string, PodTruth> pods_;
   std::vector<PolicyEdit> policy_edits_;
 };

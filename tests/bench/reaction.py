@@ -5,7 +5,8 @@ Told apart by who speaks when, on the engine's own connections to the API server
     watch connection   ◀── event
     connection A       ──▶ GET pods of the node       ◀── the list
     connection B       ──▶ GET node                   ◀── the node
-    A or B             ──▶ DELETE first pod
+    connection C       ──▶ GET its Lease              ◀── the Lease
+    A, B or C          ──▶ DELETE first pod
 
 The engine may need the list and 1.5 ms. A sample in which something else happened on these connections (a
 heartbeat, a second event) does not have this shape; it is counted and left out.
@@ -33,17 +34,18 @@ def read_sample(segments: list, server: int) -> "Sample | None":
     asked = {s.source for s in segments if s.target == server}
     events = [s.at for s in segments if s.source == server and s.target not in asked]
     requests = [s for s in segments if s.target == server]
-    if not events or len(requests) < 3:
+    if not events or len(requests) < 4:
         return None
-    pod_list, node = requests[0], requests[1]
+    pod_list, node, lease = requests[:3]
     before = [at for at in events if at <= pod_list.at]
-    if not before or pod_list.source == node.source or node.at - before[-1] > 5_000_000:
+    if not before or len({pod_list.source, node.source, lease.source}) < 3 or lease.at - before[-1] > 5_000_000:
         return None
-    delete = requests[2]
+    delete = requests[3]
     answers = [s for s in segments if s.source == server and s.at < delete.at]
     of_list = [s.at for s in answers if s.target == pod_list.source and s.at > pod_list.at]
     of_node = [s.at for s in answers if s.target == node.source and s.at > node.at]
-    if not of_list or not of_node:
+    of_lease = [s.at for s in answers if s.target == lease.source and s.at > lease.at]
+    if not of_list or not of_node or not of_lease:
         return None
     return Sample((delete.at - before[-1]) / 1e9, (of_list[-1] - pod_list.at) / 1e9)
 

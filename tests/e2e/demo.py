@@ -33,6 +33,8 @@ RULES = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
+LEASES = "kube-node-lease"
+LEASE_RULES = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}]
 SETTLED = 0.5  # what happened longer ago than this many seconds can no longer be overtaken
 
 
@@ -126,6 +128,11 @@ class Demo:
             "metadata": {"name": ACCOUNT},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT},
             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": ACCOUNT}]})
+        client.create("roles", {"metadata": {"name": ACCOUNT}, "rules": LEASE_RULES}, LEASES)
+        client.create("rolebindings", {
+            "metadata": {"name": ACCOUNT},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": ACCOUNT}]}, LEASES)
         kubeconfig = self.plane.token_kubeconfig("moonfence", client.token(ACCOUNT, ACCOUNT), ACCOUNT)
         health = free_port()
         words = ["run", "--policy", POLICY.relative_to(REPO), "--policy-namespace", SPACE, "--mode", "enforce"]

@@ -4,7 +4,8 @@
         engine = start_engine(mode="enforce", config={"cacheExpiry": "1h"})
         ...
         assert [d.name for d in engine.deletes()] == ["web-0"]      # by the API server's audit log
-        assert engine.passes("node-1") == 1                         # its pod lists for that node
+        assert engine.incidents("node-1") == 1                      # its down evaluations of that node
+        assert engine.passes("node-1") == 1                         # its pod lists for it, looks after a deletion too
 
 start_engine(**arguments) makes an Engine, starts it and waits for /readyz. Arguments, all optional:
 
@@ -87,6 +88,10 @@ POLICY_RULES = (
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
 )
 
+# where kubelets keep their Leases
+NODE_LEASES = "kube-node-lease"
+NODE_LEASE_RULES = ({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},)
+
 
 def binary() -> Path:
     path = Path(os.environ.get("MOONFENCE_BINARY") or REPO / "build" / "release" / "moonfence")
@@ -114,25 +119,31 @@ class Account:
     def create(self, rules=RULES) -> "Account":
         client = self.cluster.client
         client.create("serviceaccounts", {"metadata": {"name": self.name}}, self.namespace)
-        client.create("roles", {"metadata": {"name": self.name}, "rules": list(POLICY_RULES)}, self.namespace)
-        client.create("rolebindings", {
-            "metadata": {"name": self.name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name},
-            "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}]}, self.namespace)
+        self._grant(self.name, POLICY_RULES, self.namespace)
+        self._grant(self.role, NODE_LEASE_RULES, NODE_LEASES)
         client.create("clusterroles", {"metadata": {"name": self.role}, "rules": list(rules)})
         client.create("clusterrolebindings", {
             "metadata": {"name": self.role},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self.role},
             "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}]})
-        self._wait_rights(self.token(), rules[0] if rules else None)
+        self._wait_rights(self.token(), NODE_LEASE_RULES[0], NODE_LEASES)
+        if rules:
+            self._wait_rights(self.token(), rules[0])
         return self
 
-    def _wait_rights(self, token: str, rule: Optional[dict]):
+    def _grant(self, name: str, rules, namespace: str):
+        client = self.cluster.client
+        client.create("roles", {"metadata": {"name": name}, "rules": list(rules)}, namespace)
+        client.create("rolebindings", {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}]}, namespace)
+
+    def _wait_rights(self, token: str, rule: dict, namespace: str = ""):
         # the API server's authorizer learns of a role by a watch
-        if rule is None:
-            return
         review = {"spec": {"resourceAttributes": {
-            "group": rule["apiGroups"][0], "resource": rule["resources"][0], "verb": rule["verbs"][0]}}}
+            "group": rule["apiGroups"][0], "resource": rule["resources"][0], "verb": rule["verbs"][0],
+            "namespace": namespace}}}
         someone = self.cluster.control_plane.token_client(token)
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         wait_for(f"{self.user} has its rights", lambda: someone.request("POST", path, review)["status"]["allowed"], 30,
@@ -148,6 +159,8 @@ class Account:
     def remove(self):
         for kind in ("clusterrolebindings", "clusterroles"):
             self.cluster.client.delete(kind, self.role, missing_ok=True)
+        for kind in ("rolebindings", "roles"):
+            self.cluster.client.delete(kind, self.role, NODE_LEASES, missing_ok=True)
 
 
 class Engine:
@@ -302,6 +315,9 @@ class Engine:
         def of(entry):
             return parse_qs(urlsplit(entry.uri).query).get("fieldSelector") == [f"spec.nodeName={node}"]
         return [entry for entry in self.requests(verb="list", resource="pods") if of(entry)]
+
+    def incidents(self, node: str) -> int:
+        return len([r for r in self.records() if r["kind"] == "incident_opened" and r["node"] == node])
 
     def passes(self, node: str) -> int:
         return len(self.lists(node))

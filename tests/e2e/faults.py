@@ -132,6 +132,9 @@ def metric(engine, name: str, /, **labels) -> float:
                if sample == name and labels.items() <= dict(has).items())
 
 
+LOOKS = 3  # after a deletion: 1 s, 5 s and 15 s after one another
+
+
 def wait_closed(engine, reason: str, count: int = 1, seconds: float = 40):
     wait_for(f"{count} incidents of {engine.name} end with {reason}",
              lambda: metric(engine, "moonfence_incidents_closed_total", reason=reason) >= count, seconds, 0.05)

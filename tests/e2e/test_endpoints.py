@@ -116,7 +116,7 @@ def test_metrics_tell_what_the_api_server_saw(start_engine, victims_of):
     assert metric(engine, "moonfence_verdicts_total") == 5
     assert metric(engine, "moonfence_incidents_opened_total") == 1
     assert metric(engine, "moonfence_incidents_closed_total") == 1
-    assert metric(engine, "moonfence_incidents_open") == 0
+    wait_for("the gauge of the incidents", lambda: metric(engine, "moonfence_incidents_open") == 0, 5)
     wait_for("the gauge of the nodes", lambda: metric(engine, "moonfence_nodes", state="not_ready") == 1, 5)
     by_code = metric(engine, "rest_client_requests_total", method="DELETE", code="200")
     assert by_code == found[200]

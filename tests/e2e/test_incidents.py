@@ -8,6 +8,7 @@ import time
 import pytest
 
 from .engine import RULES
+from .faults import LOOKS, wait_closed
 from .kube import wait_for
 from .proxy_rules import Call, status_answer
 from .test_fencing import NOOBAA, name, no_schedule, owner, uid  # noqa: F401 (owner is a fixture)
@@ -52,7 +53,7 @@ def test_a_node_that_fails_again_is_fenced_again_at_once(cluster, make_nodes, wo
     cluster.hollow.fail(node, "notready")
     wait_for("it is replaced again", lambda: uid(workloads.get_pod("noobaa-core-0") or second) != uid(second), 5)
     assert [d.uid_precondition for d in engine.deletes()] == [uid(first), uid(second)]
-    assert engine.passes(node) == 2
+    assert engine.incidents(node) == 2
 
 
 def test_a_failing_deletion_is_tried_again_inside_the_window_and_not_after_it(
@@ -133,7 +134,7 @@ def test_one_failing_deletion_does_not_stop_the_others(cluster, make_nodes, work
         (only,) = deletes_of(proxy, pod)
         assert abs(only.received_ns - first.received_ns) < 0.4e9 and only.received_ns < second.received_ns
     assert sorted(d.uid_precondition for d in engine.deletes()) == sorted(map(uid, pods.values()))
-    assert engine.passes(node) == 3
+    assert engine.incidents(node) == 1 and 3 <= engine.passes(node) <= 3 + LOOKS
 
 
 def test_a_pod_that_vanished_meanwhile_counts_as_deleted(cluster, make_nodes, workloads, proxy, start_engine):
@@ -153,7 +154,7 @@ def test_a_pod_that_vanished_meanwhile_counts_as_deleted(cluster, make_nodes, wo
     time.sleep(1.2)  # the whole window
     (delete,) = engine.deletes()
     assert delete.status == 404 and delete.uid_precondition == uid(pod)
-    assert engine.passes(node) == 1
+    assert engine.incidents(node) == 1
 
 
 def test_the_replacement_of_a_pod_survives(cluster, make_nodes, workloads, proxy, start_engine):
@@ -173,7 +174,7 @@ def test_the_replacement_of_a_pod_survives(cluster, make_nodes, workloads, proxy
     (delete,) = engine.deletes()
     assert delete.status == 409 and delete.uid_precondition == uid(before) != uid(replacement)
     assert uid(workloads.wait_running("web-0", not_on=node)) == uid(replacement)
-    assert engine.passes(node) == 1
+    assert engine.incidents(node) == 1
 
 
 @pytest.mark.parametrize("how", ["error-event", "http-status"])
@@ -206,7 +207,7 @@ def test_a_node_that_failed_while_the_watch_was_lost_is_fenced_after_the_relist(
     (delete,) = deletes_of(proxy, "core-0")
     assert relists and relists[0].first_byte_ns < delete.received_ns
     assert [d.uid_precondition for d in engine.deletes()] == [uid(pods["core-0"])]
-    assert engine.passes(node) == 1
+    assert engine.incidents(node) == 1
 
 
 def test_a_pod_that_is_bound_to_a_down_node_later_is_deleted_at_the_expiry(
@@ -219,8 +220,10 @@ def test_a_pod_that_is_bound_to_a_down_node_later_is_deleted_at_the_expiry(
     began = time.time()
     cluster.hollow.fail(node, "notready")
     wait_for("the first pod is deleted", lambda: workloads.get_pod("first") is None)
+    wait_closed(engine, "settled")  # until then it looks after the deletion by itself
     second = workloads.pod("second", node, metadata=owner, **NOOBAA)
     wait_for("the second pod is deleted", lambda: workloads.get_pod("second") is None, 10)
     assert [d.uid_precondition for d in engine.deletes()] == [uid(first), uid(second)]
-    looks = [entry.received for entry in engine.lists(node)]
-    assert len(looks) == 2 and 2.9 < looks[1] - began < 4
+    assert (engine.deletes()[1].received - began + 0.1) % 3 < 1.1
+    assert {r["reason"] for r in engine.records() if r["kind"] == "incident_opened"} == {
+        "node_not_ready", "entry_expired"}

@@ -16,6 +16,7 @@ struct ActionsTest : FenceTest {
                                             .reading = {.readiness = cluster::Readiness::Unknown,
                                                         .uid = Uid("node-1"),
                                                         .keeps_replacements_off = true,
+                                                        .pulse = Pulse::Dead,
                                                         .sent = Moment{}},
                                             .active = &active,
                                             .leadership = &leadership});

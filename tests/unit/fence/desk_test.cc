@@ -325,6 +325,27 @@ TEST_F(DeskTest, three_hundred_pods_of_one_node) {
   EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
+TEST_F(DeskTest, a_replacement_that_is_bound_to_the_dead_node_is_found_and_deleted_in_turn) {
+  add_pod("web-0");
+  open_desk();
+  tell(Look::Fell);
+  run_for(3s);
+  add_pod("web-1");  // the scheduler had not seen the taint
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-1 6s"}));
+  EXPECT_EQ(reads(), (Lines{"pods 0s", "n1 0s", "pods 1s", "n1 1s", "pods 6s", "n1 6s", "pods 21s",
+                            "n1 21s"}));
+  EXPECT_EQ(made_ids, 1);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DeskTest, where_nothing_was_deleted_nothing_is_looked_after) {
+  add_pod("web-0");
+  open_desk(on_every_signal("return fence.skip('none of mine')"));
+  run_incident();
+  EXPECT_EQ(reads(), (Lines{"pods 0s", "n1 0s"}));
+}
+
 TEST_F(DeskTest, two_nodes_that_are_down_at_once_do_not_know_each_other) {
   nodes["n2"] = {.uid = "node-2"};
   add_pod("web-0", "n1");
@@ -335,11 +356,15 @@ TEST_F(DeskTest, two_nodes_that_are_down_at_once_do_not_know_each_other) {
   tell(Look::Fell, "n2");
   EXPECT_EQ(desk->open_incidents(), 2U);
   run_for(2s);
-  EXPECT_EQ(desk->open_incidents(), 1U);
   EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-1 0s"}));
+  EXPECT_EQ(desk->open_incidents(), 2U);
   nodes["n1"].ready = "True";
   tell(Look::Changed, "n1");
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(closed_by(), Reason::NodeReady);
+  run_for(20s);
   EXPECT_EQ(desk->open_incidents(), 0U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
 TEST_F(DeskTest, news_of_a_node_that_is_dealt_with_open_nothing_more) {  // row E-15

@@ -82,6 +82,9 @@ struct NodeState {
   std::string uid = "node-1";
   bool tainted = true;
   bool unschedulable = false;
+  // Of the Ready condition, and of its kubelet's Lease: silent for long by default. "": no Lease.
+  std::string since = "2026-01-02T05:00:00Z";
+  std::string renewed = "2026-01-02T04:59:20.000000Z";
 };
 
 struct FenceTest : testing::Test {
@@ -104,6 +107,7 @@ struct FenceTest : testing::Test {
   std::map<std::string, NodeState> nodes = {{"n1", {}}};
   std::map<std::string, nlohmann::json> pods;  // by name
   test::FakeAnswer node_answer;                // its delay, and its error if it has one
+  test::FakeAnswer lease_answer;
   test::FakeAnswer list_answer;
   std::map<std::string, test::FakeAnswer> list_answer_in;  // by namespace, in place of that
   // How the next deletions of a pod are answered; a pod without a script is deleted.
@@ -114,6 +118,8 @@ struct FenceTest : testing::Test {
     actions.emplace(loop, kube::Destroyer(caller), trail);
     http.on(port::Method::Get, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return read_node(request); });
+    http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/*",
+            [this](const test::FakeRequest& request) { return read_lease(request); });
     http.on(port::Method::Get, "/api/v1/pods",
             [this](const test::FakeRequest& request) { return list_pods(request); });
     for (const char* space : {"a", "b", "c", "db", "shop"}) {
@@ -163,7 +169,8 @@ struct FenceTest : testing::Test {
                            {"spec", {{"unschedulable", state.unschedulable}}},
                            {"status", {{"conditions", nlohmann::json::array()}}}};
     if (!state.ready.empty()) {
-      node["status"]["conditions"].push_back({{"type", "Ready"}, {"status", state.ready}});
+      node["status"]["conditions"].push_back(
+          {{"type", "Ready"}, {"status", state.ready}, {"lastTransitionTime", state.since}});
     }
     if (state.tainted) {
       node["spec"]["taints"] = {
@@ -279,10 +286,14 @@ struct FenceTest : testing::Test {
     }
     return lines;
   }
-  [[nodiscard]] Lines reads() const {
+  // Of nodes and pods; the Lease goes with its node.
+  [[nodiscard]] Lines reads() const { return reads(/*leases=*/false); }
+  [[nodiscard]] Lines lease_reads() const { return reads(/*leases=*/true); }
+  [[nodiscard]] Lines reads(bool leases) const {
     Lines lines;
     for (const test::FakeRequest& request : http.requests) {
-      if (request.method == port::Method::Get) {
+      if (request.method == port::Method::Get &&
+          leases == (request.path.find("/leases/") != std::string::npos)) {
         lines.push_back(name_in(request) + " " + rounded(request.at));
       }
     }
@@ -306,6 +317,25 @@ struct FenceTest : testing::Test {
     }
     if (answer.body.empty()) {
       answer.body = node_json(name).dump();
+    }
+    return answer;
+  }
+
+  test::FakeAnswer read_lease(const test::FakeRequest& request) {
+    test::FakeAnswer answer = lease_answer;
+    const std::string name = name_in(request);
+    if (!nodes.contains(name) || nodes.at(name).renewed.empty()) {
+      return status(404, "NotFound", name);
+    }
+    if (answer.body.empty()) {
+      answer.body =
+          nlohmann::json{
+              {"metadata", {{"name", name}, {"uid", "lease-" + name}, {"resourceVersion", "5"}}},
+              {"spec",
+               {{"holderIdentity", name},
+                {"leaseDurationSeconds", 40},
+                {"renewTime", nodes.at(name).renewed}}}}
+              .dump();
     }
     return answer;
   }

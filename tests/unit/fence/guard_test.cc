@@ -26,6 +26,7 @@ struct GuardTest : testing::Test {
                          .reading = {.readiness = Readiness::Unknown,
                                      .uid = Uid("node-1"),
                                      .keeps_replacements_off = true,
+                                     .pulse = Pulse::Dead,
                                      .sent = Moment{} + 1h},
                          .active = &active,
                          .leadership = &leadership};
@@ -140,10 +141,39 @@ TEST_F(GuardTest, of_two_bindings_of_a_policy_one_that_permits_it_is_enough) {
 TEST_F(GuardTest, a_living_kubelet_is_out_of_reach_for_a_policy_that_wants_silence) {
   activate({binding(Mode::Enforce, "d1", "trigger = { live_kubelet = false },")});
   EXPECT_EQ(answer(), std::nullopt);
-  authority.reading.readiness = Readiness::False;
-  EXPECT_EQ(answer(), Reason::SignalUnfit);
-  in_force(Mode::Enforce);
-  EXPECT_EQ(answer(), std::nullopt);
+  for (const Readiness readiness : {Readiness::False, Readiness::Missing}) {
+    authority.reading.readiness = readiness;
+    for (const Pulse pulse : {Pulse::Alive, Pulse::Unread}) {
+      authority.reading.pulse = pulse;
+      EXPECT_EQ(answer(), Reason::SignalUnfit);
+    }
+    authority.reading.pulse = Pulse::Dead;
+    EXPECT_EQ(answer(), std::nullopt);
+  }
+}
+
+TEST_F(GuardTest, a_living_kubelet_that_says_no_is_for_those_that_act_on_it) {
+  for (const Readiness readiness : {Readiness::False, Readiness::Missing}) {
+    authority.reading.readiness = readiness;
+    for (const Pulse pulse : {Pulse::Alive, Pulse::Unread, Pulse::Dead}) {
+      authority.reading.pulse = pulse;
+      EXPECT_EQ(answer(), std::nullopt);
+    }
+  }
+}
+
+TEST_F(GuardTest, unknown_is_nothing_to_anybody_without_a_dead_lease) {
+  for (const char* trigger : {"live_kubelet = true", "live_kubelet = false"}) {
+    activate({binding(Mode::Enforce, "d1", "trigger = { " + std::string(trigger) + " },")});
+    authority.reading.pulse = Pulse::Alive;
+    EXPECT_EQ(answer(), Reason::LeaseAlive);
+    authority.reading.pulse = Pulse::Unread;
+    EXPECT_EQ(answer(), Reason::LeaseUnreadable);
+    authority.reading.pulse = Reading().pulse;  // nobody has looked
+    EXPECT_EQ(answer(), Reason::LeaseUnreadable);
+    authority.reading.pulse = Pulse::Dead;
+    EXPECT_EQ(answer(), std::nullopt);
+  }
 }
 
 TEST_F(GuardTest, an_empty_uid_is_no_precondition) {

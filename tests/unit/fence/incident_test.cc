@@ -49,7 +49,20 @@ NodeView seen(Readiness readiness, bool tainted = true, const std::string& uid =
 }
 
 Reading read(Readiness readiness, bool tainted = true, const std::string& uid = "u1") {
-  return {.readiness = readiness, .uid = Uid(uid), .keeps_replacements_off = tainted, .sent = {}};
+  return {.readiness = readiness,
+          .uid = Uid(uid),
+          .keeps_replacements_off = tainted,
+          .pulse = readiness == Readiness::Unknown ? Pulse::Dead : Pulse::Alive,
+          .dead_at = Moment{} + 40s,
+          .sent = {}};
+}
+
+// The Lease is as given, whatever Ready says.
+Reading with_lease(Readiness readiness, Pulse pulse, Moment dead_at = {}) {
+  Reading reading = read(readiness);
+  reading.pulse = pulse;
+  reading.dead_at = dead_at;
+  return reading;
 }
 
 PassResult failed(std::uint32_t count) {
@@ -105,6 +118,77 @@ TEST_F(IncidentTest, failures_are_retried_every_five_seconds_inside_the_window) 
   }
   EXPECT_EQ(passes, (std::vector<Moment>{t0, t0 + 5s, t0 + 10s, t0 + 15s, t0 + 20s}));
   EXPECT_EQ(incident.state(), Incident::State::Closed);
+}
+
+TEST_F(IncidentTest, what_was_deleted_is_looked_after_three_times) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  Moment now = t0;
+  // Whatever a look finds and deletes begins no further looks.
+  std::string ended = printed(incident.pass_ended({.deleted = 2}, now));
+  for (const Duration pause : {1s, 5s, 15s}) {
+    EXPECT_EQ(ended, "cancel, timer " + format_duration(pause));
+    now += pause;
+    EXPECT_EQ(printed(incident.timer_fired(now)), "pass");
+    EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), now)), "act");
+    ended = printed(incident.pass_ended({.deleted = 1}, now));
+  }
+  EXPECT_EQ(ended, "cancel, close settled");
+}
+
+TEST_F(IncidentTest, where_policies_fail_it_closes_as_it_did) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1, .held_by_failure = {"a"}}, t0)),
+            "cancel, close policy_failing");
+}
+
+TEST_F(IncidentTest, a_look_sees_a_node_that_came_back) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  (void)incident.pass_ended({.deleted = 1}, t0);
+  (void)incident.timer_fired(t0 + 1s);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::True), t0 + 1s)),
+            "cancel, close node_ready");
+}
+
+TEST_F(IncidentTest, retries_come_before_looks_and_end_as_they_did) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  Moment now = t0;
+  std::string ended;
+  for (int pass = 0; pass < 5; ++pass) {
+    (void)incident.confirmed(read(Readiness::Unknown), now);
+    ended = printed(incident.pass_ended({.failed = 1, .deleted = 1}, now));
+    EXPECT_EQ(ended, pass < 4 ? "cancel, timer 5s" : "cancel, close window_ended");
+    now += 5s;
+    (void)incident.timer_fired(now);
+  }
+}
+
+TEST_F(IncidentTest, a_retry_that_succeeds_is_looked_after) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.failed = 1, .deleted = 1}, t0)), "cancel, timer 5s");
+  (void)incident.timer_fired(t0 + 5s);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 5s);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1}, t0 + 5s)), "cancel, timer 1s");
+}
+
+TEST_F(IncidentTest, a_wait_is_no_look_and_what_comes_after_it_is_looked_after_too) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1, .look_again = 500ms}, t0)),
+            "cancel, timer 500ms");
+  Moment now = t0 + 500ms;
+  for (const char* pause : {"1s", "5s", "15s", "1h"}) {
+    (void)incident.timer_fired(now);
+    (void)incident.confirmed(read(Readiness::Unknown), now);
+    EXPECT_EQ(printed(incident.pass_ended({.look_again = 1h}, now)),
+              "cancel, timer " + std::string(pause));
+  }
+  (void)incident.timer_fired(now + 1h);
+  (void)incident.confirmed(read(Readiness::Unknown), now + 1h);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1}, now + 1h)), "cancel, timer 1s");
 }
 
 TEST_F(IncidentTest, a_node_that_is_ready_again_ends_it_in_every_state) {  // row E-08
@@ -218,10 +302,71 @@ TEST_F(IncidentTest, the_server_s_retry_after_is_respected) {
 TEST_F(IncidentTest, a_policy_that_wants_silence_does_not_act_on_a_living_kubelet) {
   rules.hold_downs.living.reset();
   Incident strict{Uid("u1"), rules, t0};
-  EXPECT_EQ(printed(strict.open(seen(Readiness::False), t0)), "cancel, hold signal_unfit");
-  EXPECT_EQ(printed(strict.node_seen(seen(Readiness::Unknown), t0 + 40s)), "pass");
-  EXPECT_EQ(printed(strict.confirmed(read(Readiness::False), t0 + 40s)),
-            "cancel, hold signal_unfit");
+  EXPECT_EQ(printed(strict.open(seen(Readiness::False), t0)), "pass");  // only the Lease can tell
+  EXPECT_EQ(printed(strict.confirmed(read(Readiness::False), t0)),
+            "cancel, hold signal_unfit, timer 40s");
+  EXPECT_EQ(printed(strict.node_seen(seen(Readiness::Missing), t0 + 10s)), "");
+  EXPECT_EQ(printed(strict.node_seen(seen(Readiness::Unknown), t0 + 30s)), "pass");
+  EXPECT_EQ(printed(strict.confirmed(read(Readiness::False), t0 + 30s)),
+            "cancel, hold signal_unfit, timer 10s");
+}
+
+TEST_F(IncidentTest, a_kubelet_that_says_no_and_falls_silent_is_down_for_everybody) {
+  for (const Readiness readiness : {Readiness::False, Readiness::Missing}) {
+    rules.hold_downs = {.silent = 0s, .living = std::nullopt};
+    Incident strict{Uid("u1"), rules, t0};
+    (void)strict.open(seen(readiness), t0);
+    (void)strict.confirmed(with_lease(readiness, Pulse::Alive, t0 + 40s), t0);
+    EXPECT_EQ(printed(strict.timer_fired(t0 + 40s)), "pass");
+    EXPECT_EQ(printed(strict.confirmed(with_lease(readiness, Pulse::Dead), t0 + 40s)), "act");
+  }
+}
+
+TEST_F(IncidentTest, unknown_with_a_living_lease_is_looked_at_again_when_it_could_be_dead) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_EQ(
+      printed(incident.confirmed(with_lease(Readiness::Unknown, Pulse::Alive, t0 + 40s), t0 + 1s)),
+      "cancel, hold lease_alive, timer 39s");
+  EXPECT_EQ(printed(incident.timer_fired(t0 + 40s)), "pass");
+  EXPECT_EQ(printed(incident.confirmed(with_lease(Readiness::Unknown, Pulse::Dead), t0 + 40s)),
+            "act");
+  // In the middle of a pass it stops it.
+  EXPECT_EQ(
+      printed(incident.confirmed(with_lease(Readiness::Unknown, Pulse::Alive, t0 + 81s), t0 + 41s)),
+      "cancel, hold lease_alive, timer 40s");
+  // It could be dead already: at once.
+  (void)incident.timer_fired(t0 + 81s);
+  EXPECT_EQ(
+      printed(incident.confirmed(with_lease(Readiness::Unknown, Pulse::Alive, t0 + 81s), t0 + 82s)),
+      "cancel, hold lease_alive, timer 0s");
+}
+
+TEST_F(IncidentTest, unknown_with_an_unread_lease_backs_off_and_uses_no_window_up) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  const Reading unread = with_lease(Readiness::Unknown, Pulse::Unread);
+  Moment now = t0;
+  for (const char* pause : {"5s", "10s", "20s", "30s", "30s"}) {
+    EXPECT_EQ(printed(incident.confirmed(unread, now)),
+              "hold lease_unreadable, cancel, timer " + std::string(pause));
+    now += 30s;
+    EXPECT_EQ(printed(incident.timer_fired(now)), "pass");
+  }
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), now)), "act");
+  EXPECT_EQ(printed(incident.pass_ended(failed(1), now)), "cancel, timer 5s");
+  EXPECT_EQ(printed(incident.timer_fired(now + 5s)), "pass");
+  EXPECT_EQ(printed(incident.confirmed(unread, now + 35s)),
+            "hold lease_unreadable, cancel, timer 5s");
+  EXPECT_EQ(printed(incident.timer_fired(now + 40s)), "pass");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), now + 40s)), "act");
+  EXPECT_EQ(printed(incident.pass_ended(failed(1), now + 40s)), "cancel, timer 5s");
+}
+
+TEST_F(IncidentTest, whoever_acts_on_living_kubelets_needs_no_lease) {
+  (void)incident.open(seen(Readiness::False), t0);
+  EXPECT_EQ(printed(incident.confirmed(with_lease(Readiness::False, Pulse::Unread), t0)), "act");
+  // Those that want silence look again later.
+  EXPECT_EQ(printed(incident.pass_ended({.unfit = true}, t0)),
+            "cancel, hold signal_unfit, timer 30s");
 }
 
 TEST_F(IncidentTest, a_hold_down_is_waited_out_before_anything_is_read) {
@@ -272,6 +417,7 @@ TEST_F(IncidentTest, other_policies_start_a_pass_where_none_is_under_way) {
   rules.hold_downs.living.reset();
   Incident strict{Uid("u1"), rules, t0};
   (void)strict.open(seen(Readiness::False), t0);
+  (void)strict.confirmed(read(Readiness::False), t0);
   EXPECT_EQ(printed(strict.policies_changed(kAtOnce, t0)), "cancel, pass");
   EXPECT_EQ(printed(strict.confirmed(read(Readiness::False), t0)), "act");
 }
@@ -331,7 +477,8 @@ TEST_F(IncidentTest, pods_left_to_those_that_want_silence_keep_it_open_until_the
   rules.hold_downs = {.silent = 0s, .living = 0s};
   (void)incident.open(seen(Readiness::False), t0);
   (void)incident.confirmed(read(Readiness::False), t0);
-  EXPECT_EQ(printed(incident.pass_ended({.unfit = true}, t0)), "cancel, hold signal_unfit");
+  EXPECT_EQ(printed(incident.pass_ended({.unfit = true}, t0)),
+            "cancel, hold signal_unfit, timer 40s");
   EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Missing), t0 + 1s)), "");
   EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Unknown), t0 + 2s)), "pass");
   (void)incident.confirmed(read(Readiness::Unknown), t0 + 2s);
@@ -345,7 +492,7 @@ TEST_F(IncidentTest, a_retry_comes_before_the_silence_and_the_end_of_the_window_
   for (int pass = 0; pass < 5; ++pass) {
     (void)incident.confirmed(read(Readiness::False), now);
     ended = printed(incident.pass_ended({.failed = 1, .unfit = true}, now));
-    EXPECT_EQ(ended, pass < 4 ? "cancel, timer 5s" : "cancel, hold signal_unfit");
+    EXPECT_EQ(ended, pass < 4 ? "cancel, timer 5s" : "cancel, hold signal_unfit, timer 20s");
     now += 5s;
     (void)incident.timer_fired(now);
   }

@@ -295,6 +295,7 @@ TEST_F(InquiryTest, a_verdict_about_attachments_names_pod_and_volumes) {
   authority->reading = {.readiness = cluster::Readiness::Unknown,
                         .uid = Uid("node-1"),
                         .keeps_replacements_off = true,
+                        .pulse = Pulse::Dead,
                         .sent = loop.now()};
   authority->active = &active;
   authority->leadership = &leadership;

@@ -34,6 +34,64 @@ TEST_F(OperationTest, the_node_is_read_beside_the_list) {
   EXPECT_EQ(deletes(), Lines{"web-0 40ms"});
 }
 
+TEST_F(OperationTest, the_lease_is_read_beside_the_node_and_the_list) {
+  add_pod("web-0");
+  node_answer.delay = 40ms;
+  list_answer.delay = 40ms;
+  lease_answer.delay = 40ms;
+  run();
+  EXPECT_EQ(lease_reads(), Lines{"n1 0s"});
+  EXPECT_EQ(deletes(), Lines{"web-0 40ms"});
+  EXPECT_EQ(http.count("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"), 1U);
+}
+
+TEST_F(OperationTest, nothing_is_deleted_before_the_lease_has_arrived) {
+  add_pod("web-0");
+  lease_answer.delay = 300ms;
+  run();
+  EXPECT_EQ(deletes(), Lines{"web-0 300ms"});
+}
+
+TEST_F(OperationTest, a_lease_that_takes_too_long_is_unread_and_the_guard_refuses) {
+  add_pod("web-0");
+  lease_answer.delay = 3s;
+  Pass pass(*this, binding_of(deleting_policy()));
+  run_for(1s + 1ms);
+  EXPECT_EQ(pass.readings, 1);
+  EXPECT_EQ(pass.authority->reading.pulse, Pulse::Unread);
+  EXPECT_EQ(log.count("lease_unreadable"), 1U);
+  EXPECT_EQ(deletes(), Lines{});
+}
+
+TEST_F(OperationTest, a_lease_is_read_again_with_its_node_in_a_long_pass) {
+  add_pods(static_cast<int>(kAtOnce) + 1);
+  delete_delay = 1500ms;
+  run();
+  EXPECT_EQ(lease_reads(), (Lines{"n1 0s", "n1 1s500ms"}));
+  EXPECT_EQ(deletes().back(), "web-" + std::to_string(1000 + kAtOnce) + " 1s500ms");
+}
+
+TEST_F(OperationTest, a_renewal_in_the_middle_of_a_pass_is_seen_by_the_guard) {
+  add_pods(static_cast<int>(kAtOnce) + 1);
+  delete_delay = 1500ms;
+  Pass pass(*this, binding_of(deleting_policy()));
+  run_for(1s);
+  nodes["n1"].renewed = "2026-01-02T05:00:01Z";
+  ASSERT_TRUE(run_until([&pass] { return pass.over(); }));
+  EXPECT_EQ(deletes().size(), kAtOnce);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::LeaseAlive), 1U);
+}
+
+TEST_F(OperationTest, who_acts_on_a_living_kubelet_does_not_wait_for_its_lease_twice) {
+  add_pod("web-0");
+  nodes["n1"].ready = "False";
+  lease_answer = test::FakeAnswer::silent();
+  const auto pass = run("return fence.delete_pod('dead')", "trigger = { live_kubelet = true },");
+  ASSERT_EQ(deletes().size(), 1U);
+  EXPECT_TRUE(deletes()[0] == "web-0 1s" || deletes()[0] == "web-0 1s1ms") << deletes()[0];
+  EXPECT_EQ(pass->result->failed, 0U);
+}
+
 TEST_F(OperationTest, the_first_deletion_leaves_in_the_turn_in_which_the_later_read_arrives) {
   add_pod("web-0");
   struct Turns final : kube::CallObserver {

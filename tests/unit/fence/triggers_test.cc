@@ -10,29 +10,28 @@ namespace moonfence::fence {
 namespace {
 
 using namespace std::chrono_literals;
-using cluster::Readiness;
 using policy::Trigger;
 
 const Moment kDown = Moment{} + 1h;
 
-Standing::Kind standing(const Trigger& trigger, Readiness readiness, Duration down_for,
-                        bool fell = true) {
-  return standing_of(trigger, {.since = kDown, .fell = fell}, readiness, kDown + down_for).kind;
+constexpr bool kSilent = true;
+constexpr bool kAlive = false;
+
+Standing::Kind standing(const Trigger& trigger, bool silent, Duration down_for, bool fell = true) {
+  return standing_of(trigger, {.since = kDown, .fell = fell}, silent, kDown + down_for).kind;
 }
 
 TEST(Triggers, one_failure_acts_at_once_whatever_the_interval) {
-  EXPECT_EQ(standing({.failures = 1, .interval = 60s}, Readiness::Unknown, 0s),
-            Standing::Kind::MayAct);
+  EXPECT_EQ(standing({.failures = 1, .interval = 60s}, kSilent, 0s), Standing::Kind::MayAct);
   EXPECT_EQ(hold_down({.failures = 1, .interval = 60s}), 0s);
 }
 
 TEST(Triggers, the_last_of_several_failures_is_the_moment_to_act) {
   const Trigger trigger = {.failures = 3, .interval = 10s};
   EXPECT_EQ(hold_down(trigger), 30s);
-  EXPECT_EQ(standing(trigger, Readiness::Unknown, 30s - 1ns), Standing::Kind::NotDueYet);
-  EXPECT_EQ(standing(trigger, Readiness::Unknown, 30s), Standing::Kind::MayAct);
-  const Standing waits =
-      standing_of(trigger, {.since = kDown, .fell = true}, Readiness::Unknown, kDown + 12s);
+  EXPECT_EQ(standing(trigger, kSilent, 30s - 1ns), Standing::Kind::NotDueYet);
+  EXPECT_EQ(standing(trigger, kSilent, 30s), Standing::Kind::MayAct);
+  const Standing waits = standing_of(trigger, {.since = kDown, .fell = true}, kSilent, kDown + 12s);
   EXPECT_EQ(waits.due_in, 18s);
 }
 
@@ -47,17 +46,15 @@ TEST(Triggers, failures_are_counted_in_intervals_from_the_first_observation) {
 }
 
 TEST(Triggers, a_living_kubelet_is_for_those_that_ask_for_it) {
-  for (const Readiness alive : {Readiness::False, Readiness::Missing}) {
-    EXPECT_EQ(standing({}, alive, 1h), Standing::Kind::Unfit);
-    EXPECT_EQ(standing({.live_kubelet = true}, alive, 1h), Standing::Kind::MayAct);
-  }
-  EXPECT_EQ(standing({.live_kubelet = true}, Readiness::Unknown, 1h), Standing::Kind::MayAct);
+  EXPECT_EQ(standing({}, kAlive, 1h), Standing::Kind::Unfit);
+  EXPECT_EQ(standing({.live_kubelet = true}, kAlive, 1h), Standing::Kind::MayAct);
+  EXPECT_EQ(standing({.live_kubelet = true}, kSilent, 1h), Standing::Kind::MayAct);
 }
 
 TEST(Triggers, without_sweep_only_a_fall_that_was_seen_counts) {
-  EXPECT_EQ(standing({.sweep = false}, Readiness::Unknown, 1h, false), Standing::Kind::NotSwept);
-  EXPECT_EQ(standing({.sweep = false}, Readiness::Unknown, 1h, true), Standing::Kind::MayAct);
-  EXPECT_EQ(standing({.sweep = true}, Readiness::Unknown, 1h, false), Standing::Kind::MayAct);
+  EXPECT_EQ(standing({.sweep = false}, kSilent, 1h, false), Standing::Kind::NotSwept);
+  EXPECT_EQ(standing({.sweep = false}, kSilent, 1h, true), Standing::Kind::MayAct);
+  EXPECT_EQ(standing({.sweep = true}, kSilent, 1h, false), Standing::Kind::MayAct);
 }
 
 policy::Binding with(const std::string& trigger) {

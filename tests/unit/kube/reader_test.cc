@@ -48,6 +48,14 @@ struct ReaderTest : WireTest {
     EXPECT_FALSE(slot);
     return wait_for(slot);
   }
+  Result<Lease> lease(const std::string& name) {
+    std::optional<Result<Lease>> slot;
+    const CallHandle handle =
+        reader.get_node_lease(NodeName(name), std::chrono::seconds(1),
+                              [&slot](Result<Lease> found) { slot = std::move(found); });
+    EXPECT_FALSE(slot);
+    return wait_for(slot);
+  }
   static PodQuery of(std::string name, std::string version = "") {
     PodQuery query;
     query.node = NodeName(std::move(name));
@@ -70,6 +78,27 @@ TEST_F(ReaderTest, an_answer_about_another_node_is_refused) {
           FakeAnswer{.body = R"({"kind":"Node","metadata":{"name":"n2","uid":"u"}})"});
   EXPECT_EQ(node("n1").error().kind, Kind::Malformed);
   EXPECT_EQ(node("../x").error().kind, Kind::Invalid);
+}
+
+TEST_F(ReaderTest, the_lease_of_a_node_is_read_within_its_limit) {
+  const std::string path = "/prefix/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/";
+  http.on(Method::Get, path + "n1",
+          FakeAnswer{.body = R"({"metadata":{"name":"n1","uid":"u","resourceVersion":"7"},
+"spec":{"leaseDurationSeconds":40,"renewTime":"2026-01-02T03:04:15.500000Z"}})"});
+  http.on(Method::Get, path + "n2", FakeAnswer{.body = R"({"kind":"Lease"})"});
+  http.on(Method::Get, path + "n3",
+          FakeAnswer{.status = 404,
+                     .body = R"({"kind":"Status","reason":"NotFound","details":{"name":"n3"}})"});
+  const auto found = lease("n1");
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_EQ(found->record.duration, Duration(std::chrono::seconds(40)));
+  EXPECT_EQ(found->record.renewed, parse_rfc3339("2026-01-02T03:04:15.500000Z"));
+  EXPECT_EQ(http.requests.at(0).query, "");
+  EXPECT_EQ(http.requests.at(0).timeout, Duration(std::chrono::seconds(1)));
+  EXPECT_EQ(lease("n2").error().kind, Kind::Malformed);
+  EXPECT_EQ(lease("n3").error().kind, Kind::NotFound);
+  EXPECT_NE(lease("n4").error().kind, Kind::NotFound);  // the plain 404 of a path not served
+  EXPECT_EQ(lease("../x").error().kind, Kind::Invalid);
 }
 
 TEST_F(ReaderTest, pods_are_read_page_by_page_with_the_same_selectors) {

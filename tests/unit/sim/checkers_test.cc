@@ -57,6 +57,68 @@ TEST_F(JudgeTest, a_second_delete_needs_a_second_intent) {
   EXPECT_EQ(broken(), Names{"intent-first"});
 }
 
+TEST_F(JudgeTest, a_lease_that_was_renewed_since_unknown_is_seen) {
+  make_lease();
+  time.now += 5s;
+  renew_lease();
+  time.now += 1s;
+  prepare();
+  time.now += 1ns;
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"living-lease"});
+}
+
+TEST_F(JudgeTest, a_lease_may_have_been_renewed_after_the_reading) {
+  make_lease();
+  time.now += 5s;
+  renew_lease();
+  time.now += 1s;
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, a_lease_that_stands_still_for_its_duration_is_dead) {
+  make_lease();
+  time.now += 5s;
+  renew_lease();
+  time.now += 40s;
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, a_lease_that_is_gone_is_dead) {
+  make_lease();
+  time.now += 5s;
+  renew_lease();
+  (void)store.remove(kLease, {}, "administrator");
+  time.now += 2s;
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, a_policy_that_wants_silence_may_go_by_a_lease_that_stands_still) {
+  bind_strict_policy();
+  make_lease();
+  set_node("n1", "False", true);
+  time.now += 40s;
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, a_policy_that_wants_silence_does_not_act_while_the_lease_moves) {
+  bind_strict_policy();
+  make_lease();
+  set_node("n1", "False", true);
+  time.now += 40s - 1ns;
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"silent-kubelet"});
+}
+
 TEST_F(JudgeTest, a_reading_is_good_for_one_second) {
   prepare();
   pass(1s);

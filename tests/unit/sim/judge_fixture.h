@@ -48,6 +48,21 @@ struct JudgeTest : ::testing::Test {
     }
     hear_policies();
   }
+  // One that leaves living kubelets alone.
+  void bind_strict_policy() {
+    const auto edit = [](Json& map) {
+      map["data"]["moonfence.yaml"] =
+          "api: 1\nbindings:\n- {policy: strict, source: strict.lua, namespaces: [noobaa], mode: "
+          "enforce}\n";
+      map["data"]["strict.lua"] =
+          "return policy { api = 1, name = 'strict', version = '1.0.0', summary = 's', trigger = { "
+          "failures = 1 }, pod = function(pod) return fence.delete_pod('dead') end }";
+    };
+    (void)store.update(
+        {.resource = "configmaps", .space = "moonfence", .name = "moonfence-policies"}, edit,
+        ObjectStore::Part::Whole, "admin");
+    hear_policies();
+  }
   void hear_policies() {
     judge.on_heard(
         request(port::Method::Get,
@@ -63,6 +78,19 @@ struct JudgeTest : ::testing::Test {
                         {"spec", Json::object()},
                         {"status", {{"conditions", Json::array({ready})}}}},
                        "kubelet");
+  }
+  // Of n1, renewed now.
+  const Key kLease{.resource = "leases", .space = "kube-node-lease", .name = "n1"};
+  void make_lease() {
+    (void)store.create("leases", kLease.space,
+                       {{"metadata", {{"name", kLease.name}}},
+                        {"spec", {{"leaseDurationSeconds", 40}, {"renewTime", "first"}}}},
+                       "kubelet");
+  }
+  void renew_lease() {
+    (void)store.update(
+        kLease, [](Json& lease) { lease["spec"]["renewTime"] = "later"; }, ObjectStore::Part::Whole,
+        "kubelet");
   }
   void set_node(const std::string& name, const std::string& status, bool tainted) {
     (void)store.update(

@@ -1,0 +1,26 @@
+#include "fence/pulse.h"
+
+namespace moonfence::fence {
+
+PulseWatch::Finding PulseWatch::feel(const Result<kube::Lease>& lease, cluster::Readiness readiness,
+                                     const std::optional<WallTime>& changed, Moment sent,
+                                     Moment arrived) {
+  const bool absent = !lease && lease.error().kind == Error::Kind::NotFound;
+  if (!lease && !absent) {
+    return {};
+  }
+  const Beat beat = absent ? Beat{} : Beat{.lease = lease->uid, .renewed = lease->record.renewed};
+  if (last_ != beat) {
+    last_ = beat;
+    since_ = arrived;
+  }
+  if (readiness == cluster::Readiness::Unknown &&
+      (absent || (beat.renewed && changed && *beat.renewed <= *changed))) {
+    return {.pulse = Pulse::Dead};
+  }
+  const bool names_one = !absent && lease->record.duration > Duration::zero();
+  const Moment dead_at = since_ + (names_one ? lease->record.duration : kLeaseDuration);
+  return {.pulse = sent >= dead_at ? Pulse::Dead : Pulse::Alive, .dead_at = dead_at};
+}
+
+}  // namespace moonfence::fence
