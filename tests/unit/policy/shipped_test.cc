@@ -36,6 +36,7 @@ TEST(Generic, a_node_whose_kubelet_may_live_does_not_count) {
   EXPECT_EQ(policy.label_selector(), "moonfence.io/fence=true");
   EXPECT_FALSE(policy.trigger().live_kubelet);
   EXPECT_FALSE(policy.trigger().deleted);
+  EXPECT_TRUE(policy.trigger().sweep);
   EXPECT_EQ(policy.settings_values()["drivers"], nlohmann::json::array());
 }
 
@@ -44,6 +45,7 @@ TEST(Longhorn, a_deleted_node_and_one_whose_kubelet_may_live_count) {
   EXPECT_EQ(policy.trigger().failures, 1U);
   EXPECT_TRUE(policy.trigger().live_kubelet);
   EXPECT_TRUE(policy.trigger().deleted);
+  EXPECT_TRUE(policy.trigger().sweep);
   EXPECT_EQ(policy.label_selector(), "");
 }
 
