@@ -156,6 +156,12 @@ return tests {
   case { name = "LH-18 a missing claim alone is waited for", objects = statefulset, settings = sts,
          patch = { ["pod.claims[1].state"] = "claim_missing" },
          expect = { verdict = "wait", seconds = 10, reason = "~claim_missing" } },
+  case { name = "siblings that cannot be read defer who asks about them", objects = deployment, pod = old,
+         settings = { volume_attachment_recovery_policy = "wait" }, fail = { "siblings" },
+         expect = { outcome = "deferred" } },
+  case { name = "siblings that cannot be read defer a clean-up", objects = deployment, pod = old,
+         settings = { clean_up_forced_deletions = true }, fail = { "siblings" },
+         expect = { outcome = "deferred" } },
   case { name = "volumes cannot be read: deferred", objects = statefulset, settings = sts,
          fail = { "volumes" }, expect = { outcome = "deferred" } },
 

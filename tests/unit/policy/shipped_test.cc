@@ -49,6 +49,14 @@ TEST(Longhorn, a_deleted_node_and_one_whose_kubelet_may_live_count) {
   EXPECT_EQ(policy.label_selector(), "");
 }
 
+TEST(Longhorn, it_needs_the_other_pods_of_a_claim_for_two_settings_alone) {
+  EXPECT_TRUE(shipped("longhorn").needs().volumes);
+  EXPECT_FALSE(shipped("longhorn").needs().siblings);
+  EXPECT_TRUE(
+      shipped("longhorn", {{"volume_attachment_recovery_policy", "never"}}).needs().siblings);
+  EXPECT_TRUE(shipped("longhorn", {{"clean_up_forced_deletions", true}}).needs().siblings);
+}
+
 TEST(Longhorn, LH_02_an_unknown_value_is_refused) {
   EXPECT_NE(
       refusal("longhorn", {{"node_down_pod_deletion_policy", "delete-all"}}).find("delete-all"),
