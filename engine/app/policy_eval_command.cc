@@ -94,7 +94,7 @@ Result<json> read_responses(const std::string& path, port::Files& files) {
   }
   if (!value->is_object()) {
     return failure(Error::Kind::Invalid, "--responses " + escaped(path) + ": not an object",
-                   R"(write {"http storageos /v2/nodes": {"status": 200, "body": ...}})");
+                   R"(write {"http vendor /v2/nodes": {"status": 200, "body": ...}})");
   }
   return value;
 }

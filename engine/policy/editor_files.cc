@@ -195,7 +195,7 @@ return tests {
 | `pod` | `NAME` or `NAMESPACE/NAME`, when there are several Pods |
 | `patch` | values by input path: `pod.owner.kind`, `pod.labels["a/b"]`, `pod.claims[1].state`, `pod.placement.candidates`, `pod.siblings[1].ready`, `node.ready_status`, `cluster.nodes_ready`, `pod.raw.spec.priority`; `false` removes what is no truth value |
 | `settings` | values as a binding sets them |
-| `responses` | answers to `fetch` and `source`: `["http storageos /v2/nodes"] = { status = 200, body = ... }` |
+| `responses` | answers to `fetch` and `source`: `["http vendor /v2/nodes"] = { status = 200, body = ... }` |
 | `fail` | needs that cannot be had, and `"fetch"`; the pod is then deferred without asking the policy |
 | `now` | the cluster's time: RFC 3339 or Unix seconds. A case whose policy reads `cluster.now` fails without it |
 | `expect` | required: `verdict` with `reason` (exact, or a part after `~`), `seconds`, `reads` (paths that must have been read), `volumes` (claims that the verdict names), `release`, `on_timeout`; or `outcome`: `not_selected`, `deferred`, `error` with `message`; or `nodes`: what `source.nodes` says |

@@ -24,7 +24,7 @@ struct Request {
   std::string space;
   std::string name;
 
-  // "http storageos /v2/nodes", "get longhorn.io/v1beta2 volumes longhorn-system/pvc-1": equal for
+  // "http vendor /v2/nodes", "get example.com/v1 volumes storage/pvc-1": equal for
   // equal requests; what fixtures call it by.
   [[nodiscard]] std::string text() const;
 

@@ -58,7 +58,7 @@ struct Answer {
   [[nodiscard]] bool acts() const;
 };
 
-// { status = 200, body = ... } by the text of a request: "http storageos /v2/nodes".
+// { status = 200, body = ... } by the text of a request: "http vendor /v2/nodes".
 struct Responses {
   const nlohmann::json& by_request;
 };

@@ -92,7 +92,7 @@ return tests {
          patch = { ["pod.claims[1].driver"] = "com.smartx.csi-driver" }, expect = { verdict = "delete_pod" } },
   case { name = "a claim that leads nowhere is waited for", objects = { statefulset, nodes },
          patch = { ["pod.claims[1].state"] = "volume_missing" },
-         expect = { verdict = "wait", reason = "~volume_missing" } },
+         expect = { verdict = "wait", seconds = 30, reason = "~volume_missing" } },
 
   -- ---- where it could go ----
   case { name = "IO-12 no other node is Ready", objects = { statefulset, node_2_with({}, "False") },

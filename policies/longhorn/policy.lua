@@ -175,7 +175,13 @@ return policy {
   name = "longhorn",
   version = "1.0.0",
   summary = "Delete terminating pods with Longhorn volumes of a node that is down, their attachments first",
-  needs = { "volumes", "siblings" },
+  -- Other pods of a claim, and their events, are read for the settings alone that ask about them.
+  needs = function(s)
+    if s.volume_attachment_recovery_policy ~= "off" or s.clean_up_forced_deletions then
+      return { "volumes", "siblings" }
+    end
+    return { "volumes" }
+  end,
 
   settings = {
     node_down_pod_deletion_policy = {

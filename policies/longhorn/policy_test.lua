@@ -22,6 +22,38 @@ local detached = { ["pod.volumes[1].attachment"] = false }
 local due = "2026-11-20T10:06:30Z"
 local before = "2026-11-20T10:06:10Z" -- 20 s left
 
+-- Another pod of web, and one that shares only the EBS volume of orders-2.
+local function web_pod(phase)
+  return { kind = "Pod", metadata = { name = "web-6d4b75cb6d-b7w2f", namespace = "shop" },
+           spec = { nodeName = "node-3", volumes = second.spec.volumes }, status = { phase = phase } }
+end
+local on_scratch = {
+  kind = "Pod", metadata = { name = "copy-0", namespace = "shop" }, status = { phase = "Pending" },
+  spec = { nodeName = "node-2",
+           volumes = { { name = "s", persistentVolumeClaim = { claimName = "scratch-orders-2" } } } },
+}
+
+-- A terminating pod with nine Longhorn volumes, one more than fetch may ask for at once.
+local function many_volumes()
+  local objects, answers = {}, {}
+  local owner = { apiVersion = "apps/v1", kind = "StatefulSet", name = "wide", uid = "u", controller = true }
+  local pod = { kind = "Pod", spec = { nodeName = "node-1", volumes = {} },
+                metadata = { name = "wide-0", namespace = "shop", ownerReferences = { owner },
+                             deletionTimestamp = "2026-11-20T10:06:30Z" } }
+  for _, letter in ipairs { "a", "b", "c", "d", "e", "f", "g", "h", "i" } do
+    table.insert(pod.spec.volumes, { name = letter, persistentVolumeClaim = { claimName = letter } })
+    table.insert(objects, { kind = "PersistentVolumeClaim", metadata = { name = letter, namespace = "shop" },
+                            spec = { volumeName = "pv-" .. letter } })
+    table.insert(objects, { kind = "PersistentVolume", metadata = { name = "pv-" .. letter },
+                            spec = { csi = { driver = "driver.longhorn.io", volumeHandle = "volume-" .. letter } } })
+    answers["get longhorn.io/v1beta2 volumes longhorn-system/volume-" .. letter] =
+      { status = 200, body = { status = { robustness = letter == "i" and "faulted" or "healthy" } } }
+  end
+  table.insert(objects, pod)
+  return objects, answers
+end
+local wide, wide_answers = many_volumes()
+
 local function longhorn_says(robustness)
   return { [volume] = { status = 200, body = { kind = "Volume", status = { robustness = robustness } } } }
 end
@@ -89,6 +121,9 @@ return tests {
          settings = { node_down_pod_deletion_policy = "delete-statefulset-pod", attachment_wait = "2m",
                       attachment_timeout = "delete" },
          expect = { verdict = "delete_attachments", seconds = 120, on_timeout = "delete" } },
+  case { name = "LH-12 from the deadline on", objects = statefulset, now = due,
+         settings = { node_down_pod_deletion_policy = "delete-statefulset-pod", attachment_timeout = "delete" },
+         expect = { verdict = "delete_attachments", on_timeout = "delete" } },
   case { name = "LH-12 but not before the deadline", objects = statefulset, now = before,
          settings = { node_down_pod_deletion_policy = "delete-statefulset-pod", attachment_timeout = "delete" },
          expect = { verdict = "delete_attachments", on_timeout = "hold" } },
@@ -120,7 +155,13 @@ return tests {
          expect = { verdict = "delete_pod" } },
   case { name = "LH-18 a missing claim alone is waited for", objects = statefulset, settings = sts,
          patch = { ["pod.claims[1].state"] = "claim_missing" },
-         expect = { verdict = "wait", reason = "~claim_missing" } },
+         expect = { verdict = "wait", seconds = 10, reason = "~claim_missing" } },
+  case { name = "siblings that cannot be read defer who asks about them", objects = deployment, pod = old,
+         settings = { volume_attachment_recovery_policy = "wait" }, fail = { "siblings" },
+         expect = { outcome = "deferred" } },
+  case { name = "siblings that cannot be read defer a clean-up", objects = deployment, pod = old,
+         settings = { clean_up_forced_deletions = true }, fail = { "siblings" },
+         expect = { outcome = "deferred" } },
   case { name = "volumes cannot be read: deferred", objects = statefulset, settings = sts,
          fail = { "volumes" }, expect = { outcome = "deferred" } },
 
@@ -185,12 +226,12 @@ return tests {
          expect = { verdict = "wait" } },
   case { name = "LH-26 a pod that was not force-deleted is left", objects = deployment, pod = old,
          settings = { clean_up_forced_deletions = true },
-         expect = { verdict = "wait", reason = "~no replacement is refused" } },
+         expect = { verdict = "wait", seconds = 10, reason = "~no replacement is refused" } },
 
   -- ---- volume_attachment_recovery_policy ----
   case { name = "LH-28 never: the attachment stays while the pod is terminating", objects = deployment, pod = old,
          settings = { volume_attachment_recovery_policy = "never" },
-         expect = { verdict = "wait", reason = "~while it is terminating" } },
+         expect = { verdict = "wait", seconds = 10, reason = "~while it is terminating" } },
   case { name = "LH-28 never: with the last terminating pod it goes", objects = deployment, pod = old,
          settings = { volume_attachment_recovery_policy = "never",
                       node_down_pod_deletion_policy = "delete-deployment-pod" },
@@ -216,6 +257,10 @@ return tests {
          now = before, settings = { volume_attachment_recovery_policy = "wait",
                                     node_down_pod_deletion_policy = "delete-deployment-pod" },
          expect = { verdict = "wait", seconds = 20 } },
+  case { name = "LH-29 wait: and goes with it", objects = deployment, pod = old,
+         now = due, settings = { volume_attachment_recovery_policy = "wait",
+                                 node_down_pod_deletion_policy = "delete-deployment-pod" },
+         expect = { verdict = "delete_attachments" } },
   case { name = "LH-30 immediate: the attachment goes at once", objects = deployment, pod = old, now = before,
          settings = { volume_attachment_recovery_policy = "immediate" },
          expect = { verdict = "delete_attachments", volumes = { "web-data" } } },
@@ -232,7 +277,18 @@ return tests {
   case { name = "LH-31 without a Pending replacement it stays", objects = deployment, pod = old,
          settings = { volume_attachment_recovery_policy = "immediate" },
          patch = { ["pod.siblings[1].phase"] = "Running" },
-         expect = { verdict = "wait", reason = "~no replacement alone waits" } },
+         expect = { verdict = "wait", seconds = 10, reason = "~no replacement alone waits" } },
+  case { name = "LH-31 one that runs beside a Pending one keeps it", objects = { deployment, web_pod("Running") },
+         pod = old, settings = { volume_attachment_recovery_policy = "immediate" }, expect = { verdict = "wait" } },
+  case { name = "LH-30 a failed pod beside does not keep it", objects = { deployment, web_pod("Failed") },
+         pod = old, settings = { volume_attachment_recovery_policy = "immediate" },
+         expect = { verdict = "delete_attachments", volumes = { "web-data" } } },
+  case { name = "LH-30 a finished pod beside does not keep it", objects = { deployment, web_pod("Succeeded") },
+         pod = old, settings = { volume_attachment_recovery_policy = "immediate" },
+         expect = { verdict = "delete_attachments", volumes = { "web-data" } } },
+  case { name = "LH-31 a Pending pod that waits for another volume does not count", objects = { mixed, on_scratch },
+         pod = "orders-2", settings = { volume_attachment_recovery_policy = "immediate" },
+         patch = { ["pod.owner.kind"] = "ReplicaSet" }, expect = { verdict = "wait" } },
   case { name = "LH-31 a finished pod is no replacement", objects = deployment, pod = old,
          settings = { volume_attachment_recovery_policy = "wait" },
          patch = { ["pod.siblings[1].phase"] = "Failed" }, expect = { verdict = "wait" } },
@@ -265,6 +321,9 @@ return tests {
          responses = { [volume] = { status = 200, body = { kind = "Volume" } } },
          settings = { node_down_pod_deletion_policy = "delete-statefulset-pod", volume_robustness = "not-faulted" },
          expect = { verdict = "wait", reason = "~not known to Longhorn" } },
+  case { name = "nine volumes are asked about in two rounds", objects = wide, pod = "wide-0", responses = wide_answers,
+         settings = { node_down_pod_deletion_policy = "delete-statefulset-pod", volume_robustness = "not-faulted" },
+         expect = { verdict = "wait", reason = "volume i is faulted" } },
   case { name = "an answer that fails defers", objects = statefulset,
          responses = { [volume] = { status = 503 } },
          settings = { node_down_pod_deletion_policy = "delete-statefulset-pod", volume_robustness = "not-faulted" },

@@ -144,6 +144,15 @@ return tests {
   case { name = "SO-28 namespace shop", objects = orders, expect = { verdict = both } },
   case { name = "SO-28 namespace billing", objects = by_hand, expect = { verdict = both } },
 
+  -- Nothing answers at this endpoint: who asks there fails the case.
+  case { name = "a pod with a missing claim is not asked about", objects = three, settings = { endpoint = "nowhere" },
+         patch = { ["pod.claims[2].state"] = "claim_missing" }, expect = { verdict = "wait" } },
+  case { name = "a pod that says no is not asked about", objects = three, settings = { endpoint = "nowhere" },
+         patch = { [fenced] = "no" }, expect = { verdict = "skip" } },
+  case { name = "a pod without StorageOS volumes is not asked about", objects = orders,
+         settings = { endpoint = "nowhere" }, patch = { ["pod.claims[1].state"] = "unbound" },
+         expect = { verdict = "skip" } },
+
   -- ---- whether its volumes are well ----
   case { name = "SO-13 one master offline keeps all", objects = three, responses = storage { wal1 = "offline" },
          expect = { verdict = "wait", reason = "volume of claim wal-orders-1 is offline" } },

@@ -36,6 +36,7 @@ TEST(Generic, a_node_whose_kubelet_may_live_does_not_count) {
   EXPECT_EQ(policy.label_selector(), "moonfence.io/fence=true");
   EXPECT_FALSE(policy.trigger().live_kubelet);
   EXPECT_FALSE(policy.trigger().deleted);
+  EXPECT_TRUE(policy.trigger().sweep);
   EXPECT_EQ(policy.settings_values()["drivers"], nlohmann::json::array());
 }
 
@@ -44,7 +45,16 @@ TEST(Longhorn, a_deleted_node_and_one_whose_kubelet_may_live_count) {
   EXPECT_EQ(policy.trigger().failures, 1U);
   EXPECT_TRUE(policy.trigger().live_kubelet);
   EXPECT_TRUE(policy.trigger().deleted);
+  EXPECT_TRUE(policy.trigger().sweep);
   EXPECT_EQ(policy.label_selector(), "");
+}
+
+TEST(Longhorn, it_needs_the_other_pods_of_a_claim_for_two_settings_alone) {
+  EXPECT_TRUE(shipped("longhorn").needs().volumes);
+  EXPECT_FALSE(shipped("longhorn").needs().siblings);
+  EXPECT_TRUE(
+      shipped("longhorn", {{"volume_attachment_recovery_policy", "never"}}).needs().siblings);
+  EXPECT_TRUE(shipped("longhorn", {{"clean_up_forced_deletions", true}}).needs().siblings);
 }
 
 TEST(Longhorn, LH_02_an_unknown_value_is_refused) {
