@@ -83,7 +83,7 @@ class Engine::Graph final : public fence::Leadership {
         election_random_(around.random.fork("election")),
         incident_random_(around.random.fork("incidents")),
         desk_({loop_, reader_, actions_, trail_, log_, active_, *this, [this] { return facts(); },
-               told_.settings.fencing_drivers},
+               told_.settings.fencing_drivers, told_.settings.allowed_reads},
               rules(), [this] { return make_incident_id(*incident_random_); }),
         nodes_(loop_, log_, told_.settings.cache_expiry, desk_),
         watch_random_(around.random.fork("watch")),
@@ -200,8 +200,8 @@ class Engine::Graph final : public fence::Leadership {
   [[nodiscard]] policy::ReloadRules reload_rules() const {
     policy::ReloadRules rules;
     rules.ceiling = told_.mode.value_or(policy::Mode::Enforce);
-    // Placement, fetch and source: nobody gathers them yet.
-    rules.validation.needs = {"node", "volumes", "root_owner", "siblings"};
+    // A source of its own: nobody asks it yet.
+    rules.validation.needs = {"node", "volumes", "placement", "root_owner", "siblings", "fetch"};
     for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
       rules.builtins.emplace(builtin.name, builtin.source);
     }

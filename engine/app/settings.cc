@@ -12,7 +12,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 8> kKeys = {
+constexpr std::array<std::string_view, 9> kKeys = {
     "api",        "cacheExpiry",   "leaseDuration", "leaseRenewDeadline",
     "leaseRetry", "retryInterval", "retryWindow",   "fencingDrivers"};
 
@@ -61,20 +61,44 @@ bool is_driver_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), is_inner);
 }
 
-Result<void> read_drivers(const std::string& file, const YAML::Node& name, const YAML::Node& value,
-                          std::set<std::string>& into) {
+// "longhorn.io/v1beta2/volumes", "v1/configmaps"; never secrets, which no policy may see.
+bool is_resource(const std::string& text) {
+  const auto parts = std::count(text.begin(), text.end(), '/');
+  const auto is_inner = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '/';
+  };
+  return (parts == 1 || parts == 2) && text.front() != '/' && text.back() != '/' &&
+         text.find("//") == std::string::npos && !text.ends_with("/secrets") &&
+         std::all_of(text.begin(), text.end(), is_inner);
+}
+
+struct ListRule {
+  bool (*fits)(const std::string& text);
+  std::string_view what;
+  std::string_view hint;
+};
+constexpr ListRule kDrivers = {.fits = is_driver_name,
+                               .what = "no name of a CSI driver",
+                               .hint = "write what `kubectl get csidrivers` shows under NAME"};
+constexpr ListRule kReads = {
+    .fits = is_resource,
+    .what = "no resource that policies may read",
+    .hint = "write group/version/resource, for example longhorn.io/v1beta2/volumes"};
+
+Result<void> read_list(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                       const ListRule& rule, std::set<std::string>& into) {
   if (!value.IsSequence()) {
-    return bad(file, name, "fencingDrivers is no list",
-               "write a list of CSI drivers, for example [driver.longhorn.io]; [] for none");
+    return bad(file, name, name.Scalar() + " is no list",
+               "write a list, for example [a, b], or [] for none");
   }
-  for (const YAML::Node& driver : value) {
-    if (!driver.IsScalar() || !is_driver_name(driver.Scalar())) {
-      return bad(file, driver,
-                 "fencingDrivers: '" + escaped(driver.IsScalar() ? driver.Scalar() : "…", 128) +
-                     "' is no name of a CSI driver",
-                 "write what `kubectl get csidrivers` shows under NAME");
+  for (const YAML::Node& entry : value) {
+    if (!entry.IsScalar() || !rule.fits(entry.Scalar())) {
+      return bad(file, entry,
+                 name.Scalar() + ": '" + escaped(entry.IsScalar() ? entry.Scalar() : "…", 128) +
+                     "' is " + std::string(rule.what),
+                 std::string(rule.hint));
     }
-    into.insert(driver.Scalar());
+    into.insert(entry.Scalar());
   }
   return {};
 }
@@ -96,7 +120,10 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
     return read_duration(file, name, value, settings.retry_window);
   }
   if (key == "fencingDrivers") {
-    return read_drivers(file, name, value, settings.fencing_drivers);
+    return read_list(file, name, value, kDrivers, settings.fencing_drivers);
+  }
+  if (key == "allowedReads") {
+    return read_list(file, name, value, kReads, settings.allowed_reads);
   }
   if (key == "leaseDuration") {
     return read_duration(file, name, value, settings.election.duration);
@@ -108,7 +135,8 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
     return read_duration(file, name, value, settings.election.retry);
   }
   return bad(file, name, "unknown key '" + escaped(key) + "'" + did_you_mean(key, kKeys),
-             "known keys: api, cacheExpiry, fencingDrivers, leaseDuration, leaseRenewDeadline, "
+             "known keys: allowedReads, api, cacheExpiry, fencingDrivers, leaseDuration, "
+             "leaseRenewDeadline, "
              "leaseRetry, retryInterval, retryWindow");
 }
 

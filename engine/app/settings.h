@@ -24,6 +24,8 @@ struct Settings {
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing. Only
   // their volume attachments are ever deleted.
   std::set<std::string> fencing_drivers;
+  // What fence.get may read: "group/version/resource" ("v1/resource" of the core group).
+  std::set<std::string> allowed_reads;
   // Which of several replicas acts (kube/election.h).
   kube::ElectionRules election;
 };

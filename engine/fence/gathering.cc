@@ -49,6 +49,25 @@ void for_each_item(const json& list, Each each) {
   }
 }
 
+// Images and addresses are most of a Node object and no matter of placement.
+Body reduced_node(const json& item) {
+  json node = {{"kind", "Node"}, {"metadata", json::object()}};
+  for (const char* key : {"name", "labels"}) {
+    if (item.contains("metadata") && item["metadata"].contains(key)) {
+      node["metadata"][key] = item["metadata"][key];
+    }
+  }
+  for (const char* key : {"taints", "unschedulable"}) {
+    if (item.contains("spec") && item["spec"].contains(key)) {
+      node["spec"][key] = item["spec"][key];
+    }
+  }
+  if (item.contains("status") && item["status"].contains("conditions")) {
+    node["status"]["conditions"] = item["status"]["conditions"];
+  }
+  return std::make_shared<const json>(std::move(node));
+}
+
 // The collection of a kind of owner that this engine may read; "" for others, which are roots.
 std::string_view collection_of(std::string_view kind) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOwned = {
@@ -66,8 +85,8 @@ std::string_view collection_of(std::string_view kind) {
 // One pod whose facts are being gathered. Ends when nobody holds it any more: every read that is
 // under way does.
 struct Gathering::Job {
-  Job(const kube::Pod& which, const policy::Needs& wanted, Done told)
-      : pod(which), needs(wanted), done(std::move(told)) {}
+  Job(const kube::Pod& which, Wants wanted, Done told)
+      : pod(which), wants(std::move(wanted)), done(std::move(told)) {}
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -80,40 +99,58 @@ struct Gathering::Job {
     lacks(error);
     gathered.volumes_missing = error.message();
   }
-  void close() {
-    if (--open > 0) {
-      return;
-    }
-    std::map<std::string, std::string> gaps;  // of fixtures: here what is not there does not exist
-    gathered.facts = policy::facts_of(*pod.raw, objects, needs, gaps);
-    done(std::move(gathered));
-  }
-
   const kube::Pod pod;
-  const policy::Needs needs;
+  const Wants wants;
   Done done;
-  int open = 1;  // steps that have not ended
+  std::size_t open = 1;  // steps that have not ended
+  bool facts_known = false;
   policy::Objects objects;
   Gathered gathered;
 };
 
-void Gathering::gather(const kube::Pod& pod, const policy::Needs& needs, Done done) {
-  const auto job = std::make_shared<Job>(pod, needs, std::move(done));
-  if (needs.placement) {
-    job->gathered.missing = "which nodes could take the pod (needs \"placement\") is not read yet";
+void Gathering::gather(const kube::Pod& pod, Wants wants, Done done) {
+  const auto job = std::make_shared<Job>(pod, std::move(wants), std::move(done));
+  const policy::Needs& needs = job->wants.needs;
+  const bool has_claims = !policy::claims_of(*pod.raw).empty();
+  if (has_claims && (needs.volumes || needs.placement)) {
+    find_claims(job);
   }
-  if ((needs.volumes || needs.siblings) && !policy::claims_of(*pod.raw).empty()) {
-    if (needs.volumes) {
-      find_claims(job);
-    }
-    if (needs.siblings) {
-      find_siblings(job);
-    }
+  if (has_claims && needs.siblings) {
+    find_siblings(job);
+  }
+  if (needs.placement) {
+    find_nodes(job);
   }
   if (needs.root_owner) {
     follow_owner(job, *pod.raw, 0);
   }
-  job->close();
+  close(job);
+}
+
+// One step of the job has ended. After the last the facts are made, and what policies fetch by them
+// is read.
+void Gathering::close(const std::shared_ptr<Job>& job) {
+  if (--job->open > 0) {
+    return;
+  }
+  if (!job->facts_known) {
+    job->facts_known = true;
+    std::map<std::string, std::string> gaps;  // of fixtures: here what is not there does not exist
+    job->gathered.facts = policy::facts_of(*job->pod.raw, job->objects, job->wants.needs, gaps);
+    job->open = 1;
+    if (job->gathered.missing.empty()) {
+      job->open += job->wants.fetchers.size();
+      for (const auto& policy : job->wants.fetchers) {
+        fetching_.fetch(*policy, job->pod, job->gathered.facts, [this, job, policy](Fetched found) {
+          job->gathered.fetched.insert_or_assign(policy.get(), std::move(found));
+          close(job);
+        });
+      }
+    }
+    close(job);
+    return;
+  }
+  job->done(std::move(job->gathered));
 }
 
 void Gathering::find_claims(const std::shared_ptr<Job>& job) {
@@ -133,7 +170,7 @@ void Gathering::find_claims(const std::shared_ptr<Job>& job) {
         }
       }
     }
-    job->close();
+    close(job);
   });
 }
 
@@ -160,7 +197,7 @@ void Gathering::follow_claim(const std::shared_ptr<Job>& job, const Body& claim)
     } else if (*found != nullptr) {
       follow_volume(job, *found);
     }
-    job->close();
+    close(job);
   });
 }
 
@@ -173,7 +210,7 @@ void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volum
   }
   ++job->open;
   const std::string name = policy::attachment_name(handle, driver, job->pod.node.text());
-  lookups_.get(kube::attachment_path(name), [job](const Result<Body>& found) {
+  lookups_.get(kube::attachment_path(name), [this, job](const Result<Body>& found) {
     if (!found) {
       job->lacks_volume(found.error());
     } else if (*found != nullptr) {
@@ -185,7 +222,7 @@ void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volum
         job->lacks_volume(attachment.error());
       }
     }
-    job->close();
+    close(job);
   });
 }
 
@@ -208,13 +245,13 @@ void Gathering::follow_owner(const std::shared_ptr<Job>& job, const json& object
       job->objects.push_back(*found);
       follow_owner(job, **found, depth + 1);
     }
-    job->close();
+    close(job);
   });
 }
 
 void Gathering::find_siblings(const std::shared_ptr<Job>& job) {
   ++job->open;
-  lookups_.get(kube::pods_path(job->pod.ref.space), [job](const Result<Body>& list) {
+  lookups_.get(kube::pods_path(job->pod.ref.space), [this, job](const Result<Body>& list) {
     if (!list) {
       job->lacks(list.error());
     } else if (*list != nullptr) {
@@ -224,12 +261,12 @@ void Gathering::find_siblings(const std::shared_ptr<Job>& job) {
         }
       });
     }
-    job->close();
+    close(job);
   });
   ++job->open;
   lookups_.get(kube::events_path(job->pod.ref.space),
                kube::Query{{"fieldSelector", "reason=FailedAttachVolume"}},
-               [job](const Result<Body>& list) {
+               [this, job](const Result<Body>& list) {
                  if (!list) {
                    job->lacks(list.error());
                  } else if (*list != nullptr) {
@@ -237,8 +274,25 @@ void Gathering::find_siblings(const std::shared_ptr<Job>& job) {
                      job->objects.push_back(with_kind(item, "Event"));
                    });
                  }
-                 job->close();
+                 close(job);
                });
+}
+
+void Gathering::find_nodes(const std::shared_ptr<Job>& job) {
+  ++job->open;
+  lookups_.get(std::string("/api/v1/nodes"), [this, job](const Result<Body>& list) {
+    if (!list || *list == nullptr) {
+      job->lacks(list ? Error{.kind = Error::Kind::NotFound, .text = "no nodes can be listed"}
+                      : list.error());
+    } else {
+      if (!nodes_) {
+        nodes_.emplace();
+        for_each_item(**list, [this](const json& item) { nodes_->push_back(reduced_node(item)); });
+      }
+      job->objects.insert(job->objects.end(), nodes_->begin(), nodes_->end());
+    }
+    close(job);
+  });
 }
 
 }  // namespace moonfence::fence

@@ -12,19 +12,34 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "base/names.h"
+#include "fence/fetching.h"
 #include "fence/lookups.h"
 #include "kube/objects.h"
 #include "policy/facts.h"
+#include "policy/pod_facts.h"
+#include "policy/policy.h"
 
 namespace moonfence::fence {
 
+// What is to be known about one pod.
+struct Wants {
+  policy::Needs needs;
+  std::vector<std::shared_ptr<const policy::Policy>> fetchers;  // policies with a fetch function
+
+  [[nodiscard]] bool nothing() const { return needs == policy::Needs{} && fetchers.empty(); }
+};
+
 struct Gathered {
   policy::PodFacts facts;
+  std::map<const policy::Policy*, Fetched> fetched;
   std::string missing;          // why a need could not be met; "" when each was
   std::string volumes_missing;  // the same of the volumes alone
   std::map<std::string, kube::Attachment> attachments;  // to the pod's node, by name
@@ -34,10 +49,12 @@ class Gathering {
  public:
   using Done = std::function<void(Gathered)>;
 
-  explicit Gathering(kube::Reader& reader) : lookups_(reader) {}
+  // `allowed_reads`: see Fetching.
+  Gathering(kube::Reader& reader, const std::set<std::string>& allowed_reads)
+      : lookups_(reader), fetching_(lookups_, allowed_reads) {}
 
   // `done` may be called at once, when nothing is left to read. The pod must carry its raw JSON.
-  void gather(const kube::Pod& pod, const policy::Needs& needs, Done done);
+  void gather(const kube::Pod& pod, Wants wants, Done done);
 
   [[nodiscard]] std::size_t requests() const { return lookups_.requests(); }
 
@@ -49,9 +66,13 @@ class Gathering {
   void follow_volume(const std::shared_ptr<Job>& job, const Lookups::Body& volume);
   void follow_owner(const std::shared_ptr<Job>& job, const nlohmann::json& object, int depth);
   void find_siblings(const std::shared_ptr<Job>& job);
+  void find_nodes(const std::shared_ptr<Job>& job);
+  void close(const std::shared_ptr<Job>& job);
   [[nodiscard]] const Claims& index(const Namespace& space, const Lookups::Body& list);
 
   Lookups lookups_;
+  Fetching fetching_;
+  std::optional<policy::Objects> nodes_;  // reduced to what placement asks
   std::map<Namespace, Claims> claims_;
 };
 

@@ -88,8 +88,9 @@ void Inquiry::begin(kube::Node node) {
   }
 }
 
-policy::Needs Inquiry::needs_of(const kube::Pod& pod) const {
-  policy::Needs all;
+Wants Inquiry::wants_of(const kube::Pod& pod) const {
+  Wants wants;
+  policy::Needs& all = wants.needs;
   for (const std::size_t index : selecting(pod)) {
     if (binding(index).policy != nullptr) {
       const policy::Needs& needs = binding(index).policy->needs();
@@ -97,10 +98,38 @@ policy::Needs Inquiry::needs_of(const kube::Pod& pod) const {
       all.placement = all.placement || needs.placement;
       all.root_owner = all.root_owner || needs.root_owner;
       all.siblings = all.siblings || needs.siblings;
+      if (binding(index).policy->fetches()) {
+        wants.fetchers.push_back(binding(index).policy);
+      }
     }
   }
-  return all;
+  return wants;
 }
+
+namespace {
+
+// Why the policy cannot be asked about the pod yet; "" when it can.
+std::string missing_for(const policy::Policy& policy, const Gathered& known) {
+  if (!known.missing.empty() && policy.needs() != policy::Needs{}) {
+    return known.missing;
+  }
+  if (!policy.fetches()) {
+    return {};
+  }
+  const auto fetched = known.fetched.find(&policy);
+  return fetched == known.fetched.end() ? "nothing was fetched; " + known.missing
+                                        : fetched->second.missing;
+}
+
+policy::PodFacts facts_for(const policy::Policy& policy, const Gathered& known) {
+  policy::PodFacts facts = known.facts;
+  if (const auto fetched = known.fetched.find(&policy); fetched != known.fetched.end()) {
+    facts.fetched = fetched->second.answers;
+  }
+  return facts;
+}
+
+}  // namespace
 
 std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
                                    const policy::ClusterFacts& cluster, PassResult& result) {
@@ -260,16 +289,16 @@ Opinion Inquiry::run(std::size_t index, const Case& asked) {
                    sentence(asking, breaker.reason(key)));
     return opinion;
   }
-  if (!asked.known.missing.empty() && asking.policy->needs() != policy::Needs{}) {
+  if (const std::string missing = missing_for(*asking.policy, asked.known); !missing.empty()) {
     opinion.ask_again = true;
     opinion.failed = true;
-    record_verdict(asked.pod, &asking, Reason::NeedsUnread, asked.known.missing);
+    record_verdict(asked.pod, &asking, Reason::NeedsUnread, missing);
     return opinion;
   }
   policy::ClusterFacts cluster = asked.cluster;
   cluster.tally = tallies.without(key, asked.pod.uid);
-  const policy::Evaluation evaluation =
-      asking.policy->evaluate(asked.pod, node_, cluster, node_facts(index), asked.known.facts);
+  const policy::Evaluation evaluation = asking.policy->evaluate(
+      asked.pod, node_, cluster, node_facts(index), facts_for(*asking.policy, asked.known));
   const auto tripped = breaker.note(key, evaluation);
   tallies.note(key, asked.pod.uid,
                evaluation.verdict ? evaluation.verdict->kind : Verdict::Kind::Wait);

@@ -96,7 +96,7 @@ class Inquiry {
 
   // What has to be known about the pod before it can be judged: all that the policies need which
   // select it.
-  [[nodiscard]] policy::Needs needs_of(const kube::Pod& pod) const;
+  [[nodiscard]] Wants wants_of(const kube::Pod& pod) const;
 
   // What is to be done, if anything. What has to come later is added to `result`. A pod that no
   // binding selects leaves no trace. `known` is what was gathered about the pod; a policy that

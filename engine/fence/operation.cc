@@ -37,7 +37,7 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       memory_(memory),
       owner_(owner),
       inquiry_(around_, occasion_, authority_, memory_),
-      gathering_(std::in_place, around_.reader),
+      gathering_(std::in_place, around_.reader, around_.allowed_reads),
       detaching_(around_, occasion_, authority_, memory_),
       alive_(std::make_shared<int>(0)),
       sees_volumes_(may_detach(*occasion_.set)) {}
@@ -248,14 +248,14 @@ void Operation::take_up(const std::string& text) {
   if (!seen_.insert(pod->uid).second) {
     return;
   }
-  policy::Needs needs = inquiry_.needs_of(*pod);
-  needs.volumes = needs.volumes || sees_volumes_;
-  if (needs == policy::Needs{}) {
+  Wants wants = inquiry_.wants_of(*pod);
+  wants.needs.volumes = wants.needs.volumes || sees_volumes_;
+  if (wants.nothing()) {
     known_.push_back({.pod = *std::move(pod), .gathered = {}});
     return;
   }
   ++gathering_pods_;
-  gathering_->gather(*pod, needs, [this, pod = *pod](Gathered gathered) {
+  gathering_->gather(*pod, std::move(wants), [this, pod = *pod](Gathered gathered) {
     --gathering_pods_;
     detaching_.saw(pod, gathered);
     known_.push_back({.pod = pod, .gathered = std::move(gathered)});

@@ -26,6 +26,7 @@ struct Surroundings {
   const Leadership& leadership;
   std::function<policy::ClusterFacts()> cluster_facts;
   const std::set<std::string>& fencing_drivers;  // see Authority
+  const std::set<std::string>& allowed_reads;    // see Fetching
 };
 
 }  // namespace moonfence::fence

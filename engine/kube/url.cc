@@ -112,7 +112,9 @@ Result<std::string> object_path(std::string_view api_version, std::string_view r
   const auto group = slash == api_version.npos ? Result<std::string>(std::string())
                                                : path_segment(api_version.substr(0, slash));
   const auto kind = path_segment(resource);
-  const auto where = path_segment(space.text());
+  // Without a namespace it is an object of the cluster; a list it never is.
+  const auto where =
+      space.empty() ? Result<std::string>(std::string()) : path_segment(space.text());
   const auto who = path_segment(name);
   for (const auto* part : {&version, &group, &kind, &where, &who}) {
     if (!*part) {
@@ -120,7 +122,8 @@ Result<std::string> object_path(std::string_view api_version, std::string_view r
     }
   }
   const std::string root = group->empty() ? "/api/" : "/apis/" + *group + "/";
-  return root + *version + "/namespaces/" + *where + "/" + *kind + "/" + *who;
+  return root + *version + (where->empty() ? "/" : "/namespaces/" + *where + "/") + *kind + "/" +
+         *who;
 }
 
 std::string encoded_query(const Query& query) {

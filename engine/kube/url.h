@@ -27,7 +27,8 @@ namespace moonfence::kube {
 [[nodiscard]] Result<std::string> events_path(const Namespace& space);
 [[nodiscard]] Result<std::string> volume_path(std::string_view name);      // a PersistentVolume
 [[nodiscard]] Result<std::string> attachment_path(std::string_view name);  // a VolumeAttachment
-// "/apis/apps/v1/namespaces/NS/replicasets/NAME"; `api_version` is "v1" or "group/version".
+// "/apis/apps/v1/namespaces/NS/replicasets/NAME"; `api_version` is "v1" or "group/version". An
+// empty namespace means an object of the cluster.
 [[nodiscard]] Result<std::string> object_path(std::string_view api_version,
                                               std::string_view resource, const Namespace& space,
                                               std::string_view name);

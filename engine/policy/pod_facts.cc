@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "policy/digest.h"
+#include "policy/node_affinity.h"
 #include "policy/views.h"
 
 namespace moonfence::policy {
@@ -150,11 +151,35 @@ bool can_take(const json& node, const json& pod) {
   return fits;
 }
 
+// What the pod's PersistentVolumes demand of a node.
+std::vector<const json*> volume_demands(const Objects& objects, const json& pod) {
+  std::vector<const json*> demands;
+  for (const auto& [name, claim] : claims_of(pod)) {
+    const json* object = find(objects, "PersistentVolumeClaim", namespace_of(&pod), claim);
+    const json* volume = object == nullptr ? nullptr
+                                           : find(objects, "PersistentVolume", "",
+                                                  text_of(member(object, "spec", "volumeName")));
+    if (const json* demand = member(member(volume, "spec", "nodeAffinity"), "required");
+        demand != nullptr) {
+      demands.push_back(demand);
+    }
+  }
+  return demands;
+}
+
 std::vector<std::string> find_candidates(const Objects& objects, const json& pod,
                                          std::string_view own) {
+  std::vector<const json*> demands = volume_demands(objects, pod);
+  const json* affinity = member(member(&pod, "spec", "affinity"), "nodeAffinity");
+  if (const json* demand = member(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+      demand != nullptr) {
+    demands.push_back(demand);
+  }
   std::vector<std::string> candidates;
   for (const json* node : of_kind(objects, "Node")) {
-    if (name_of(node) != own && can_take(*node, pod)) {
+    const auto satisfied = [node](const json* demand) { return matches_selector(demand, *node); };
+    if (name_of(node) != own && can_take(*node, pod) &&
+        std::all_of(demands.begin(), demands.end(), satisfied)) {
       candidates.push_back(name_of(node));
     }
   }

@@ -28,8 +28,9 @@ using Objects = std::vector<std::shared_ptr<const nlohmann::json>>;
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> claims_of(const nlohmann::json& pod);
 
 // What the objects say about the pod, as far as `needs` asks. Placement candidates are Nodes other
-// than the pod's that are Ready, not cordoned, match its nodeSelector, and have no NoSchedule or
-// NoExecute taint that it does not tolerate; affinity, resources and topology are not looked at.
+// than the pod's that are Ready, not cordoned, match its nodeSelector, its required node affinity
+// and that of its PersistentVolumes, and have no NoSchedule or NoExecute taint that it does not
+// tolerate; resources and spreading are not looked at.
 // `gaps` gets, by need, what the objects lack for it.
 [[nodiscard]] PodFacts facts_of(const nlohmann::json& pod, const Objects& objects,
                                 const Needs& needs, std::map<std::string, std::string>& gaps);

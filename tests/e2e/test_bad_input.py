@@ -121,7 +121,7 @@ def test_no_way_to_a_cluster_ends_with_3(run):
     (GOOD.replace("summary =", "sumary ="), ["bad.lua:6", "sumary", "summary"]),
     (GOOD.replace('name = "noobaa"', 'name = "Noo Baa"'), ["bad.lua:6", "Noo Baa"]),
     (GOOD.replace("api = 1", "api = 2"), ["bad.lua:6", "api"]),
-    (GOOD.replace('name = "noobaa"', 'name = "bad", needs = { "placement" }'), ["bad.lua", "needs", "cannot serve"]),
+    (GOOD.replace('name = "noobaa"', 'name = "bad", source = { every = "5s", expiry = "1h", nodes = function(s, got) return {} end }'), ["bad.lua", "source", "cannot serve"]),
     ("while true do end", ["bad.lua"]),
     ("", ["bad.lua", "return policy"]),
     ("\x7fELF\x02\x01\x01" * 99, ["bad.lua:1"]),

@@ -103,6 +103,7 @@ struct FenceTest : testing::Test {
   std::optional<GuardedActions> actions;
 
   std::set<std::string> fencing_drivers = {"csi.example.com"};
+  std::set<std::string> allowed_reads = {"longhorn.io/v1beta2/volumes"};
 
   std::map<std::string, NodeState> nodes = {{"n1", {}}};
   std::map<std::string, nlohmann::json> pods;  // by name
@@ -269,7 +270,8 @@ struct FenceTest : testing::Test {
             active,
             leadership,
             [] { return sample_cluster(); },
-            fencing_drivers};
+            fencing_drivers,
+            allowed_reads};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.

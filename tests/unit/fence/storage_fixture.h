@@ -15,9 +15,10 @@ struct StorageTest : DeskTest {
   nlohmann::json claims = nlohmann::json::array();
   std::map<std::string, nlohmann::json> volumes;
   std::map<std::string, nlohmann::json> attachments;
-  std::string broken_volume;       // cannot be read
-  test::FakeAnswer claims_answer;  // its error, if it has one
-  Duration detach_delay{};         // how long the storage takes
+  std::map<std::string, nlohmann::json> robustness;  // Longhorn's own volumes
+  std::string broken_volume;                         // cannot be read
+  test::FakeAnswer claims_answer;                    // its error, if it has one
+  Duration detach_delay{};                           // how long the storage takes
   bool storage_lets_go = true;
 
   StorageTest() {
@@ -35,6 +36,10 @@ struct StorageTest : DeskTest {
             [this](const test::FakeRequest& request) {
               return name_in(request) == broken_volume ? broken() : read(volumes, request);
             });
+    http.on(port::Method::Get, "/apis/longhorn.io/v1beta2/namespaces/longhorn-system/volumes/*",
+            [this](const test::FakeRequest& request) { return read(robustness, request); });
+    http.on(port::Method::Get, "/api/v1/nodes",
+            [this](const test::FakeRequest&) { return list_nodes(); });
     http.on(port::Method::Get, kAttachments,
             [this](const test::FakeRequest& request) { return read(attachments, request); });
     http.on(port::Method::Delete, kAttachments,
@@ -93,6 +98,14 @@ struct StorageTest : DeskTest {
   }
 
  private:
+  test::FakeAnswer list_nodes() const {
+    nlohmann::json items = nlohmann::json::array();
+    for (const auto& [name, state] : nodes) {
+      items.push_back(node_json(name));
+    }
+    return {.body = nlohmann::json{{"kind", "NodeList"}, {"items", items}}.dump()};
+  }
+
   static constexpr const char* kAttachments = "/apis/storage.k8s.io/v1/volumeattachments/*";
 
   test::FakeAnswer read(const std::map<std::string, nlohmann::json>& objects,

@@ -35,12 +35,14 @@ TEST(Url, storage_and_owners_have_their_paths) {
   EXPECT_EQ(*attachment_path("csi-1"), "/apis/storage.k8s.io/v1/volumeattachments/csi-1");
   EXPECT_EQ(*object_path("apps/v1", "replicasets", Namespace("db"), "web-1"),
             "/apis/apps/v1/namespaces/db/replicasets/web-1");
+  EXPECT_EQ(*object_path("example.com/v1", "arrays", Namespace(), "a"),
+            "/apis/example.com/v1/arrays/a");
+  EXPECT_FALSE(object_path("apps/v1", "replicasets", Namespace(".."), "x"));
   EXPECT_EQ(*object_path("v1", "pods", Namespace("db"), "p"), "/api/v1/namespaces/db/pods/p");
   for (const std::string name : {"", "..", "a/b"}) {
     EXPECT_FALSE(claims_path(Namespace(name))) << name;
     EXPECT_FALSE(volume_path(name)) << name;
     EXPECT_FALSE(attachment_path(name)) << name;
-    EXPECT_FALSE(object_path("apps/v1", "replicasets", Namespace(name), "x")) << name;
     EXPECT_FALSE(object_path("apps/v1", "replicasets", Namespace("db"), name)) << name;
     EXPECT_FALSE(object_path("apps/" + name, "replicasets", Namespace("db"), "x")) << name;
   }

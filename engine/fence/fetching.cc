@@ -1,0 +1,91 @@
+#include "fence/fetching.h"
+
+#include <utility>
+
+#include "kube/url.h"
+
+namespace moonfence::fence {
+
+struct Fetching::Job {
+  Job(const policy::Policy& who, const kube::Pod& which, const policy::PodFacts& known,
+      std::function<void(Fetched)> told)
+      : policy(who), pod(which), facts(known), done(std::move(told)) {}
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  void lacks(const std::string& what) {
+    if (fetched.missing.empty()) {
+      fetched.missing = what;
+    }
+  }
+
+  const policy::Policy& policy;
+  const kube::Pod pod;
+  const policy::PodFacts facts;
+  std::function<void(Fetched)> done;
+  Fetched fetched;
+  int rounds = 0;
+  std::size_t open = 0;  // answers of the round that are still to come
+};
+
+void Fetching::fetch(const policy::Policy& policy, const kube::Pod& pod,
+                     const policy::PodFacts& facts, std::function<void(Fetched)> done) {
+  next_round(std::make_shared<Job>(policy, pod, facts, std::move(done)));
+}
+
+void Fetching::next_round(const std::shared_ptr<Job>& job) {
+  const auto plan = job->policy.plan_fetch(job->pod, job->facts, job->fetched.answers);
+  if (!plan.result) {
+    job->lacks(plan.result.error().message());
+  } else if (!plan.result->empty() && ++job->rounds > kMostRounds) {
+    job->lacks("it still asks after " + std::to_string(kMostRounds) + " rounds");
+  }
+  if (!job->fetched.missing.empty() || plan.result->empty()) {
+    job->done(std::move(job->fetched));
+    return;
+  }
+  const auto ended = [this, job] {
+    if (--job->open > 0) {
+      return;
+    }
+    if (job->fetched.missing.empty()) {
+      next_round(job);
+    } else {
+      job->done(std::move(job->fetched));
+    }
+  };
+  job->open = plan.result->size() + 1;
+  for (const auto& [name, request] : *plan.result) {
+    if (const std::string why = refusal(request); !why.empty()) {
+      job->lacks(why);
+      ended();
+      continue;
+    }
+    const auto path = kube::object_path(request.api_version, request.resource,
+                                        Namespace(request.space), request.name);
+    lookups_.get(path, [job, ended, name = name](const Result<Lookups::Body>& found) {
+      if (!found) {
+        job->lacks(found.error().message());
+      } else if (*found == nullptr) {
+        job->fetched.answers[name] = {{"status", 404}};
+      } else {
+        job->fetched.answers[name] = {{"status", 200}, {"body", **found}};
+      }
+      ended();
+    });
+  }
+  ended();
+}
+
+std::string Fetching::refusal(const policy::Request& request) const {
+  if (request.kind != policy::Request::Kind::Object) {
+    return request.text() + ": this engine serves no endpoints yet";
+  }
+  const std::string resource = request.api_version + "/" + request.resource;
+  return allowed_.contains(resource)
+             ? std::string()
+             : request.text() + ": " + resource +
+                   " is not among allowedReads of the engine's configuration";
+}
+
+}  // namespace moonfence::fence

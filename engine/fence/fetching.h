@@ -1,0 +1,45 @@
+#pragma once
+
+// Fetching reads for one pod what one policy asks for by its `fetch` function, round by round,
+// until the policy has enough. Only resources that the engine's configuration allows are read.
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "fence/lookups.h"
+#include "kube/objects.h"
+#include "policy/policy.h"
+
+namespace moonfence::fence {
+
+struct Fetched {
+  nlohmann::json answers = nlohmann::json::object();  // by the policy's names
+  std::string missing;                                // why not all could be had; "" when it was
+};
+
+class Fetching {
+ public:
+  static constexpr int kMostRounds = 4;
+
+  // "longhorn.io/v1beta2/volumes": what fence.get may read. Both must outlive it.
+  Fetching(Lookups& lookups, const std::set<std::string>& allowed)
+      : lookups_(lookups), allowed_(allowed) {}
+
+  // `done` is called once, at once or in a later turn. The policy must live until then.
+  void fetch(const policy::Policy& policy, const kube::Pod& pod, const policy::PodFacts& facts,
+             std::function<void(Fetched)> done);
+
+ private:
+  struct Job;
+  void next_round(const std::shared_ptr<Job>& job);
+  [[nodiscard]] std::string refusal(const policy::Request& request) const;
+
+  Lookups& lookups_;
+  const std::set<std::string>& allowed_;
+};
+
+}  // namespace moonfence::fence

@@ -1,0 +1,109 @@
+#include "fence/gathering.h"
+
+#include "unit/fence/storage_fixture.h"
+
+namespace moonfence::fence {
+namespace {
+
+struct GatheringTest : StorageTest {
+  // The reasons of the verdicts, as the policy gave them.
+  [[nodiscard]] Lines said() const {
+    Lines lines;
+    for (const Record& record : story.records) {
+      if (record.kind == Record::Kind::Verdict) {
+        lines.push_back(std::string(code(record.reason)) + ": " + record.text);
+      }
+    }
+    return lines;
+  }
+  void judge(const std::string& needs, const std::string& body, const std::string& more = "") {
+    open_desk(
+        policy_of(body, "trigger = { live_kubelet = true }, needs = { " + needs + " }," + more));
+    run_incident(30s);
+  }
+};
+
+TEST_F(GatheringTest, volumes_are_told_with_driver_and_attachment) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  judge("'volumes'",
+        "local v = pod.volumes[1] "
+        "return fence.skip(v.claim .. ' ' .. v.pv .. ' ' .. v.driver .. ' ' .. (v.attachment and "
+        "'attached' or 'not'))");
+  EXPECT_EQ(said(), Lines{"policy_skips: data-web-0 pv-web-0 csi.example.com attached"});
+}
+
+TEST_F(GatheringTest, a_claim_that_is_not_there_is_told_and_not_left_out) {
+  add_pod_with_volume("web-0");
+  claims = nlohmann::json::array();
+  judge("'volumes'", "return fence.skip(pod.claims[1].state)");
+  EXPECT_EQ(said(), Lines{"policy_skips: claim_missing"});
+}
+
+TEST_F(GatheringTest, placement_knows_which_nodes_could_take_the_pod) {
+  add_pod("web-0");
+  nodes["n2"] = {.ready = "True", .uid = "node-2", .tainted = false, .unschedulable = false};
+  nodes["n3"] = {.ready = "True", .uid = "node-3", .tainted = true, .unschedulable = false};
+  nodes["n4"] = {.ready = "True", .uid = "node-4", .tainted = false, .unschedulable = true};
+  judge("'placement'",
+        "return fence.skip(tostring(#pod.placement.candidates) .. pod.placement.candidates[1])");
+  EXPECT_EQ(said(), Lines{"policy_skips: 1n2"});
+}
+
+TEST_F(GatheringTest, the_root_owner_is_looked_up_behind_a_replica_set) {
+  add_pod("web-0");
+  pods["web-0"]["metadata"]["ownerReferences"][0]["kind"] = "ReplicaSet";
+  http.on(
+      port::Method::Get, "/apis/apps/v1/namespaces/db/replicasets/web",
+      test::FakeAnswer{.body = R"({"kind":"ReplicaSet","metadata":{"name":"web","namespace":"db",
+            "ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"shop","uid":"d",
+            "controller":true}]}})"});
+  judge("'root_owner'", "return fence.skip(pod.root_owner.kind .. ' ' .. pod.root_owner.name)");
+  EXPECT_EQ(said(), Lines{"policy_skips: Deployment shop"});
+}
+
+constexpr const char* kFetches = R"(
+  fetch = function(pod, s, got)
+    if got.volume then return nil end
+    return { volume = fence.get("longhorn.io/v1beta2", "volumes", "longhorn-system", "vol-1") }
+  end,)";
+
+TEST_F(GatheringTest, what_a_policy_fetches_is_there_when_it_judges) {
+  add_pod("web-0");
+  robustness["vol-1"] = {{"metadata", {{"name", "vol-1"}}},
+                         {"status", {{"robustness", "healthy"}}}};
+  judge("", "return fence.skip(pod.fetched.volume.body.status.robustness)", kFetches);
+  EXPECT_EQ(said(), Lines{"policy_skips: healthy"});
+}
+
+TEST_F(GatheringTest, an_object_that_is_not_there_is_an_answer) {
+  add_pod("web-0");
+  judge("", "return fence.skip(tostring(pod.fetched.volume.status))", kFetches);
+  EXPECT_EQ(said(), Lines{"policy_skips: 404"});
+}
+
+TEST_F(GatheringTest, what_is_not_allowed_is_not_read) {
+  add_pod("web-0");
+  allowed_reads.clear();
+  judge("", "return fence.delete_pod('dead')", kFetches);
+  ASSERT_FALSE(said().empty());
+  EXPECT_TRUE(said().front().starts_with("needs_unread: get longhorn.io/v1beta2 volumes"))
+      << said().front();
+  EXPECT_EQ(http.count("longhorn.io"), 0U);
+  EXPECT_TRUE(deleted().empty());
+}
+
+TEST_F(GatheringTest, a_policy_that_never_has_enough_is_stopped) {
+  add_pod("web-0");
+  judge("", "return fence.delete_pod('dead')", R"(
+  fetch = function(pod, s, got)
+    local n = 0
+    while got["v" .. tostring(n)] do n = n + 1 end
+    return { ["v" .. tostring(n)] = fence.get("longhorn.io/v1beta2", "volumes", "longhorn-system", "v" .. tostring(n)) }
+  end,)");
+  ASSERT_FALSE(said().empty());
+  EXPECT_EQ(said().front(), "needs_unread: it still asks after 4 rounds");
+  EXPECT_TRUE(deleted().empty());
+}
+
+}  // namespace
+}  // namespace moonfence::fence
