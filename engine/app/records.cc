@@ -19,6 +19,9 @@ port::Log::Level level_of(const Record& record) {
     case Reason::Retryable:
     case Reason::OutcomeLost:
     case Reason::Unreadable:
+    case Reason::TooManyDown:
+    case Reason::TooManyInWindow:
+    case Reason::ZoneDisrupted:
       return port::Log::Level::Warning;
     default:
       break;

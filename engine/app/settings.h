@@ -5,10 +5,13 @@
 // the nearest known one, every value is checked with its place, and times that belong together are
 // checked together. Read once at start.
 
+#include <set>
 #include <string>
 
+#include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "fence/brake.h"
 #include "kube/election.h"
 
 namespace moonfence::app {
@@ -22,6 +25,11 @@ struct Settings {
   Duration retry_window = std::chrono::seconds(25);
   // Which of several replicas acts (kube/election.h).
   kube::ElectionRules election;
+  // How many nodes may be fenced, and when none (fence/brake.h).
+  fence::BrakeRules brake;
+  // No policy reaches these, whatever is bound to them.
+  std::set<Namespace> protected_namespaces = {Namespace("kube-node-lease"),
+                                              Namespace("kube-public"), Namespace("kube-system")};
 };
 
 // `file` stands in every message.

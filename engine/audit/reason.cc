@@ -18,6 +18,10 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::HoldingDown,
     Reason::AwaitingTaint,
     Reason::Unreadable,
+    Reason::TooManyDown,
+    Reason::TooManyAtOnce,
+    Reason::TooManyInWindow,
+    Reason::ZoneDisrupted,
     Reason::NodeReady,
     Reason::NodeGone,
     Reason::NodeReplaced,
@@ -50,6 +54,8 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::NotTainted,
     Reason::WrongNode,
     Reason::OutsideBinding,
+    Reason::ProtectedNamespace,
+    Reason::OwnNode,
     Reason::PolicyChanged,
     Reason::GuardFailed,
     Reason::GuardBroken,
@@ -91,6 +97,14 @@ std::string_view code(Reason reason) {
       return "awaiting_taint";
     case Reason::Unreadable:
       return "unreadable";
+    case Reason::TooManyDown:
+      return "too_many_down";
+    case Reason::TooManyAtOnce:
+      return "too_many_at_once";
+    case Reason::TooManyInWindow:
+      return "too_many_in_window";
+    case Reason::ZoneDisrupted:
+      return "zone_disrupted";
     case Reason::NodeReady:
       return "node_ready";
     case Reason::NodeGone:
@@ -155,6 +169,10 @@ std::string_view code(Reason reason) {
       return "wrong_node";
     case Reason::OutsideBinding:
       return "outside_binding";
+    case Reason::ProtectedNamespace:
+      return "protected_namespace";
+    case Reason::OwnNode:
+      return "own_node";
     case Reason::PolicyChanged:
       return "policy_changed";
     case Reason::GuardFailed:

@@ -24,6 +24,12 @@ enum class Reason {
   AwaitingTaint,  // without a NoSchedule taint a replacement may be bound to the dead node
   Unreadable,     // the node or its pods could not be read; nothing is decided on less
 
+  // The same, by the brake; also why the guard refuses an action.
+  TooManyDown,      // more of the workers are down than a few dead machines explain
+  TooManyAtOnce,    // others are being fenced; it waits for its turn
+  TooManyInWindow,  // enough nodes were fenced within the last minutes
+  ZoneDisrupted,    // most of its zone is down: one node at a time
+
   // Why an incident was closed.
   NodeReady,     // it came back
   NodeGone,      // the Node object was deleted
@@ -63,6 +69,8 @@ enum class Reason {
   NotTainted,            // the live reading shows no NoSchedule taint
   WrongNode,             // the pod is not bound to this incident's node
   OutsideBinding,        // the pod's namespace is not the binding's
+  ProtectedNamespace,    // the engine's own configuration protects the namespace
+  OwnNode,               // we run on this node: whatever its state is, it is not dead
   PolicyChanged,         // the set of policies that judged is not in force any more
   GuardFailed,           // a policy that may forbid it could not say
   GuardBroken,           // a policy that may forbid it could not be loaded

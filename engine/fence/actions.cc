@@ -14,6 +14,7 @@ struct GuardedActions::Call {
   Done done;
   Moment started{};
   std::optional<Reason> refused_at_the_wire;
+  Brake::Place place;  // the node is being fenced for as long as its last deletion is under way
   kube::CallHandle handle;
 };
 
@@ -93,12 +94,16 @@ void GuardedActions::delete_pod(PodDeletion deletion, std::shared_ptr<const Auth
     done({.reason = Reason::AuditUnwritable, .retry_after = std::nullopt});
     return;
   }
+  const Brake::Candidate candidate = {.node = authority->node, .zone = authority->zone};
+  Brake::Place place = authority->brake->begin(candidate);
+  authority->brake->acted(candidate, loop_.now());
   const auto call = calls_.insert(calls_.end(), Call{.deletion = std::move(deletion),
                                                      .authority = std::move(authority),
                                                      .listener = std::move(listener),
                                                      .done = std::move(done),
                                                      .started = loop_.now(),
                                                      .refused_at_the_wire = std::nullopt,
+                                                     .place = std::move(place),
                                                      .handle = nullptr});
   kube::DeleteRequest request;
   request.uid = call->deletion.pod.uid;

@@ -26,6 +26,11 @@ bool may_succeed_later(Reason reason) {
          reason == Reason::ReadingTooOld || reason == Reason::NotLeader;
 }
 
+bool is_braking(Reason reason) {
+  return reason == Reason::TooManyDown || reason == Reason::TooManyAtOnce ||
+         reason == Reason::TooManyInWindow || reason == Reason::ZoneDisrupted;
+}
+
 void keep_shortest(std::optional<Duration>& shortest, std::optional<Duration> candidate) {
   if (candidate) {
     shortest = std::min(shortest.value_or(*candidate), *candidate);
@@ -200,6 +205,10 @@ void Operation::evaluate(const std::string& text, const policy::ClusterFacts& fa
 void Operation::pump() {
   pumping_ = true;
   while (!queue_.empty() && in_flight_ < kParallelDeletes && node_call_ == nullptr) {
+    if (result_.braked) {
+      queue_.clear();  // one refusal speaks for all of them
+      break;
+    }
     const Duration age = around_.loop.now() - authority_->reading.sent;
     if (age > kReadingLifetime) {
       read_node();
@@ -231,6 +240,8 @@ void Operation::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
     result_.policies_changed = true;  // those that are in force now have not been asked
   } else if (outcome.reason == Reason::SignalUnfit) {
     result_.unfit = true;
+  } else if (is_braking(outcome.reason)) {
+    result_.braked = outcome.reason;
   }
   if (!pumping_) {  // a refusal of the guard is answered inside pump()'s loop
     pump();

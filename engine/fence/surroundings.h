@@ -22,6 +22,8 @@ struct Surroundings {
   port::Log& log;
   const policy::ActiveSet& active;
   const Leadership& leadership;
+  Brake& brake;
+  const Protections& protections;
   std::function<policy::ClusterFacts()> cluster_facts;
 };
 

@@ -123,6 +123,7 @@ void AuditChecker::on_left(const WireRequest& request) {
 }
 
 void AuditChecker::on_change(const Change& change) {
+  brake_.on_change(change, now());
   // Of a mark and the removal that follows it, the first.
   if (change.key.resource != "pods" || !is_engine(change.actor) ||
       (change.before != nullptr &&
@@ -173,7 +174,7 @@ bool AuditChecker::may_wait() const {
 
 void AuditChecker::at_end(Duration calm_for) {
   const std::optional<Duration> settled = settling_time(plan());
-  if (!settled || calm_for < *settled || may_wait()) {
+  if (!settled || calm_for < *settled || may_wait() || brake_.engaged_within(now(), *settled)) {
     return;
   }
   for (const auto& [life, book] : books_) {

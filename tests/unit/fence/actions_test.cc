@@ -17,6 +17,9 @@ struct ActionsTest : FenceTest {
                                                         .uid = Uid("node-1"),
                                                         .keeps_replacements_off = true,
                                                         .sent = Moment{}},
+                                            .zone = {},
+                                            .brake = &brake,
+                                            .protections = &protections,
                                             .active = &active,
                                             .leadership = &leadership});
   std::shared_ptr<const void> listener = std::make_shared<int>(0);

@@ -97,6 +97,8 @@ struct FenceTest : testing::Test {
   audit::Trail trail{wall_clock, story};
   policy::ActiveSet active;
   test::FakeLeadership leadership;
+  Brake brake{BrakeRules{}};
+  Protections protections;
   std::optional<GuardedActions> actions;
 
   std::map<std::string, NodeState> nodes = {{"n1", {}}};
@@ -110,6 +112,7 @@ struct FenceTest : testing::Test {
 
   FenceTest() {
     actions.emplace(loop, kube::Destroyer(caller), trail);
+    count_nodes(10, 1);
     http.on(port::Method::Get, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return read_node(request); });
     http.on(port::Method::Get, "/api/v1/pods",
@@ -122,6 +125,18 @@ struct FenceTest : testing::Test {
               [this](const test::FakeRequest& request) { return delete_pod(request); });
     }
   }
+
+  static cluster::Census census_of(int workers, int down) {
+    cluster::Census census;
+    for (int i = 0; i < workers; ++i) {
+      cluster::NodeView node;
+      node.readiness = i < down ? cluster::Readiness::Unknown : cluster::Readiness::True;
+      census.add(node);
+    }
+    return census;
+  }
+  // What the brake believes; a desk is told by the node cache.
+  void count_nodes(int workers, int down) { brake.count(census_of(workers, down), loop.now()); }
 
   void add_pod(const std::string& name, const std::string& node = "n1",
                const std::string& space = "db", const std::string& app = "web") {
@@ -252,8 +267,8 @@ struct FenceTest : testing::Test {
     return digest;
   }
   Surroundings surroundings() {
-    return {loop, reader, *actions,   trail,
-            log,  active, leadership, [] { return sample_cluster(); }};
+    return {loop,   reader,     *actions, trail,       log,
+            active, leadership, brake,    protections, [] { return sample_cluster(); }};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.

@@ -296,6 +296,8 @@ TEST_F(InquiryTest, attachments_are_not_served_and_their_pods_are_held) {
                         .sent = loop.now()};
   authority->active = &active;
   authority->leadership = &leadership;
+  authority->brake = &brake;
+  authority->protections = &protections;
   const Occasion occasion = {
       .set = active.current(), .downtime = {}, .incident = IncidentId("i1"), .attempt = 1};
   Memory memory;
