@@ -172,9 +172,14 @@ class IncidentDesk::Open final : public Operation::Owner {
     return around_.brake.refuse(candidate(), around_.loop.now());
   }
 
+  void wait_for_brake(Reason reason) {
+    perform(machine_.braked(reason));
+    desk_.let_go_soon();  // it finds out what we wait for
+  }
+
   void start_pass() {
     if (const auto reason = refused_by_brake()) {
-      perform(machine_.braked(*reason));
+      wait_for_brake(*reason);
       return;
     }
     place_ = around_.brake.begin(candidate());
@@ -189,7 +194,7 @@ class IncidentDesk::Open final : public Operation::Owner {
 
   void act() {
     if (const auto reason = refused_by_brake()) {
-      perform(machine_.braked(*reason));
+      wait_for_brake(*reason);
       return;
     }
     if (held_ != Reason::Unreadable) {  // that one is over when a whole pass could be read

@@ -123,7 +123,7 @@ void AuditChecker::on_left(const WireRequest& request) {
 }
 
 void AuditChecker::on_change(const Change& change) {
-  brake_.on_change(change, now());
+  brake_.on_change(change, truth());
   // Of a mark and the removal that follows it, the first.
   if (change.key.resource != "pods" || !is_engine(change.actor) ||
       (change.before != nullptr &&

@@ -80,17 +80,23 @@ std::int64_t BrakeCensus::down() const {
                        [](const auto& node) { return node.second.worker && node.second.down; });
 }
 
-void BrakeTruth::on_change(const Change& change, Moment now) {
+void BrakeTruth::on_change(const Change& change, const Truth& truth) {
   if (change.key.resource != "nodes") {
     return;
   }
-  if (change.type == ChangeType::Deleted) {
-    census_.remove(change.key.name);
-  } else {
-    census_.set(change.key.name, *change.after);
+  const bool alike = change.type == ChangeType::Modified && change.before != nullptr &&
+                     is_worker(*change.before) == is_worker(*change.after) &&
+                     is_ready(*change.before) == is_ready(*change.after);
+  if (alike && counted_) {
+    return;
   }
-  const bool over = limits_.max_down.exceeded_by(census_.down(), census_.workers());
-  over_.set(over, now);
+  counted_ = true;
+  BrakeCensus census;
+  for (const Object& node : truth.store().list("nodes")) {
+    census.set(text_field(*node, {"metadata", "name"}), *node);
+  }
+  const bool over = limits_.max_down.exceeded_by(census.down(), census.workers());
+  over_.set(over, truth.now());
   ever_ = ever_ || over;
 }
 

@@ -52,15 +52,15 @@ class BrakeCensus {
 class BrakeTruth {
  public:
   explicit BrakeTruth(const Plan& plan) : limits_(brake_limits(plan)) {}
-  void on_change(const Change& change, Moment now);
+  void on_change(const Change& change, const Truth& truth);
   [[nodiscard]] bool engaged_within(Moment now, Duration ago) const {
     return ever_ && over_.held_within(now, ago);
   }
 
  private:
   const BrakeLimits limits_;
-  BrakeCensus census_;
   Since over_;
+  bool counted_ = false;
   bool ever_ = false;
 };
 

@@ -11,7 +11,7 @@ namespace moonfence::sim {
 class LivenessChecker final : public Checker {
  public:
   explicit LivenessChecker(Bench& bench) : Checker(bench), brake_(bench.plan) {}
-  void on_change(const Change& change) override { brake_.on_change(change, now()); }
+  void on_change(const Change& change) override { brake_.on_change(change, truth()); }
   void at_end(Duration calm_for) override;
 
  private:
