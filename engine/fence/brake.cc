@@ -110,10 +110,12 @@ Brake::Before Brake::before(const Candidate& candidate, const std::string* zone,
     before.at_once += zone == nullptr || entry.who.zone == *zone ? 1 : 0;
   }
   before.in_window = before.at_once;
-  for (const auto& [node, acted] : acted_) {
-    const bool counts = (zone == nullptr || acted.zone == *zone) && acted_lately(node, now);
-    const bool listed = std::any_of(ledger_.begin(), ledger_.end(),
-                                    [&node](const Entry& entry) { return entry.who.node == node; });
+  for (const auto& acted : acted_) {
+    const bool counts =
+        (zone == nullptr || acted.second.zone == *zone) && acted_lately(acted.first, now);
+    const bool listed = std::any_of(ledger_.begin(), ledger_.end(), [&acted](const Entry& entry) {
+      return entry.who.node == acted.first;
+    });
     before.in_window += counts && !listed ? 1 : 0;
   }
   return before;
