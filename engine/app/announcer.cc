@@ -88,6 +88,27 @@ std::optional<EventNews> news_of_detaching(const Record& record) {
   }
 }
 
+std::optional<EventNews> news_of_holding(const Record& record) {
+  EventNews news = {.type = EventNews::Type::Warning,
+                    .regarding = node_of(record),
+                    .action = "Fence",
+                    .reason = "FencingBraked",
+                    .note = {}};
+  switch (record.reason) {
+    case Reason::TooManyDown:
+      news.note = "Nothing is done: too many nodes are down" + tail(record);
+      return news;
+    case Reason::TooManyInWindow:
+      news.note = "It waits: too many nodes were fenced lately" + tail(record);
+      return news;
+    case Reason::ZoneDisrupted:
+      news.note = "It waits for its turn: most of its zone is down" + tail(record);
+      return news;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<EventNews> news_of_outcome(const Record& record) {
   if (!record.attachment.empty()) {
     return news_of_detaching(record);
@@ -145,6 +166,7 @@ std::optional<EventNews> news_of(const Record& record) {
           .reason = record.reason == Reason::ModeObserves ? "WouldForceDelete" : "FencingRefused",
           .note = std::string(audit::code(record.reason)) + ": " + record.text + tail(record)};
     case Record::Kind::IncidentHeld:
+      return news_of_holding(record);
     case Record::Kind::Verdict:
     case Record::Kind::Intent:
       return std::nullopt;

@@ -77,13 +77,17 @@ class Engine::Graph final : public fence::Leadership {
         records_(around.append_audit, log_, metrics_,
                  [this](const audit::Record& record) { announce(record); }),
         trail_(wall_clock_, records_),
+        protections_({.namespaces = told_.settings.protected_namespaces,
+                      .own_node = NodeName(told_.node_name)}),
+        brake_(told_.settings.brake),
         actions_(loop_, kube::Destroyer(caller_), trail_),
         events_random_(around.random.fork("events")),
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
         election_random_(around.random.fork("election")),
         incident_random_(around.random.fork("incidents")),
-        desk_({loop_, reader_, actions_, trail_, log_, active_, *this, [this] { return facts(); },
-               told_.settings.fencing_drivers, told_.settings.allowed_reads},
+        desk_({loop_, reader_, actions_, trail_, log_, active_, *this, brake_, protections_,
+               [this] { return facts(); }, told_.settings.fencing_drivers,
+               told_.settings.allowed_reads},
               rules(), [this] { return make_incident_id(*incident_random_); }),
         nodes_(loop_, log_, told_.settings.cache_expiry, desk_),
         watch_random_(around.random.fork("watch")),
@@ -335,6 +339,10 @@ class Engine::Graph final : public fence::Leadership {
       metrics_.set_leader(true);
     }
     metrics_.set_open_incidents(desk_.open_incidents());
+    metrics_.set_brake({.engaged = brake_.engaged(loop_.now()),
+                        .disrupted_zones = brake_.disrupted_zones(loop_.now()),
+                        .being_fenced = brake_.being_fenced(),
+                        .waiting = desk_.braked_incidents()});
     metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
     metrics_.set_audit_failures(trail_.failures());
     if (nodes_.synced() && !told_synced_) {
@@ -380,6 +388,8 @@ class Engine::Graph final : public fence::Leadership {
   Records records_;
   audit::Trail trail_;
   policy::ActiveSet active_;  // before the actions, which ask it until they are gone
+  const fence::Protections protections_;
+  fence::Brake brake_;
   fence::GuardedActions actions_;
   std::unique_ptr<port::Random> events_random_;
   kube::EventRecorder events_;

@@ -38,6 +38,7 @@ struct Assignment {
   std::string engine_namespace;
   bool leader_elect = true;  // else this is the only replica, and somebody else sees to that
   std::string instance;      // our name among the replicas: POD_NAME, else the host's
+  std::string node_name;     // on which we run; empty: not known
 };
 
 class Engine {

@@ -60,6 +60,26 @@ Metrics::Metrics()
                   .Name("moonfence_incidents_closed_total")
                   .Help("Incidents closed, by reason")
                   .Register(registry_)),
+      held_(BuildCounter()
+                .Name("moonfence_incidents_held_total")
+                .Help("Incidents that had to wait, by reason")
+                .Register(registry_)),
+      brake_engaged_(BuildGauge()
+                         .Name("moonfence_brake_engaged")
+                         .Help("1 while too many nodes are down for any to be fenced")
+                         .Register(registry_)),
+      brake_zones_(BuildGauge()
+                       .Name("moonfence_brake_disrupted_zones")
+                       .Help("Zones in which nodes are fenced one at a time")
+                       .Register(registry_)),
+      brake_fencing_(BuildGauge()
+                         .Name("moonfence_nodes_being_fenced")
+                         .Help("Nodes that are judged or acted on now")
+                         .Register(registry_)),
+      brake_waiting_(BuildGauge()
+                         .Name("moonfence_incidents_braked")
+                         .Help("Incidents that wait for the brake")
+                         .Register(registry_)),
       verdicts_(BuildCounter()
                     .Name("moonfence_verdicts_total")
                     .Help("New or changed decisions about pods of failed nodes, by reason")
@@ -114,6 +134,7 @@ Metrics::Metrics()
                            .Register(registry_)) {
   build_.Add({{"version", std::string(version())}, {"commit", std::string(commit())}}).Set(1);
   set_open_incidents(0);
+  set_brake({});
   set_audit_failures(0);
 }
 
@@ -127,6 +148,8 @@ void Metrics::count(const audit::Record& record) {
       closed_.Add({{"reason", reason}}).Increment();
       return;
     case audit::Record::Kind::IncidentHeld:
+      held_.Add({{"reason", reason}}).Increment();
+      return;
     case audit::Record::Kind::Intent:
       return;
     case audit::Record::Kind::Verdict:
@@ -160,6 +183,13 @@ void Metrics::set_nodes(const cluster::NodeCounts& counts) {
 
 void Metrics::set_open_incidents(std::size_t open) {
   open_.Add({}).Set(static_cast<double>(open));
+}
+
+void Metrics::set_brake(const BrakeState& state) {
+  brake_engaged_.Add({}).Set(state.engaged ? 1 : 0);
+  brake_zones_.Add({}).Set(static_cast<double>(state.disrupted_zones));
+  brake_fencing_.Add({}).Set(static_cast<double>(state.being_fenced));
+  brake_waiting_.Add({}).Set(static_cast<double>(state.waiting));
 }
 
 void Metrics::set_leader(bool leads) {

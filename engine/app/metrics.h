@@ -32,6 +32,13 @@ class Metrics final : public kube::CallObserver {
 
   void set_nodes(const cluster::NodeCounts& counts);
   void set_open_incidents(std::size_t open);
+  struct BrakeState {
+    bool engaged = false;  // too many nodes are down
+    std::size_t disrupted_zones = 0;
+    std::size_t being_fenced = 0;
+    std::size_t waiting = 0;
+  };
+  void set_brake(const BrakeState& state);
   void set_leader(bool leads);
   void set_watch(const std::string& resource, const kube::WatchHealth& health, Duration silence);
   void set_audit_failures(std::uint64_t failures);
@@ -71,6 +78,11 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Gauge>& leader_;
   prometheus::Family<prometheus::Counter>& opened_;
   prometheus::Family<prometheus::Counter>& closed_;
+  prometheus::Family<prometheus::Counter>& held_;
+  prometheus::Family<prometheus::Gauge>& brake_engaged_;
+  prometheus::Family<prometheus::Gauge>& brake_zones_;
+  prometheus::Family<prometheus::Gauge>& brake_fencing_;
+  prometheus::Family<prometheus::Gauge>& brake_waiting_;
   prometheus::Family<prometheus::Counter>& verdicts_;
   prometheus::Family<prometheus::Counter>& refusals_;
   prometheus::Family<prometheus::Counter>& actions_;

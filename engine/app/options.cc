@@ -83,6 +83,9 @@ void add_run(CLI::App& app, RunOptions& options) {
                   "Act only while holding the Lease moonfence of --namespace, so that several "
                   "replicas may run (default: true; with --policy: false)")
       ->type_name("true|false");
+  run->add_option("--node-name", options.node_name,
+                  "The node on which this runs; its pods are left alone (default: NODE_NAME)")
+      ->type_name("NAME");
   run->add_option("--metrics-bind-address", options.metrics_bind_address,
                   "Where /metrics is served; 0 turns it off (default: :8080)")
       ->type_name("HOST:PORT");
@@ -97,14 +100,7 @@ void add_run(CLI::App& app, RunOptions& options) {
              "Least level that is logged (default: info)", "debug|info|warning|error");
 }
 
-// What the API server takes for a namespace (RFC 1123 label). Anything else would leave a daemon
-// that runs, is ready and can never read a pod.
-bool is_namespace(const std::string& text) {
-  const auto inner = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !text.empty() && text.size() <= 63 && inner(text.front()) && inner(text.back()) &&
-         std::all_of(text.begin(), text.end(), [&inner](char c) { return c == '-' || inner(c); });
-}
-
+// A namespace that cannot exist would leave a daemon that runs, is ready and can never read a pod.
 std::string problem_of(const RunOptions& options) {
   if (options.policy.empty() && !options.policy_namespace.empty()) {
     return "--policy is missing: --policy-namespace says where it may act; without both, the "
@@ -113,11 +109,11 @@ std::string problem_of(const RunOptions& options) {
   if (!options.policy.empty() && options.policy_namespace.empty()) {
     return "--policy-namespace is missing: name the one namespace in which the policy may act";
   }
-  if (!options.policy.empty() && !is_namespace(options.policy_namespace)) {
+  if (!options.policy.empty() && !is_dns_label(options.policy_namespace)) {
     return "--policy-namespace: '" + escaped(options.policy_namespace) +
            "' is no namespace: name exactly one, in lower case letters, digits and '-'";
   }
-  if (!options.engine_namespace.empty() && !is_namespace(options.engine_namespace)) {
+  if (!options.engine_namespace.empty() && !is_dns_label(options.engine_namespace)) {
     return "--namespace: '" + escaped(options.engine_namespace) +
            "' is no namespace: name one, in lower case letters, digits and '-'";
   }

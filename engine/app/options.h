@@ -36,6 +36,7 @@ struct RunOptions {
   std::string health_probe_bind_address = ":8081";
   // Absent: with the ConfigMap's policies yes, with --policy no.
   std::optional<bool> leader_elect;
+  std::string node_name;  // on which we run; empty: NODE_NAME, else not known
   std::string audit_log;  // path, "-" for standard output, empty: the log alone
   port::Log::Level log_level = port::Log::Level::Info;
 };

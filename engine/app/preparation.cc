@@ -111,6 +111,8 @@ tl::expected<Prepared, Refusal> prepare(const RunOptions& options, port::Files& 
   told.engine_namespace = options.engine_namespace.empty() ? kube::own_namespace(files, "moonfence")
                                                            : options.engine_namespace;
   told.instance = instance_name(files);
+  told.node_name =
+      options.node_name.empty() ? files.environment("NODE_NAME").value_or("") : options.node_name;
   return prepared;
 }
 

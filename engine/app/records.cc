@@ -20,6 +20,9 @@ port::Log::Level level_of(const Record& record) {
     case Reason::OutcomeLost:
     case Reason::Unreadable:
     case Reason::LeaseUnreadable:
+    case Reason::TooManyDown:
+    case Reason::TooManyInWindow:
+    case Reason::ZoneDisrupted:
       return port::Log::Level::Warning;
     default:
       break;

@@ -5,6 +5,8 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "app/brake_settings.h"
+#include "app/settings_values.h"
 #include "base/text.h"
 #include "fence/guard.h"
 #include "kube/yaml.h"
@@ -12,39 +14,33 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 9> kKeys = {
-    "api",        "cacheExpiry",   "leaseDuration", "leaseRenewDeadline",
-    "leaseRetry", "retryInterval", "retryWindow",   "fencingDrivers"};
+constexpr std::array<std::string_view, 11> kKeys = {"allowedReads",
+                                                    "api",
+                                                    "brake",
+                                                    "cacheExpiry",
+                                                    "fencingDrivers",
+                                                    "leaseDuration",
+                                                    "leaseRenewDeadline",
+                                                    "leaseRetry",
+                                                    "protectedNamespaces",
+                                                    "retryInterval",
+                                                    "retryWindow"};
 
-// A year. The incident multiplies and adds these; sums and products must stay in range.
-constexpr Duration kLongest = std::chrono::hours(8760);
-
-std::string place(const std::string& file, const YAML::Mark& mark) {
-  return mark.is_null() ? file : file + ":" + std::to_string(mark.line + 1);
-}
-
-Failure bad(const std::string& file, const YAML::Node& node, const std::string& what,
-            const std::string& hint) {
-  return failure(Error::Kind::Invalid, place(file, node.Mark()) + ": " + what, hint);
-}
-
-// `name` is the key's node: an empty value stands nowhere, or in the next line.
-Result<void> read_duration(const std::string& file, const YAML::Node& name, const YAML::Node& value,
-                           Duration& into) {
-  const auto parsed = value.IsScalar() ? parse_duration(value.Scalar()) : std::nullopt;
-  if (!parsed) {
-    return bad(file, name,
-               name.Scalar() + ": '" + escaped(value.IsScalar() ? value.Scalar() : "…") +
-                   "' is no duration",
-               "write a number with its unit, for example 25s or 1h30m");
+Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
+                             const YAML::Node& value, std::set<Namespace>& into) {
+  std::set<Namespace> read;
+  bool good = value.IsSequence();
+  for (std::size_t i = 0; good && i < value.size(); ++i) {
+    good = value[i].IsScalar() && is_dns_label(value[i].Scalar());
+    if (good) {
+      read.emplace(value[i].Scalar());
+    }
   }
-  if (*parsed > kLongest) {
-    return bad(file, name,
-               name.Scalar() + ": " + format_duration(*parsed) + " is longer than " +
-                   format_duration(kLongest),
-               "nothing here is meant to take longer; cacheExpiry: 0 means never");
+  if (!good) {
+    return bad(file, name, name.Scalar() + ": not a list of namespaces",
+               "for example [kube-system, storage]; [] protects none");
   }
-  into = *parsed;
+  into = std::move(read);
   return {};
 }
 
@@ -61,7 +57,7 @@ bool is_driver_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), is_inner);
 }
 
-// "longhorn.io/v1beta2/volumes", "v1/configmaps"; never secrets, which no policy may see.
+// "example.com/v1/arrays", "v1/configmaps"; never secrets, which no policy may see.
 bool is_resource(const std::string& text) {
   const auto parts = std::count(text.begin(), text.end(), '/');
   const auto is_inner = [](char c) {
@@ -83,7 +79,7 @@ constexpr ListRule kDrivers = {.fits = is_driver_name,
 constexpr ListRule kReads = {
     .fits = is_resource,
     .what = "no resource that policies may read",
-    .hint = "write group/version/resource, for example longhorn.io/v1beta2/volumes"};
+    .hint = "write group/version/resource, for example example.com/v1/arrays"};
 
 Result<void> read_list(const std::string& file, const YAML::Node& name, const YAML::Node& value,
                        const ListRule& rule, std::set<std::string>& into) {
@@ -134,10 +130,13 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   if (key == "leaseRetry") {
     return read_duration(file, name, value, settings.election.retry);
   }
-  return bad(file, name, "unknown key '" + escaped(key) + "'" + did_you_mean(key, kKeys),
-             "known keys: allowedReads, api, cacheExpiry, fencingDrivers, leaseDuration, "
-             "leaseRenewDeadline, "
-             "leaseRetry, retryInterval, retryWindow");
+  if (key == "brake") {
+    return read_brake(file, name, value, settings.brake);
+  }
+  if (key == "protectedNamespaces") {
+    return read_namespaces(file, name, value, settings.protected_namespaces);
+  }
+  return unknown_key(file, name, kKeys);
 }
 
 // "line 3: not YAML" in the words of the other messages: "FILE:3: not YAML".

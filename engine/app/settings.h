@@ -8,8 +8,10 @@
 #include <set>
 #include <string>
 
+#include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "fence/brake.h"
 #include "kube/election.h"
 
 namespace moonfence::app {
@@ -28,6 +30,11 @@ struct Settings {
   std::set<std::string> allowed_reads;
   // Which of several replicas acts (kube/election.h).
   kube::ElectionRules election;
+  // How many nodes may be fenced, and when none (fence/brake.h).
+  fence::BrakeRules brake;
+  // No policy reaches these, whatever is bound to them.
+  std::set<Namespace> protected_namespaces = {Namespace("kube-node-lease"),
+                                              Namespace("kube-public"), Namespace("kube-system")};
 };
 
 // `file` stands in every message.

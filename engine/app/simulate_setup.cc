@@ -165,16 +165,27 @@ Result<Scenario> set_up_scenario(const SimulateOptions& options, port::Files& fi
 }
 
 Result<Settings> settings_of(const sim::Plan& plan) {
-  static const std::map<std::string, std::string> keys = {{"cache-expiry", "cacheExpiry"},
-                                                          {"retry-interval", "retryInterval"},
-                                                          {"retry-window", "retryWindow"}};
-  std::string yaml = "api: 1\n";
+  static const std::map<std::string, std::vector<std::string>> places = {
+      {"brake-window", {"brake", "window"}},
+      {"cache-expiry", {"cacheExpiry"}},
+      {"cool-down", {"brake", "coolDown"}},
+      {"max-at-once", {"brake", "maxAtOnce"}},
+      {"max-down", {"brake", "maxDown"}},
+      {"max-per-window", {"brake", "maxPerWindow"}},
+      {"retry-interval", {"retryInterval"}},
+      {"retry-window", {"retryWindow"}},
+      {"zone-max-down", {"brake", "zone", "maxDown"}}};
+  YAML::Node root;
+  root["api"] = 1;
   for (const auto& [name, value] : plan.settings) {
-    const auto key = keys.find(name);
-    yaml += key == keys.end() ? name : key->second;
-    yaml += ": " + value + "\n";
+    const auto place = places.find(name);
+    YAML::Node at = root;
+    for (const std::string& key : place == places.end() ? std::vector{name} : place->second) {
+      at.reset(at[key]);
+    }
+    at = value;
   }
-  auto settings = parse_settings(yaml, "the scenario's settings");
+  auto settings = parse_settings(YAML::Dump(root), "the scenario's settings");
   // The storage of the simulated clusters keeps no writer off, but a policy may act as if it did:
   // the checkers count what that comes to.
   for (const sim::WorkloadPlan& workload : plan.workloads) {

@@ -21,6 +21,10 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::AwaitingDetach,
     Reason::LeaseAlive,
     Reason::LeaseUnreadable,
+    Reason::TooManyDown,
+    Reason::TooManyAtOnce,
+    Reason::TooManyInWindow,
+    Reason::ZoneDisrupted,
     Reason::NodeReady,
     Reason::NodeGone,
     Reason::NodeReplaced,
@@ -54,6 +58,8 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::NotTainted,
     Reason::WrongNode,
     Reason::OutsideBinding,
+    Reason::ProtectedNamespace,
+    Reason::OwnNode,
     Reason::PolicyChanged,
     Reason::GuardFailed,
     Reason::GuardBroken,
@@ -106,6 +112,14 @@ std::string_view code(Reason reason) {
       return "unreadable";
     case Reason::AwaitingDetach:
       return "awaiting_detach";
+    case Reason::TooManyDown:
+      return "too_many_down";
+    case Reason::TooManyAtOnce:
+      return "too_many_at_once";
+    case Reason::TooManyInWindow:
+      return "too_many_in_window";
+    case Reason::ZoneDisrupted:
+      return "zone_disrupted";
     case Reason::NodeReady:
       return "node_ready";
     case Reason::NodeGone:
@@ -172,6 +186,10 @@ std::string_view code(Reason reason) {
       return "wrong_node";
     case Reason::OutsideBinding:
       return "outside_binding";
+    case Reason::ProtectedNamespace:
+      return "protected_namespace";
+    case Reason::OwnNode:
+      return "own_node";
     case Reason::PolicyChanged:
       return "policy_changed";
     case Reason::GuardFailed:

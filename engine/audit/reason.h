@@ -20,12 +20,18 @@ enum class Reason {
   PoliciesChanged,  // the node is still down and other policies are in force
 
   // Why an incident does not go on yet.
-  HoldingDown,      // the policy wants the node to be down for longer
-  AwaitingTaint,    // without a NoSchedule taint a replacement may be bound to the dead node
-  Unreadable,       // the node or its pods could not be read; nothing is decided on less
-  AwaitingDetach,   // volume attachments are marked for deletion; the storage has not let go yet
-  LeaseAlive,       // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
+  HoldingDown,     // the policy wants the node to be down for longer
+  AwaitingTaint,   // without a NoSchedule taint a replacement may be bound to the dead node
+  Unreadable,      // the node or its pods could not be read; nothing is decided on less
+  AwaitingDetach,  // volume attachments are marked for deletion; the storage has not let go yet
+  LeaseAlive,  // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
   LeaseUnreadable,  // Ready is Unknown, and the Lease could not be read; also a refusal
+
+  // The same, by the brake; also why the guard refuses an action.
+  TooManyDown,      // more of the workers are down than a few dead machines explain
+  TooManyAtOnce,    // others are being fenced; it waits for its turn
+  TooManyInWindow,  // enough nodes were fenced within the last minutes
+  ZoneDisrupted,    // most of its zone is down: one node at a time
 
   // Why an incident was closed.
   NodeReady,     // it came back
@@ -67,6 +73,8 @@ enum class Reason {
   NotTainted,          // the live reading shows no NoSchedule taint
   WrongNode,           // the pod is not bound to this incident's node
   OutsideBinding,      // the pod's namespace is not the binding's
+  ProtectedNamespace,  // the engine's own configuration protects the namespace
+  OwnNode,             // we run on this node: whatever its state is, it is not dead
   PolicyChanged,       // the set of policies that judged is not in force any more
   GuardFailed,         // a policy that may forbid it could not say
   GuardBroken,         // a policy that may forbid it could not be loaded

@@ -147,6 +147,12 @@ std::string joined(std::span<const std::string> parts, std::string_view separato
   return out;
 }
 
+bool is_dns_label(std::string_view text) {
+  const auto inner = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !text.empty() && text.size() <= 63 && inner(text.front()) && inner(text.back()) &&
+         std::all_of(text.begin(), text.end(), [&inner](char c) { return c == '-' || inner(c); });
+}
+
 std::string lower_cased(std::string_view text) {
   std::string out(text);
   for (char& c : out) {

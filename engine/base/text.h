@@ -23,6 +23,10 @@ namespace moonfence {
 
 [[nodiscard]] std::string joined(std::span<const std::string> parts, std::string_view separator);
 
+// An RFC 1123 label: lower case letters, digits and inner '-', at most 63. What the API server
+// takes for the name of a namespace.
+[[nodiscard]] bool is_dns_label(std::string_view text);
+
 // Lower case for ASCII letters, the rest untouched.
 [[nodiscard]] std::string lower_cased(std::string_view text);
 

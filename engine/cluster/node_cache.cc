@@ -7,16 +7,6 @@
 namespace moonfence::cluster {
 namespace {
 
-NodeView view_of(const kube::Node& node) {
-  return {.name = node.name,
-          .uid = node.uid,
-          .readiness = readiness_of(node),
-          .keeps_replacements_off = keeps_replacements_off(node),
-          .unschedulable = node.unschedulable,
-          .since = node.ready ? node.ready->last_transition_time : std::nullopt,
-          .resource_version = node.resource_version};
-}
-
 // The resource version moves with every heartbeat and is no change.
 bool same_belief(NodeView a, const NodeView& b) {
   a.resource_version = b.resource_version;
@@ -93,7 +83,9 @@ void NodeCache::on_init_done() {
   for (const auto& [name, view] : fresh) {
     stamp(entries_.insert_or_assign(name, Entry{.view = view, .expires = std::nullopt})
               .first->second);
+    census_.add(view);
   }
+  listener_.census_changed(census_);
   synced_ = true;
   schedule_expiry();
   for (const auto& [name, view] : fresh) {
@@ -132,6 +124,7 @@ void NodeCache::apply(const NodeView& view) {
                   Entry{.view = view, .expires = std::nullopt, .joining = is_down(view.readiness)})
               .first->second);
     schedule_expiry();
+    recount(nullptr, &view);
     return;
   }
   Entry& entry = found->second;
@@ -141,6 +134,7 @@ void NodeCache::apply(const NodeView& view) {
   if (same_belief(before, view)) {
     return;
   }
+  recount(&before, &view);
   const bool again = fell(before, view);
   if (again || before.uid != view.uid || is_down(before.readiness) != is_down(view.readiness)) {
     unstamp(entry);
@@ -159,8 +153,22 @@ void NodeCache::remove(const NodeName& name) {
   unstamp(found->second);
   entries_.erase(found);
   schedule_expiry();
+  recount(&view, nullptr);
   view.readiness = Readiness::Gone;
   listener_.look_at(view, Look::Changed);
+}
+
+void NodeCache::recount(const NodeView* before, const NodeView* after) {
+  if (before != nullptr && after != nullptr && Census::counts_alike(*before, *after)) {
+    return;
+  }
+  if (before != nullptr) {
+    census_.remove(*before);
+  }
+  if (after != nullptr) {
+    census_.add(*after);
+  }
+  listener_.census_changed(census_);
 }
 
 void NodeCache::stamp(Entry& entry) {

@@ -14,25 +14,13 @@
 #include <utility>
 
 #include "base/names.h"
-#include "cluster/readiness.h"
-#include "kube/objects.h"
+#include "cluster/census.h"
+#include "cluster/node_view.h"
 #include "kube/watcher.h"
 #include "loop/loop.h"
 #include "port/log.h"
 
 namespace moonfence::cluster {
-
-struct NodeView {
-  NodeName name;
-  Uid uid;
-  Readiness readiness = Readiness::Missing;
-  bool keeps_replacements_off = false;
-  bool unschedulable = false;
-  std::optional<WallTime> since;  // lastTransitionTime of Ready
-  ResourceVersion resource_version;
-
-  friend bool operator==(const NodeView&, const NodeView&) = default;
-};
 
 // Why the listener is told to look at a node.
 enum class Look {
@@ -49,9 +37,11 @@ class NodeListener {
  public:
   virtual ~NodeListener() = default;
   virtual void look_at(const NodeView& node, Look why) = 0;
+  // Called before look_at() tells of what changed the count.
+  virtual void census_changed(const Census& /*census*/) {}
 };
 
-// How many nodes there are, for policies and for the brake.
+// How many nodes there are, for policies.
 struct NodeCounts {
   std::int64_t total = 0;
   std::int64_t ready = 0;
@@ -76,6 +66,7 @@ class NodeCache final : public kube::WatchListener {
 
   [[nodiscard]] const NodeView* find(const NodeName& name) const;
   [[nodiscard]] NodeCounts counts() const;
+  [[nodiscard]] const Census& census() const { return census_; }
   [[nodiscard]] bool synced() const { return synced_; }
 
  private:
@@ -86,6 +77,7 @@ class NodeCache final : public kube::WatchListener {
   };
   using Entries = std::map<NodeName, Entry>;
 
+  void recount(const NodeView* before, const NodeView* after);
   void keep_old_belief(const nlohmann::json& object);
   void apply(const NodeView& view);
   void remove(const NodeName& name);
@@ -99,6 +91,7 @@ class NodeCache final : public kube::WatchListener {
   const Duration expiry_;
   NodeListener& listener_;
   Entries entries_;
+  Census census_;
   std::map<NodeName, NodeView> incoming_;  // the list being received; swapped in on_init_done
   bool receiving_ = false;
   bool synced_ = false;

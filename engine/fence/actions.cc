@@ -15,6 +15,8 @@ struct GuardedActions::Call {
   Done done;
   Moment started{};
   std::optional<Reason> refused_at_the_wire = std::nullopt;
+  Brake::Place place =
+      {};  // the node is being fenced for as long as its last deletion is under way
   kube::CallHandle handle = nullptr;
 };
 
@@ -116,6 +118,9 @@ void GuardedActions::start(Call call) {
     call.done({.reason = *reason, .retry_after = std::nullopt});
     return;
   }
+  const Brake::Candidate candidate = {.node = call.authority->node, .zone = call.authority->zone};
+  call.place = call.authority->brake->begin(candidate);
+  call.authority->brake->acted(candidate, loop_.now());
   const auto started = calls_.insert(calls_.end(), std::move(call));
   kube::DeleteRequest request;
   request.uid = started->target ? started->target->attachment.uid : started->deletion.pod.uid;

@@ -1,5 +1,6 @@
 #include "fence/desk.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -59,6 +60,7 @@ class IncidentDesk::Open final : public Operation::Owner {
       : desk_(desk),
         around_(desk.around_),
         id_(std::move(id)),
+        order_(desk.opened_++),
         downtime_(downtime),
         machine_(node.uid, desk.rules_for(downtime), downtime.since),
         authority_(std::make_shared<Authority>()),
@@ -68,6 +70,9 @@ class IncidentDesk::Open final : public Operation::Owner {
     authority_->active = &around_.active;
     authority_->leadership = &around_.leadership;
     authority_->fencing_drivers = &around_.fencing_drivers;
+    authority_->zone = node.zone;
+    authority_->brake = &around_.brake;
+    authority_->protections = &around_.protections;
   }
   ~Open() override { authority_->incident_open = false; }
   Open(const Open&) = delete;
@@ -94,6 +99,22 @@ class IncidentDesk::Open final : public Operation::Owner {
     entitle();
   }
 
+  // What was observed until now proves nothing.
+  void restart_evidence() {
+    downtime_.since = around_.loop.now();
+    machine_.evidence_restarts(around_.loop.now());
+  }
+
+  [[nodiscard]] bool is_braked() const { return machine_.is_braked(); }
+  [[nodiscard]] std::uint64_t order() const { return order_; }
+  void let_go() {
+    if (const auto reason = refused_by_brake()) {
+      note_hold(*reason);  // it may be another one by now
+      return;
+    }
+    perform(machine_.brake_released(around_.loop.now()));
+  }
+
   void stop(Reason reason) { perform(machine_.stop(reason)); }
 
   void reading_arrived(const std::optional<Reading>& reading) override {
@@ -109,8 +130,15 @@ class IncidentDesk::Open final : public Operation::Owner {
   }
 
  private:
-  // The last effect may end this object.
   void perform(const Incident::Effects& effects) {
+    carry_out(effects);
+    if (!machine_.in_progress()) {
+      place_.leave();
+    }
+  }
+
+  // The last effect may end this object, at the end of the turn.
+  void carry_out(const Incident::Effects& effects) {
     for (const Incident::Effect& effect : effects) {
       const bool closing = std::holds_alternative<Incident::Close>(effect);
       std::visit(Overloaded{
@@ -138,7 +166,24 @@ class IncidentDesk::Open final : public Operation::Owner {
         around_.loop.after(delay, [this] { perform(machine_.timer_fired(around_.loop.now())); });
   }
 
+  [[nodiscard]] Brake::Candidate candidate() const {
+    return {.node = authority_->node, .zone = authority_->zone};
+  }
+  [[nodiscard]] std::optional<Reason> refused_by_brake() const {
+    return around_.brake.refuse(candidate(), around_.loop.now());
+  }
+
+  void wait_for_brake(Reason reason) {
+    perform(machine_.braked(reason));
+    desk_.let_go_soon();  // it finds out what we wait for
+  }
+
   void start_pass() {
+    if (const auto reason = refused_by_brake()) {
+      wait_for_brake(*reason);
+      return;
+    }
+    place_ = around_.brake.begin(candidate());
     operation_ = std::make_unique<Operation>(around_,
                                              Occasion{.set = around_.active.current(),
                                                       .downtime = downtime_,
@@ -149,6 +194,10 @@ class IncidentDesk::Open final : public Operation::Owner {
   }
 
   void act() {
+    if (const auto reason = refused_by_brake()) {
+      wait_for_brake(*reason);
+      return;
+    }
     if (held_ != Reason::Unreadable) {  // that one is over when a whole pass could be read
       held_.reset();                    // what kept it is over; the next time is news
     }
@@ -165,6 +214,13 @@ class IncidentDesk::Open final : public Operation::Owner {
   }
 
   void note_hold(Reason reason) {
+    // The brake's words change with what other nodes do; each of them is told once.
+    if (is_braking(reason)) {
+      if (braked_.insert(reason).second) {
+        record(Record::Kind::IncidentHeld, reason);
+      }
+      return;
+    }
     // The same wait, repeated, is one record: once per run of failures.
     if (held_ != reason) {
       held_ = reason;
@@ -209,6 +265,7 @@ class IncidentDesk::Open final : public Operation::Owner {
   IncidentDesk& desk_;
   Surroundings& around_;
   const IncidentId id_;
+  const std::uint64_t order_;  // among all incidents
   Downtime downtime_;
   Incident machine_;
   // Shared with the calls in flight, which may outlive us; see GuardedActions.
@@ -217,15 +274,21 @@ class IncidentDesk::Open final : public Operation::Owner {
   Memory memory_;
   loop::Timer timer_;
   std::unique_ptr<Operation> operation_;
+  Brake::Place place_;
   std::optional<Reason> held_;
+  std::set<Reason> braked_;
   std::set<std::string> failing_;  // policies for which the last pass held pods
 };
 
 IncidentDesk::IncidentDesk(Surroundings surroundings, IncidentRules rules,
                            std::function<IncidentId()> make_id)
-    : around_(std::move(surroundings)), rules_(rules), make_id_(std::move(make_id)) {}
+    : around_(std::move(surroundings)), rules_(rules), make_id_(std::move(make_id)) {
+  around_.brake.on_room([this] { let_go_soon(); });
+}
 
-IncidentDesk::~IncidentDesk() = default;
+IncidentDesk::~IncidentDesk() {
+  around_.brake.on_room(nullptr);
+}
 
 void IncidentDesk::look_at(const NodeView& node, Look why) {
   if (stopped_) {
@@ -289,6 +352,55 @@ void IncidentDesk::policies_changed() {
   for (const NodeName& name : names) {
     open_.at(name)->policies_changed();
   }
+}
+
+void IncidentDesk::census_changed(const cluster::Census& census) {
+  const Moment now = around_.loop.now();
+  around_.brake.count(census, now);
+  engaged_ = engaged_ || around_.brake.engaged(now);
+  let_go_soon();
+}
+
+void IncidentDesk::let_go_soon() {
+  if (!let_go_soon_.pending() && (engaged_ || !open_.empty())) {
+    let_go_soon_ = around_.loop.in_next_turn([this] { let_go(); });
+  }
+}
+
+void IncidentDesk::let_go() {
+  const Moment now = around_.loop.now();
+  if (engaged_ && !around_.brake.engaged(now)) {
+    engaged_ = false;
+    restart_evidence();
+  }
+  std::map<std::uint64_t, NodeName> waiting;
+  for (const auto& [name, incident] : open_) {
+    if (incident->is_braked()) {
+      waiting.emplace(incident->order(), name);
+    }
+  }
+  for (const auto& [order, name] : waiting) {
+    open_.at(name)->let_go();
+  }
+  let_go_later_.cancel();
+  if (const auto next = around_.brake.next_release(now); next && (engaged_ || !waiting.empty())) {
+    let_go_later_ = around_.loop.after(*next - now, [this] { let_go(); });
+  }
+}
+
+// While too many nodes were down nobody knew whether it was they: their hold-downs begin anew.
+void IncidentDesk::restart_evidence() {
+  for (auto& [name, down] : down_) {
+    down.downtime.since = around_.loop.now();
+  }
+  for (const auto& [name, incident] : open_) {
+    incident->restart_evidence();
+  }
+}
+
+std::size_t IncidentDesk::braked_incidents() const {
+  return static_cast<std::size_t>(std::count_if(
+      open_.begin(), open_.end(), [](const auto& entry) { return entry.second->is_braked(); }));
 }
 
 void IncidentDesk::forget(const NodeName& name) {

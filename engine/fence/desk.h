@@ -1,7 +1,8 @@
 #pragma once
 
 // IncidentDesk owns the incidents, one per node at most (row E-15), and performs what they decide:
-// timers, passes, records. It is told about nodes by the node cache and knows no cluster state of
+// timers, passes, records. It asks the brake for each pass, and lets go of the incidents that wait
+// for it. It is told about nodes by the node cache and knows no cluster state of
 // its own; an event only ever means "look". Which policies decide it finds in the ActiveSet.
 
 #include <cstdint>
@@ -25,6 +26,7 @@ class IncidentDesk final : public cluster::NodeListener {
   IncidentDesk& operator=(const IncidentDesk&) = delete;
 
   void look_at(const cluster::NodeView& node, cluster::Look why) override;
+  void census_changed(const cluster::Census& census) override;
 
   // After another set was activated. Open incidents are judged again by it at once, or end when
   // none of its bindings concerns them; what was queued by a policy that is gone is not done. Nodes
@@ -42,6 +44,8 @@ class IncidentDesk final : public cluster::NodeListener {
   void stop();
 
   [[nodiscard]] std::size_t open_incidents() const { return open_.size(); }
+  // Those that wait for the brake.
+  [[nodiscard]] std::size_t braked_incidents() const;
 
  private:
   class Open;
@@ -54,6 +58,10 @@ class IncidentDesk final : public cluster::NodeListener {
   void open(const cluster::NodeView& node, cluster::Look why, const Downtime& downtime);
   void forget(const NodeName& name);
   void close_all(audit::Reason reason);
+  // Incidents that wait for the brake go on, the oldest first, as far as it lets them.
+  void let_go();
+  void let_go_soon();
+  void restart_evidence();
   [[nodiscard]] IncidentRules rules_for(const Downtime& downtime) const;
 
   Surroundings around_;
@@ -63,6 +71,10 @@ class IncidentDesk final : public cluster::NodeListener {
   std::map<NodeName, std::unique_ptr<Open>> open_;
   bool leads_ = true;
   bool stopped_ = false;
+  std::uint64_t opened_ = 0;  // incidents so far
+  bool engaged_ = false;      // too many nodes were down when last asked
+  loop::Timer let_go_soon_;
+  loop::Timer let_go_later_;
 };
 
 }  // namespace moonfence::fence

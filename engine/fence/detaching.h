@@ -6,7 +6,7 @@
 //   pod deleted ──▶ its object is gone ──▶ attachment deleted, by UID ──▶ absent
 //
 // and from pass to pass in Memory: a pod that is gone is judged by nobody any more, yet its
-// attachments are still to go (row E-13). Attachments-first (Longhorn's way) leaves the first two
+// attachments are still to go (row E-13). Attachments-first leaves the first two
 // steps out and demands a pod that is being deleted.
 //
 // An attachment goes only when no other pod object of the node uses the volume, compared by driver

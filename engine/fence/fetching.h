@@ -25,7 +25,7 @@ class Fetching {
  public:
   static constexpr int kMostRounds = 4;
 
-  // "longhorn.io/v1beta2/volumes": what fence.get may read. Both must outlive it.
+  // "example.com/v1/arrays": what fence.get may read. Both must outlive it.
   Fetching(Lookups& lookups, const std::set<std::string>& allowed)
       : lookups_(lookups), allowed_(allowed) {}
 

@@ -50,6 +50,20 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   return std::nullopt;
 }
 
+std::optional<Reason> refuse_by_protections(const Protections* protections, const kube::Pod& pod) {
+  if (protections == nullptr || protections->namespaces.contains(pod.ref.space)) {
+    return Reason::ProtectedNamespace;
+  }
+  return pod.node == protections->own_node ? std::optional(Reason::OwnNode) : std::nullopt;
+}
+
+// Nobody who counts: it may be too many.
+std::optional<Reason> refuse_by_brake(const Authority& authority, Moment now) {
+  return authority.brake == nullptr
+             ? Reason::TooManyDown
+             : authority.brake->refuse({.node = authority.node, .zone = authority.zone}, now);
+}
+
 }  // namespace
 
 std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Ground& ground,
@@ -68,6 +82,9 @@ std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Grou
   }
   if (pod.node != authority.node) {
     return Reason::WrongNode;
+  }
+  if (const auto reason = refuse_by_protections(authority.protections, pod)) {
+    return reason;
   }
   if (authority.active == nullptr) {
     return Reason::PolicyChanged;
@@ -91,7 +108,7 @@ std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Grou
     }
     const auto reason = refuse_by(binding, authority, pod, now);
     if (!reason) {
-      return std::nullopt;
+      return refuse_by_brake(authority, now);
     }
     if (!furthest || *furthest < binding.mode) {
       furthest = binding.mode;

@@ -12,6 +12,7 @@
 #include "audit/reason.h"
 #include "base/names.h"
 #include "base/time.h"
+#include "fence/brake.h"
 #include "fence/leadership.h"
 #include "fence/reading.h"
 #include "kube/objects.h"
@@ -19,14 +20,23 @@
 
 namespace moonfence::fence {
 
+// What the engine's own configuration takes out of every policy's reach.
+struct Protections {
+  std::set<Namespace> namespaces;
+  NodeName own_node;  // on which we run; empty: not known
+};
+
 // What an incident is entitled to, shared between it and the calls that it started: closing the
 // incident revokes it, also for a call that waits for a connection.
 struct Authority {
   bool incident_open = true;
   NodeName node;
-  Uid node_uid;     // of the node whose failure opened the incident
-  Reading reading;  // the newest live reading of the node
-  // Both outlive every incident and call; null permits nothing.
+  Uid node_uid;      // of the node whose failure opened the incident
+  Reading reading;   // the newest live reading of the node
+  std::string zone;  // of the node, "" for none
+  // All outlive every incident and call; null permits nothing.
+  Brake* brake = nullptr;
+  const Protections* protections = nullptr;
   const policy::ActiveSet* active = nullptr;
   const Leadership* leadership = nullptr;
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing, by

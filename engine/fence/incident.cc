@@ -64,6 +64,9 @@ Incident::Effects Incident::node_seen(const cluster::NodeView& view, Moment now)
   }
   overtaken_ = true;
   seen_ = view.readiness;
+  if (is_braked()) {
+    return {};  // what is news now is read when the brake lets go
+  }
   if (left_unfit_ && seen_ != Readiness::Unknown) {
     return {};
   }
@@ -135,6 +138,9 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
     return {};
   }
   MOONFENCE_CHECK(first_action_pass_.has_value());
+  if (result.braked) {
+    return braked(*result.braked);
+  }
   if (outdated_ || result.policies_changed) {
     return start_next_pass(now);
   }
@@ -221,6 +227,25 @@ Incident::Effects Incident::policies_changed(const HoldDowns& hold_downs, Moment
   return due && now >= *due ? start_next_pass(now) : begin(/*tainted=*/false, now);
 }
 
+Incident::Effects Incident::braked(Reason reason) {
+  if (state_ != State::Confirming && state_ != State::Operating) {
+    return {};
+  }
+  first_action_pass_.reset();
+  Effects effects = hold(reason, std::nullopt);
+  braked_ = true;
+  return effects;
+}
+
+Incident::Effects Incident::brake_released(Moment now) {
+  return is_braked() ? begin(/*tainted=*/true, now) : Effects{};  // the live reading will tell
+}
+
+bool Incident::in_progress() const {
+  return state_ == State::Confirming || state_ == State::Operating ||
+         (state_ == State::Resting && first_action_pass_ && unreadable_ == 0);
+}
+
 Incident::Effects Incident::stop(Reason reason) {
   return state_ == State::Closed ? Effects{} : close(reason);
 }
@@ -250,6 +275,7 @@ Duration Incident::unreadable_pause() {
 
 Incident::Effects Incident::hold(Reason reason, std::optional<Duration> delay) {
   state_ = State::Holding;
+  braked_ = false;
   Effects effects = {CancelTimer{}, CancelPass{}, Hold{reason}};
   if (delay) {
     effects.emplace_back(SetTimer{std::max(*delay, Duration::zero())});
@@ -291,6 +317,7 @@ Incident::Effects Incident::start_pass(Moment now) {
   overtaken_ = false;
   outdated_ = false;
   left_unfit_ = false;
+  braked_ = false;
   ++passes_;
   return {CancelTimer{}, StartPass{}};
 }

@@ -28,6 +28,10 @@
 // A reload (policies_changed) starts a pass at once, or right after the one under way; the window
 // begins again with it.
 //
+// The brake may refuse a pass before it reads anything, at its reading and in its middle: the
+// incident holds, without a timer of its own, until the brake lets go, and starts a fresh pass
+// then. Nothing that was read or decided before is kept.
+//
 // A reading that says "Ready" ends the incident unless the watch said "down" after the pass began:
 // the answer may then be older than the news, and nobody would look again. Such a pass is repeated.
 //
@@ -80,6 +84,7 @@ struct PassResult {
   bool unreadable = false;                             // some of the pods could not be listed
   bool unfit = false;             // a policy would be asked if the kubelet were silent
   bool policies_changed = false;  // other policies are in force than those that judged
+  std::optional<audit::Reason> braked = std::nullopt;  // the brake stopped it in the middle
   // Policies whose failure keeps pods from being dealt with: they failed, are not asked any more or
   // could not be loaded. By name.
   std::set<std::string> held_by_failure = {};
@@ -120,10 +125,19 @@ class Incident {
   [[nodiscard]] Effects pass_ended(const PassResult& result, Moment now);
   // Other bindings are in force, or are entitled to this incident.
   [[nodiscard]] Effects policies_changed(const HoldDowns& hold_downs, Moment now);
+  // The brake refuses the pass that was to start or is under way.
+  [[nodiscard]] Effects braked(audit::Reason reason);
+  // The brake does not refuse it any more.
+  [[nodiscard]] Effects brake_released(Moment now);
+  // What was observed until now proves nothing: hold-downs count from now on.
+  void evidence_restarts(Moment now) { down_since_ = now; }
   // We must not go on: shut down, or not the replica that acts.
   [[nodiscard]] Effects stop(audit::Reason reason = audit::Reason::Stopping);
 
   [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool is_braked() const { return state_ == State::Holding && braked_; }
+  // A pass is under way, or rests to repeat what failed: the node counts as being fenced.
+  [[nodiscard]] bool in_progress() const;
   [[nodiscard]] const Uid& node_uid() const { return node_uid_; }
   [[nodiscard]] std::uint32_t passes() const { return passes_; }
 
@@ -162,6 +176,7 @@ class Incident {
   std::uint32_t untainted_ = 0;   // waits in a row for the taint
   bool overtaken_ = false;        // the watch said "down" after the pass began
   bool outdated_ = false;         // the policies changed after the pass began
+  bool braked_ = false;           // what it holds for is the brake
   bool left_unfit_ = false;       // the last pass left pods to policies that want silence
   cluster::Readiness seen_ = cluster::Readiness::Missing;  // the newest news or reading
   Moment down_since_;

@@ -279,6 +279,10 @@ void Operation::judge(Known known, const policy::ClusterFacts& facts) {
 void Operation::pump() {
   pumping_ = true;
   while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_) {
+    if (result_.braked) {
+      queue_.clear();  // one refusal speaks for all of them
+      break;
+    }
     const Duration age = around_.loop.now() - authority_->reading.sent;
     if (age > kReadingLifetime) {
       read_node();
@@ -335,6 +339,8 @@ void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outc
     result_.policies_changed = true;  // those that are in force now have not been asked
   } else if (outcome.reason == Reason::SignalUnfit) {
     result_.unfit = true;
+  } else if (is_braking(outcome.reason)) {
+    result_.braked = outcome.reason;
   }
 }
 

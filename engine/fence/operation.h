@@ -3,9 +3,9 @@
 // Operation is one pass over a failed node, written to be read from top to bottom: read the node
 // and its Lease live and list its pods side by side, gather what the policies need to know beside
 // that (fence/gathering), ask them about each pod, hand the deletions to GuardedActions a bounded
-// number at a time, then those of volume attachments (fence/detaching), sum up. The incident decides
-// whether a pass starts, goes on and is repeated. The policies are those that were in force when it
-// began; what they decided is carried out only if it still is in force then.
+// number at a time, then those of volume attachments (fence/detaching), sum up. The incident
+// decides whether a pass starts, goes on and is repeated. The policies are those that were in force
+// when it began; what they decided is carried out only if it still is in force then.
 //
 // Time: the first deletion leaves in the turn in which the latest of the node, its Lease and the
 // first list (fence/pod_lists) arrived; pods of later lists follow as they come. Each pod is

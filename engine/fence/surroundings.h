@@ -24,6 +24,8 @@ struct Surroundings {
   port::Log& log;
   const policy::ActiveSet& active;
   const Leadership& leadership;
+  Brake& brake;
+  const Protections& protections;
   std::function<policy::ClusterFacts()> cluster_facts;
   const std::set<std::string>& fencing_drivers;  // see Authority
   const std::set<std::string>& allowed_reads;    // see Fetching

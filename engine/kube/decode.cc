@@ -54,6 +54,10 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
   node.resource_version = ResourceVersion(fields.string({"metadata", "resourceVersion"}));
   node.unschedulable = fields.boolean({"spec", "unschedulable"});
   node.boot_id = fields.string({"status", "nodeInfo", "bootID"});
+  node.zone = fields.string({"metadata", "labels", "topology.kubernetes.io/zone"});
+  if (node.zone.empty()) {
+    node.zone = fields.string({"metadata", "labels", "failure-domain.beta.kubernetes.io/zone"});
+  }
   for_each_object(fields, {"spec", "taints"}, "spec.taints", [&node](Fields& taint) {
     node.taints.push_back(Taint{.key = taint.string({"key"}),
                                 .value = taint.string({"value"}),

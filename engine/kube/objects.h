@@ -49,6 +49,7 @@ struct Node {
   std::vector<Taint> taints;
   bool unschedulable = false;
   std::string boot_id;
+  std::string zone;  // label topology.kubernetes.io/zone, or its predecessor; "" without
   // The whole object when it was read for a policy, else null.
   std::shared_ptr<const nlohmann::json> raw;
 };

@@ -124,6 +124,7 @@ void AuditChecker::on_left(const WireRequest& request) {
 }
 
 void AuditChecker::on_change(const Change& change) {
+  brake_.on_change(change, truth());
   // Of a mark and the removal that follows it, the first.
   if (change.key.resource != "pods" || !is_engine(change.actor) ||
       (change.before != nullptr &&
@@ -182,7 +183,7 @@ bool AuditChecker::keeps_a_pod(const std::string& node) const {
 
 void AuditChecker::at_end(Duration calm_for) {
   const std::optional<Duration> settled = settling_time(plan());
-  if (!settled || calm_for < *settled || may_wait()) {
+  if (!settled || calm_for < *settled || may_wait() || brake_.engaged_within(now(), *settled)) {
     return;
   }
   for (const auto& [life, book] : books_) {

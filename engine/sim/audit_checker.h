@@ -10,13 +10,14 @@
 #include <string>
 #include <utility>
 
+#include "sim/brake_limits.h"
 #include "sim/checker.h"
 
 namespace moonfence::sim {
 
 class AuditChecker final : public Checker {
  public:
-  explicit AuditChecker(Bench& bench) : Checker(bench) {}
+  explicit AuditChecker(Bench& bench) : Checker(bench), brake_(bench.plan) {}
 
   void on_died(const Life& life, bool told) override;
   void on_left(const WireRequest& request) override;
@@ -52,6 +53,7 @@ class AuditChecker final : public Checker {
 
   std::map<Life, Book> books_;      // of those that live
   std::set<std::string> intended_;  // pod UIDs, by anybody
+  BrakeTruth brake_;
   int opened_ = 0;
   int closed_ = 0;
 };

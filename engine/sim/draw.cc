@@ -65,6 +65,7 @@ class Drawing {
     draw_servers(*random_.fork("servers"));
     draw_objects(*random_.fork("objects"));
     draw_edits(*random_.fork("edits"));
+    draw_brake(*random_.fork("brake"));
     end();
     return std::move(plan_);
   }
@@ -312,6 +313,26 @@ class Drawing {
     if (happens(random, 0.05)) {
       const Duration at = moment(random);
       add(at, Verb::DeletePolicies, "");
+    }
+  }
+
+  // In a third of the worlds the brake is as it comes; in the others limits are off, or narrow. The
+  // worlds are small and many of their nodes fail: with the brake on little would be deleted.
+  void draw_brake(port::Random& random) {
+    if (happens(random, 0.34)) {
+      return;
+    }
+    if (happens(random, 0.8)) {
+      plan_.settings["max-down"] = happens(random, 0.7) ? "off" : "80%";
+    }
+    if (happens(random, 0.3)) {
+      plan_.settings["max-at-once"] = std::to_string(number(random, 1, 3));
+    }
+    if (happens(random, 0.5)) {
+      plan_.settings["zone-max-down"] = "off";
+    }
+    if (happens(random, 0.5)) {
+      plan_.settings["cool-down"] = text(between(random, milliseconds(100), seconds(15)));
     }
   }
 

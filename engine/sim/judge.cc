@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/bounds_checker.h"
+#include "sim/brake_checker.h"
 #include "sim/delete_checker.h"
 #include "sim/fields.h"
 #include "sim/liveness_checker.h"
@@ -38,6 +39,7 @@ Judge::Judge(const Plan& plan, const Truth& truth, const TimeLine& time, const S
             accuse(rule, std::move(text));
           }} {
   add<DeleteChecker>();
+  add<BrakeChecker>();
   audit_ = &add<AuditChecker>();
   volumes_ = &add<VolumeChecker>();
   add<BoundsChecker>();

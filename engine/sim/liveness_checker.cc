@@ -11,6 +11,9 @@ void LivenessChecker::at_end(Duration calm_for) {
   if (!settled || calm_for < *settled || truth().policy_edits().empty()) {
     return;
   }
+  if (brake_.engaged_within(now(), *settled)) {
+    return;
+  }
   const PolicyEdit& newest = truth().policy_edits().back();
   if (newest.reach == nullptr || newest.lowered || now() - newest.at < *settled) {
     return;

@@ -39,6 +39,12 @@ std::span<const Rule> all_rules() {
       Rule{kTaintedNode,
            "when a deletion leaves, the node carries a NoSchedule taint that says "
            "down, or did within the last second"},
+      Rule{kBrakeDown,
+           "no deletion leaves while a replica has known for 1 s that more workers are down than "
+           "the brake lets pass"},
+      Rule{kBrakePace,
+           "a replica's deletions concern no more nodes at once and within the window "
+           "than the brake lets pass"},
       Rule{kIntentFirst, "an intent is in the audit before its DELETE leaves, one for each"},
       Rule{kOutcomeRecorded,
            "an intent is followed by its outcome or refusal within 6 s of the "

@@ -30,6 +30,9 @@ inline constexpr std::string_view kRecoveredNode = "recovered-node";
 inline constexpr std::string_view kSilentKubelet = "silent-kubelet";
 inline constexpr std::string_view kLivingLease = "living-lease";
 inline constexpr std::string_view kTaintedNode = "tainted-node";
+// How much at once.
+inline constexpr std::string_view kBrakeDown = "brake-down";
+inline constexpr std::string_view kBrakePace = "brake-pace";
 // The audit.
 inline constexpr std::string_view kIntentFirst = "intent-first";
 inline constexpr std::string_view kOutcomeRecorded = "outcome-recorded";

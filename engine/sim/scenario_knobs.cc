@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "sim/brake_limits.h"
 #include "sim/scenario.h"
 #include "sim/scenario_words.h"
 
@@ -64,6 +65,15 @@ Result<bool> apply_knob(Plan& plan, const ScenarioLine& line, std::string_view n
     plan.settings[std::string(name)] = value;
     return true;
   }
+  const auto limits = limit_words();
+  if (std::find(limits.begin(), limits.end(), name) != limits.end()) {
+    if (!parse_brake_limit(value)) {
+      return line.wrong(std::string(name) + ": '" + escaped(value, 64) + "' is no limit",
+                        "write a number of nodes, a share such as 50%, or off");
+    }
+    plan.settings[std::string(name)] = value;
+    return true;
+  }
   return false;
 }
 
@@ -72,6 +82,8 @@ std::vector<std::string_view> knob_names(std::string_view statement) {
   if (statement == "set" || statement.empty()) {
     const auto settings = setting_words();
     names.insert(names.end(), settings.begin(), settings.end());
+    const auto limits = limit_words();
+    names.insert(names.end(), limits.begin(), limits.end());
   }
   if (statement == "timing" || statement.empty()) {
     add_names(timing_words(), names);

@@ -90,8 +90,14 @@ std::span<const WorkloadWord> workload_words() {
 }
 
 std::span<const std::string_view> setting_words() {
-  static constexpr std::array<std::string_view, 3> kWords = {"cache-expiry", "retry-interval",
-                                                             "retry-window"};
+  static constexpr std::array<std::string_view, 5> kWords = {
+      "brake-window", "cache-expiry", "cool-down", "retry-interval", "retry-window"};
+  return kWords;
+}
+
+std::span<const std::string_view> limit_words() {
+  static constexpr std::array<std::string_view, 4> kWords = {"max-at-once", "max-down",
+                                                             "max-per-window", "zone-max-down"};
   return kWords;
 }
 

@@ -47,8 +47,9 @@ struct WorkloadWord {
 [[nodiscard]] std::span<const ShareWord> share_words();
 [[nodiscard]] std::span<const RangeWord> range_words();
 [[nodiscard]] std::span<const WorkloadWord> workload_words();
-// Settings of the engine's --config.
+// Settings of the engine's --config: durations, and limits of the brake.
 [[nodiscard]] std::span<const std::string_view> setting_words();
+[[nodiscard]] std::span<const std::string_view> limit_words();
 
 // The entry of that name, nullptr when there is none.
 template <class Word>

@@ -56,6 +56,32 @@ def test_a_node_that_fails_again_is_fenced_again_at_once(cluster, make_nodes, wo
     assert engine.incidents(node) == 2
 
 
+def test_while_most_of_the_workers_are_down_nothing_is_deleted(cluster, make_nodes, workloads, start_engine):
+    """E-22: two of three; it goes on when one of them is back and has been for the cool-down."""
+    (node,) = make_nodes(1)
+    workloads.stateful_set("noobaa-core", **NOOBAA)
+    pod = workloads.wait_running("noobaa-core-0")
+    other, _ = make_nodes(2)
+    engine = start_engine(config={"brake": "{coolDown: 2s}"})
+
+    def held() -> list:
+        return [r["node"] for r in engine.records() if r["kind"] == "incident_held" and r["reason"] == "too_many_down"]
+    cluster.hollow.fail(other, "notready")  # first: it has no pod that could be deleted before the second fails
+    wait_for("it is dealt with", lambda: [r for r in engine.records() if r["kind"] == "incident_closed"], 10)
+    cluster.hollow.fail(node, "notready")
+    wait_for("the brake holds", held, 10)
+    time.sleep(3)
+    assert held() == [node] and engine.deletes() == []
+    assert "moonfence_brake_engaged 1" in engine.metrics()
+    assert uid(workloads.get_pod("noobaa-core-0")) == uid(pod)
+    wait_for("it is told", lambda: [e for e in cluster.client.list("events", "default")
+                                    if e.get("reason") == "FencingBraked"], 10)
+
+    cluster.hollow.heal(other)
+    wait_for("the pod is replaced", lambda: uid(workloads.get_pod("noobaa-core-0") or pod) != uid(pod), 15)
+    assert [d.uid_precondition for d in engine.deletes()] == [uid(pod)]
+
+
 def test_a_failing_deletion_is_tried_again_inside_the_window_and_not_after_it(
         cluster, make_nodes, workloads, proxy, start_engine):
     """E-07, a fifth as long: attempts at 0, 1, 2, 3, 4 s, none from 5 s on until the node fails again.

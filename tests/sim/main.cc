@@ -31,6 +31,7 @@
 
 #include "app/sim_replica.h"
 #include "app/simulate_command.h"
+#include "app/simulate_setup.h"
 #include "os/system_files.h"
 #include "sim/draw.h"
 #include "sim/rules.h"
@@ -75,18 +76,12 @@ void print(const sim::Happening& happening) {
 
 sim::ReplicaFactory engines_for(const sim::Plan& plan) {
   app::SimReplicaOptions options;
-  const auto read = [&plan](const std::string& name, Duration& into) {
-    const auto found = plan.settings.find(name);
-    if (found != plan.settings.end()) {
-      into = parse_duration(found->second).value_or(into);
-    }
-  };
-  read("cache-expiry", options.settings.cache_expiry);
-  read("retry-interval", options.settings.retry_interval);
-  read("retry-window", options.settings.retry_window);
-  for (const sim::WorkloadPlan& workload : plan.workloads) {
-    options.settings.fencing_drivers.insert(workload.driver);
+  const auto settings = app::settings_of(plan);
+  if (!settings) {
+    std::fprintf(stderr, "moonfence-sim: %s\n", settings.error().message().c_str());
+    std::exit(2);
   }
+  options.settings = *settings;
   options.leader_elect = plan.engines > 1;
   return app::make_sim_replicas(options);
 }

@@ -94,6 +94,7 @@ void tell_all(Metrics& metrics) {
   metrics.on_exchange(port::Method::Delete, 0, 5s, std::nullopt);
   metrics.set_nodes({.total = 5, .ready = 3, .schedulable = 2});
   metrics.set_open_incidents(2);
+  metrics.set_brake({.engaged = true, .disrupted_zones = 2, .being_fenced = 5, .waiting = 3});
   kube::WatchHealth health;
   health.connected = true;
   health.relists = 1;
@@ -130,6 +131,11 @@ TEST(Metrics, what_is_told_can_be_read) {
   EXPECT_EQ(text.at(R"(moonfence_nodes{state="ready"})"), 3);
   EXPECT_EQ(text.at(R"(moonfence_nodes{state="not_ready"})"), 2);
   EXPECT_EQ(text.at("moonfence_incidents_open"), 2);
+  EXPECT_EQ(text.at("moonfence_brake_engaged"), 1);
+  EXPECT_EQ(text.at("moonfence_brake_disrupted_zones"), 2);
+  EXPECT_EQ(text.at("moonfence_nodes_being_fenced"), 5);
+  EXPECT_EQ(text.at("moonfence_incidents_braked"), 3);
+  EXPECT_EQ(text.at(R"(moonfence_incidents_held_total{reason="too_many_down"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_incidents_opened_total{reason="node_unknown"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_incidents_closed_total{reason="settled"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_verdicts_total{policy="noobaa",reason="policy_skips"})"), 1);
@@ -150,6 +156,7 @@ TEST(Metrics, what_an_alert_needs_is_there_before_anything_happens) {
   const Metrics metrics;
   const Exposition text(metrics);
   EXPECT_EQ(text.at("moonfence_incidents_open"), 0);
+  EXPECT_EQ(text.at("moonfence_brake_engaged"), 0);
   EXPECT_EQ(text.at("moonfence_audit_write_failures_total"), 0);
 }
 

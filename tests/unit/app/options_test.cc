@@ -40,10 +40,26 @@ TEST(Options, run_with_little_observes) {
 }
 
 TEST(Options, every_flag_arrives) {
-  const Command command =
-      run_with({"--kubeconfig", "k", "--context", "c", "--namespace", "ns", "--config", "e.yaml",
-                "--mode", "enforce", "--metrics-bind-address", "0", "--health-probe-bind-address",
-                "[::1]:9", "--audit-log", "-", "--log-level", "debug"});
+  const Command command = run_with({"--kubeconfig",
+                                    "k",
+                                    "--context",
+                                    "c",
+                                    "--namespace",
+                                    "ns",
+                                    "--config",
+                                    "e.yaml",
+                                    "--mode",
+                                    "enforce",
+                                    "--metrics-bind-address",
+                                    "0",
+                                    "--health-probe-bind-address",
+                                    "[::1]:9",
+                                    "--audit-log",
+                                    "-",
+                                    "--log-level",
+                                    "debug",
+                                    "--node-name",
+                                    "n1"});
   const auto& options = std::get<RunOptions>(command);
   EXPECT_EQ(options.kubeconfig, "k");
   EXPECT_EQ(options.context, "c");
@@ -53,6 +69,7 @@ TEST(Options, every_flag_arrives) {
   EXPECT_EQ(options.metrics_bind_address, "0");
   EXPECT_EQ(options.health_probe_bind_address, "[::1]:9");
   EXPECT_EQ(options.audit_log, "-");
+  EXPECT_EQ(options.node_name, "n1");
   EXPECT_EQ(options.log_level, port::Log::Level::Debug);
 }
 

@@ -113,5 +113,70 @@ TEST(Settings, a_time_that_would_overflow_is_refused) {
   EXPECT_NE(fault("api: 1\nretryInterval: 200000h\nretryWindow: 200000h\ncacheExpiry: 0\n"), "");
 }
 
+TEST(Settings, the_brake_is_on_unless_told_otherwise) {
+  const auto settings = parse_settings("", "f");
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->brake, fence::BrakeRules());
+  EXPECT_EQ(settings->brake.max_down, fence::Limit::share(50));
+  EXPECT_EQ(settings->brake.cluster.at_once, fence::Limit::of(5));
+  EXPECT_EQ(settings->brake.cluster.per_window, fence::Limit::of(10));
+  EXPECT_EQ(settings->brake.window, 10min);
+}
+
+TEST(Settings, every_limit_of_the_brake_is_read) {
+  const auto settings = parse_settings(
+      "api: 1\nbrake:\n  maxDown: 7\n  maxAtOnce: 20%\n  maxPerWindow: 3\n  window: 1h\n"
+      "  coolDown: 30s\n  zone: {maxDown: 80%, minDown: 4, maxAtOnce: 2, maxPerWindow: 30%}\n",
+      "f");
+  ASSERT_TRUE(settings) << settings.error().text;
+  using fence::Limit;
+  EXPECT_EQ(settings->brake,
+            (fence::BrakeRules{.max_down = Limit::of(7),
+                               .cluster = {.at_once = Limit::share(20), .per_window = Limit::of(3)},
+                               .zone_max_down = Limit::share(80),
+                               .zone_min_down = 4,
+                               .zone = {.at_once = Limit::of(2), .per_window = Limit::share(30)},
+                               .window = 1h,
+                               .cool_down = 30s}));
+}
+
+TEST(Settings, each_limit_of_the_brake_can_be_switched_off) {
+  for (const char* off : {"off", "0", "0%"}) {
+    const auto settings =
+        parse_settings("api: 1\nbrake: {maxDown: " + std::string(off) + "}\n", "f");
+    ASSERT_TRUE(settings) << settings.error().text;
+    EXPECT_EQ(settings->brake.max_down, fence::Limit::off());
+    EXPECT_EQ(settings->brake.cluster, fence::BrakeRules().cluster);  // and nothing else
+  }
+}
+
+TEST(Settings, a_limit_that_is_none_is_an_error_with_its_line) {
+  for (const char* value : {"-1", "+5", "5.5", "101%", "half", "", "[5]", "1000001", "5 %"}) {
+    const std::string text = fault("api: 1\nbrake:\n  maxAtOnce: " + std::string(value) + "\n");
+    EXPECT_NE(text.find("engine.yaml:3: maxAtOnce"), std::string::npos) << value << ": " << text;
+  }
+  EXPECT_NE(fault("api: 1\nbrake: 5\n"), "");
+  EXPECT_NE(fault("api: 1\nbrake: {window: 0}\n"), "");
+  EXPECT_NE(fault("api: 1\nbrake: {zone: {minDown: two}}\n"), "");
+  EXPECT_NE(fault("api: 1\nbrake: {maxdown: 5}\n").find("did you mean 'maxDown'?"),
+            std::string::npos);
+  EXPECT_NE(fault("api: 1\nbrake: {zone: {window: 5s}}\n"), "");
+}
+
+TEST(Settings, the_cluster_s_own_namespaces_are_protected_unless_told_otherwise) {
+  const auto protects = [](const std::string& text) {
+    const auto settings = parse_settings(text, "f");
+    EXPECT_TRUE(settings);
+    return settings ? settings->protected_namespaces : std::set<Namespace>();
+  };
+  EXPECT_EQ(protects(""), (std::set{Namespace("kube-node-lease"), Namespace("kube-public"),
+                                    Namespace("kube-system")}));
+  EXPECT_EQ(protects("api: 1\nprotectedNamespaces: [db]\n"), std::set{Namespace("db")});
+  EXPECT_EQ(protects("api: 1\nprotectedNamespaces: []\n"), std::set<Namespace>());
+  for (const char* value : {"db", "[DB]", "[[db]]", "", "['']", "{a: b}"}) {
+    EXPECT_NE(fault("api: 1\nprotectedNamespaces: " + std::string(value) + "\n"), "") << value;
+  }
+}
+
 }  // namespace
 }  // namespace moonfence::app

@@ -15,7 +15,8 @@ Result<sim::Scenario> set_up(const SimulateOptions& options) {
 }
 
 TEST(SimulateSetup, every_built_in_scenario_can_be_read) {
-  for (const char* name : {"node-loss", "node-returns", "reload", "policy-error", "volumes"}) {
+  for (const char* name :
+       {"node-loss", "node-returns", "reload", "policy-error", "storm", "volumes"}) {
     const auto scenario = set_up({.scenario = name});
     ASSERT_TRUE(scenario.has_value()) << scenario.error().message();
     EXPECT_FALSE(scenario->expectations.empty()) << name;
@@ -68,6 +69,17 @@ TEST(SimulateSetup, settings_are_checked_as_the_engines_own) {
   ASSERT_TRUE(settings.has_value()) << settings.error().message();
   EXPECT_EQ(settings->retry_interval, std::chrono::seconds(2));
   EXPECT_EQ(settings->cache_expiry, Duration::zero());
+  plan.settings = {{"max-down", "off"}, {"max-at-once", "2"},   {"zone-max-down", "70%"},
+                   {"cool-down", "3s"}, {"brake-window", "1m"}, {"max-per-window", "4"}};
+  const auto braked = settings_of(plan);
+  ASSERT_TRUE(braked.has_value()) << braked.error().message();
+  EXPECT_EQ(braked->brake, (fence::BrakeRules{.max_down = fence::Limit::off(),
+                                              .cluster = {.at_once = fence::Limit::of(2),
+                                                          .per_window = fence::Limit::of(4)},
+                                              .zone_max_down = fence::Limit::share(70),
+                                              .zone = {},
+                                              .window = std::chrono::minutes(1),
+                                              .cool_down = std::chrono::seconds(3)}));
   plan.settings["retry-interval"] = "1h";
   EXPECT_FALSE(settings_of(plan).has_value());
 }

@@ -48,7 +48,13 @@ struct Listener final : NodeListener {
                                                       : "changed";
     told.push_back(node.name.text() + " " + word + " " + std::string(to_string(node.readiness)));
   }
+  void census_changed(const Census& counted) override {
+    census.push_back(counted.all());
+    told_at_census = told.size();
+  }
   Told told;
+  std::vector<Census::Count> census;
+  std::size_t told_at_census = 0;
 };
 
 struct NodeCacheTest : testing::Test {
@@ -72,6 +78,26 @@ struct NodeCacheTest : testing::Test {
 
   Told told() { return std::exchange(listener.told, {}); }
 };
+
+TEST_F(NodeCacheTest, the_census_follows_every_change_and_is_told_before_the_node_is) {
+  using Count = Census::Count;
+  list({{.name = "n1"}, {.name = "n2", .ready = "Unknown"}});
+  EXPECT_EQ(listener.census, (std::vector<Count>{{2, 1}}));
+  cache->on_apply(NodeJson{.name = "n1", .heartbeat = "2026-01-01T00:10:00Z"}.json());
+  EXPECT_EQ(listener.census.size(), 1U);  // nothing that counts
+  cache->on_apply(NodeJson{.name = "n1", .ready = "False"}.json());
+  EXPECT_EQ(listener.census.back(), (Count{2, 2}));
+  EXPECT_EQ(listener.told_at_census, 1U);  // of n2 that was swept; not yet of n1
+  cache->on_apply(NodeJson{.name = "n3"}.json());
+  EXPECT_EQ(listener.census.back(), (Count{3, 2}));
+  cache->on_delete(NodeJson{.name = "n2"}.json());
+  EXPECT_EQ(listener.census.back(), (Count{2, 1}));
+  cache->on_apply(NodeJson{.name = "n3", .taint = "node-role.kubernetes.io/control-plane"}.json());
+  EXPECT_EQ(listener.census.back(), (Count{1, 1}));
+  list({{.name = "n3"}});  // n1 is gone, n3 is a worker again
+  EXPECT_EQ(listener.census.back(), (Count{1, 0}));
+  EXPECT_EQ(cache->census().all(), (Count{1, 0}));
+}
 
 TEST_F(NodeCacheTest, a_node_that_stops_being_ready_fell_once) {  // rows E-01, E-02
   list({{.ready = "True"}});

@@ -18,6 +18,9 @@ struct ActionsTest : FenceTest {
                                                         .keeps_replacements_off = true,
                                                         .pulse = Pulse::Dead,
                                                         .sent = Moment{}},
+                                            .zone = {},
+                                            .brake = &brake,
+                                            .protections = &protections,
                                             .active = &active,
                                             .leadership = &leadership});
   std::shared_ptr<const void> listener = std::make_shared<int>(0);

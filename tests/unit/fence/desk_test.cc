@@ -401,8 +401,10 @@ TEST_F(DeskTest, a_cordon_or_a_taint_alone_opens_nothing) {
     cache.on_apply(node_json("n1"));
     run_for(1s);
   };
+  nodes["n2"] = {.ready = "True", .uid = "node-2", .tainted = false};
   cache.on_init();
   cache.on_init_apply(node_json("n1"));
+  cache.on_init_apply(node_json("n2"));  // or all the workers are down at once
   cache.on_init_done();
   told("True", false, true);
   told("True", true, true);

@@ -42,7 +42,7 @@ TEST_F(DetachingTest, the_incident_lasts_until_the_storage_has_let_go) {
   EXPECT_EQ(desk->open_incidents(), 1U);
   EXPECT_EQ(deleted().size(), 2U) << "it is asked once, not again and again";
   EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::AwaitingDetach), 1U);
-  run_for(20s);
+  run_for(40s);
   EXPECT_EQ(desk->open_incidents(), 0U);
   EXPECT_EQ(closed_by(), Reason::Settled);
 }

@@ -100,6 +100,8 @@ struct FenceTest : testing::Test {
   audit::Trail trail{wall_clock, story};
   policy::ActiveSet active;
   test::FakeLeadership leadership;
+  Brake brake{BrakeRules{}};
+  Protections protections;
   std::optional<GuardedActions> actions;
 
   std::set<std::string> fencing_drivers = {"csi.example.com"};
@@ -117,6 +119,7 @@ struct FenceTest : testing::Test {
 
   FenceTest() {
     actions.emplace(loop, kube::Destroyer(caller), trail);
+    count_nodes(10, 1);
     http.on(port::Method::Get, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return read_node(request); });
     http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/*",
@@ -131,6 +134,18 @@ struct FenceTest : testing::Test {
               [this](const test::FakeRequest& request) { return delete_pod(request); });
     }
   }
+
+  static cluster::Census census_of(int workers, int down) {
+    cluster::Census census;
+    for (int i = 0; i < workers; ++i) {
+      cluster::NodeView node;
+      node.readiness = i < down ? cluster::Readiness::Unknown : cluster::Readiness::True;
+      census.add(node);
+    }
+    return census;
+  }
+  // What the brake believes; a desk is told by the node cache.
+  void count_nodes(int workers, int down) { brake.count(census_of(workers, down), loop.now()); }
 
   void add_pod(const std::string& name, const std::string& node = "n1",
                const std::string& space = "db", const std::string& app = "web") {
@@ -269,6 +284,8 @@ struct FenceTest : testing::Test {
             log,
             active,
             leadership,
+            brake,
+            protections,
             [] { return sample_cluster(); },
             fencing_drivers,
             allowed_reads};

@@ -20,6 +20,8 @@ struct GuardTest : testing::Test {
   Moment now = Moment{} + 1h;
   policy::ActiveSet active;
   test::FakeLeadership leadership;
+  Brake brake{BrakeRules{}};
+  Protections protections;
   Authority authority = {.incident_open = true,
                          .node = NodeName("n1"),
                          .node_uid = Uid("node-1"),
@@ -28,6 +30,9 @@ struct GuardTest : testing::Test {
                                      .keeps_replacements_off = true,
                                      .pulse = Pulse::Dead,
                                      .sent = Moment{} + 1h},
+                         .zone = {},
+                         .brake = &brake,
+                         .protections = &protections,
                          .active = &active,
                          .leadership = &leadership};
   kube::Pod pod = [] {
@@ -44,7 +49,19 @@ struct GuardTest : testing::Test {
     return made;
   }();
 
-  GuardTest() { in_force(Mode::Enforce); }
+  GuardTest() {
+    in_force(Mode::Enforce);
+    count_nodes(10, 1);
+  }
+  void count_nodes(int workers, int down) {
+    cluster::Census census;
+    for (int i = 0; i < workers; ++i) {
+      cluster::NodeView node;
+      node.readiness = i < down ? Readiness::Unknown : Readiness::True;
+      census.add(node);
+    }
+    brake.count(census, now);
+  }
 
   static policy::Binding binding(Mode mode, const std::string& digest = "d1",
                                  const std::string& more = "trigger = { live_kubelet = true },") {
@@ -228,6 +245,44 @@ TEST_F(GuardTest, a_reading_carries_deletions_for_one_second) {
   EXPECT_EQ(answer(), std::nullopt);
   now += 1ns;
   EXPECT_EQ(answer(), Reason::ReadingTooOld);
+}
+
+TEST_F(GuardTest, the_brake_is_asked_each_time) {
+  count_nodes(10, 6);
+  EXPECT_EQ(answer(), Reason::TooManyDown);
+  in_force(Mode::Observe);  // nothing would have been done anyway
+  EXPECT_EQ(answer(), Reason::ModeObserves);
+  in_force(Mode::Enforce);
+  count_nodes(10, 5);
+  now += 10s;
+  authority.reading.sent = now;
+  EXPECT_EQ(answer(), std::nullopt);
+  authority.brake = nullptr;
+  EXPECT_EQ(answer(), Reason::TooManyDown);
+}
+
+TEST_F(GuardTest, behind_as_many_nodes_as_may_be_fenced_at_once_nothing_may) {
+  std::vector<Brake::Place> places;
+  for (const char* name : {"n2", "n3", "n4", "n5", "n6"}) {
+    places.push_back(brake.begin({.node = NodeName(name), .zone = {}}));
+  }
+  EXPECT_EQ(answer(), Reason::TooManyAtOnce);
+}
+
+TEST_F(GuardTest, a_protected_namespace_is_out_of_every_policy_s_reach) {
+  protections.namespaces = {Namespace("db")};
+  EXPECT_EQ(answer(), Reason::ProtectedNamespace);
+  protections.namespaces = {Namespace("kube-system")};
+  EXPECT_EQ(answer(), std::nullopt);
+  authority.protections = nullptr;
+  EXPECT_EQ(answer(), Reason::ProtectedNamespace);
+}
+
+TEST_F(GuardTest, the_node_on_which_we_run_is_not_dead) {
+  protections.own_node = NodeName("n1");
+  EXPECT_EQ(answer(), Reason::OwnNode);
+  protections.own_node = NodeName("n2");
+  EXPECT_EQ(answer(), std::nullopt);
 }
 
 TEST_F(GuardTest, an_authority_that_was_never_filled_in_permits_nothing) {

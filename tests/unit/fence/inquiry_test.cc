@@ -299,6 +299,8 @@ TEST_F(InquiryTest, a_verdict_about_attachments_names_pod_and_volumes) {
                         .sent = loop.now()};
   authority->active = &active;
   authority->leadership = &leadership;
+  authority->brake = &brake;
+  authority->protections = &protections;
   const Occasion occasion = {
       .set = active.current(), .downtime = {}, .incident = IncidentId("i1"), .attempt = 1};
   Memory memory;

@@ -23,6 +23,8 @@ struct Pass final : Operation::Owner {
     authority->node_uid = Uid("node-1");
     authority->active = &test.active;
     authority->leadership = &test.leadership;
+    authority->brake = &test.brake;
+    authority->protections = &test.protections;
     begin();
   }
 

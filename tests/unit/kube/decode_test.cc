@@ -41,6 +41,15 @@ TEST(DecodeNode, every_field_arrives) {
   EXPECT_NE(decode_node(node_json(), true)->raw, nullptr);
 }
 
+TEST(DecodeNode, the_zone_is_the_label_or_its_predecessor) {
+  json node = node_json();
+  EXPECT_EQ(decode_node(node)->zone, "");
+  node["metadata"]["labels"]["failure-domain.beta.kubernetes.io/zone"] = "old";
+  EXPECT_EQ(decode_node(node)->zone, "old");
+  node["metadata"]["labels"]["topology.kubernetes.io/zone"] = "new";
+  EXPECT_EQ(decode_node(node)->zone, "new");
+}
+
 TEST(DecodeNode, a_node_without_ready_condition_has_none) {
   const auto node = decode_node(json::parse(R"({"metadata":{"name":"n","uid":"u"}})"));
   ASSERT_TRUE(node);

@@ -331,6 +331,60 @@ TEST_F(JudgeTest, at_the_end_of_a_calm_run_nothing_may_be_left) {
   EXPECT_EQ(broken(), (Names{"incident-closed", "node-dealt-with"}));
 }
 
+TEST_F(JudgeTest, while_too_many_nodes_are_down_everything_may_be_left) {
+  tell("incident_opened", "node_unknown");
+  fall("spare");
+  pass(1h);
+  judge.at_end(1h);
+  EXPECT_EQ(broken(), Names{});
+  recover("spare");
+  pass(61s);
+  judge.at_end(61s);
+  EXPECT_EQ(broken(), (Names{"incident-closed", "node-dealt-with"}));
+}
+
+TEST_F(JudgeTest, what_was_heard_of_too_many_nodes_for_a_second_stops_deletions) {
+  hear_nodes();
+  fall("spare");
+  hear_nodes();
+  pass(999ms);
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_FALSE(breaks("brake-down"));
+  pass(1ms);
+  send_delete(pod_uid);
+  EXPECT_TRUE(breaks("brake-down"));
+}
+
+TEST_F(JudgeTest, what_was_not_heard_stops_nothing) {
+  hear_nodes();
+  fall("spare");
+  pass(1h);
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_FALSE(breaks("brake-down"));
+}
+
+TEST_F(JudgeTest, intents_without_an_outcome_concern_five_nodes_at_most) {
+  const auto say = [this](const std::string& kind, int node) {
+    const std::string name = "m" + std::to_string(node);
+    judge.on_audit(life, Json({{"kind", kind},
+                               {"reason", "done"},
+                               {"incident", "i" + name},
+                               {"node", name},
+                               {"pod_uid", "p" + name}})
+                             .dump());
+  };
+  for (int i = 1; i <= 5; ++i) {
+    say("intent", i);
+  }
+  say("outcome", 3);
+  say("intent", 6);
+  EXPECT_FALSE(breaks("brake-pace"));
+  say("intent", 7);
+  EXPECT_TRUE(breaks("brake-pace"));
+}
+
 TEST_F(JudgeTest, a_pod_that_something_holds_may_be_left) {
   (void)store.update(
       {.resource = "pods", .space = "noobaa", .name = "core-0"},

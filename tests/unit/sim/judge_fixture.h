@@ -29,6 +29,7 @@ struct JudgeTest : ::testing::Test {
     judge.on_started(life);
     make_policies("enforce");
     make_node("n1");
+    make_node("spare");  // or all the workers are down at once
     fall("n1");
     pod_uid = make_pod("core-0", "n1", "StatefulSet");
   }
@@ -148,6 +149,13 @@ struct JudgeTest : ::testing::Test {
       line["namespace"] = "noobaa";
     }
     judge.on_audit(life, line.dump());
+  }
+  void hear_nodes() {
+    Json list = {{"metadata", Json::object()}, {"items", Json::array()}};
+    for (const Object& node : store.list("nodes")) {
+      list["items"].push_back(*node);
+    }
+    judge.on_heard(request(port::Method::Get, "/api/v1/nodes?limit=500"), 200, list.dump());
   }
   void read_node() {
     ServerAnswer answer;

@@ -257,7 +257,11 @@ INSTANTIATE_TEST_SUITE_P(
                    "'volumes' stands twice (leave one of them)"),
         std::tuple("set cache-expire 1h",
                    "'cache-expire' is no word for 'set' (did you mean 'cache-expiry'?) (known: "
-                   "cache-expiry, retry-interval, retry-window)"),
+                   "brake-window, cache-expiry, cool-down, retry-interval, retry-window, "
+                   "max-at-once, max-down, max-per-window, zone-max-down)"),
+        std::tuple("set max-down half",
+                   "max-down: 'half' is no limit (write a number of nodes, a share such as 50%, "
+                   "or off)"),
         std::tuple("fault lost-reply 2",
                    "lost-reply: '2' is no share from 0 to 1 (write the share "
                    "of requests it befalls, for example 0.05)"),

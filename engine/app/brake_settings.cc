@@ -1,0 +1,136 @@
+#include "app/brake_settings.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "app/settings_values.h"
+#include "base/text.h"
+
+namespace moonfence::app {
+namespace {
+
+using fence::BrakeRules;
+using fence::Limit;
+
+constexpr std::array<std::string_view, 6> kKeys = {"coolDown",     "maxAtOnce", "maxDown",
+                                                   "maxPerWindow", "window",    "zone"};
+constexpr std::array<std::string_view, 4> kZoneKeys = {"maxAtOnce", "maxDown", "maxPerWindow",
+                                                       "minDown"};
+constexpr std::int64_t kMostNodes = 1'000'000;
+
+// Digits alone; nullopt for anything else and for what no cluster has.
+std::optional<std::int64_t> read_number(std::string_view text) {
+  std::int64_t number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && number >= 0 && number <= kMostNodes && text.front() != '+' ? std::optional(number)
+                                                                             : std::nullopt;
+}
+
+std::optional<Limit> parse_limit(std::string_view text) {
+  if (text == "off") {
+    return Limit::off();
+  }
+  const bool percent = text.ends_with('%');
+  const auto number = read_number(text.substr(0, text.size() - (percent ? 1 : 0)));
+  if (!number || (percent && *number > 100)) {
+    return std::nullopt;
+  }
+  if (*number == 0) {
+    return Limit::off();
+  }
+  return percent ? Limit::share(*number) : Limit::of(*number);
+}
+
+Result<void> read_limit(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                        Limit& into) {
+  const auto parsed = value.IsScalar() ? parse_limit(value.Scalar()) : std::nullopt;
+  if (!parsed) {
+    return bad(
+        file, name,
+        name.Scalar() + ": '" + escaped(value.IsScalar() ? value.Scalar() : "…") + "' is no limit",
+        "write a number of nodes, a share such as 50%, or off");
+  }
+  into = *parsed;
+  return {};
+}
+
+// Calls `read(key, name, value)` for each entry.
+template <class Read>
+Result<void> each_entry(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                        std::span<const std::string_view> known, Read read) {
+  if (!value.IsMap()) {
+    return bad(file, name, name.Scalar() + ": not a mapping",
+               "it consists of `key: value` entries");
+  }
+  for (const auto& entry : value) {
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      return unknown_key(file, entry.first, known);
+    }
+    if (auto done = read(key, entry.first, entry.second); !done) {
+      return done;
+    }
+  }
+  return {};
+}
+
+Result<void> read_zone_entry(const std::string& file, const std::string& key,
+                             const YAML::Node& name, const YAML::Node& value, BrakeRules& rules) {
+  if (key == "maxDown") {
+    return read_limit(file, name, value, rules.zone_max_down);
+  }
+  if (key == "maxAtOnce") {
+    return read_limit(file, name, value, rules.zone.at_once);
+  }
+  if (key == "maxPerWindow") {
+    return read_limit(file, name, value, rules.zone.per_window);
+  }
+  const auto nodes = value.IsScalar() ? read_number(value.Scalar()) : std::nullopt;
+  if (!nodes) {
+    return bad(file, name, "minDown: not a number of nodes", "the default is 2");
+  }
+  rules.zone_min_down = *nodes;
+  return {};
+}
+
+Result<void> read_brake_entry(const std::string& file, const std::string& key,
+                              const YAML::Node& name, const YAML::Node& value, BrakeRules& rules) {
+  if (key == "maxDown") {
+    return read_limit(file, name, value, rules.max_down);
+  }
+  if (key == "maxAtOnce") {
+    return read_limit(file, name, value, rules.cluster.at_once);
+  }
+  if (key == "maxPerWindow") {
+    return read_limit(file, name, value, rules.cluster.per_window);
+  }
+  if (key == "window") {
+    return read_duration(file, name, value, rules.window);
+  }
+  if (key == "coolDown") {
+    return read_duration(file, name, value, rules.cool_down);
+  }
+  return each_entry(file, name, value, kZoneKeys,
+                    [&](const std::string& inner, const auto& inner_name, const auto& inner_value) {
+                      return read_zone_entry(file, inner, inner_name, inner_value, rules);
+                    });
+}
+
+}  // namespace
+
+Result<void> read_brake(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                        BrakeRules& rules) {
+  auto read = each_entry(file, name, value, kKeys,
+                         [&](const std::string& key, const auto& key_name, const auto& key_value) {
+                           return read_brake_entry(file, key, key_name, key_value, rules);
+                         });
+  if (read && rules.window <= Duration::zero()) {
+    return bad(file, name, "brake: window is empty", "the default is 10m; maxPerWindow: off");
+  }
+  return read;
+}
+
+}  // namespace moonfence::app

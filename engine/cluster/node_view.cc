@@ -1,0 +1,29 @@
+#include "cluster/node_view.h"
+
+#include <algorithm>
+
+namespace moonfence::cluster {
+namespace {
+
+bool is_control_plane(const kube::Node& node) {
+  return std::any_of(node.taints.begin(), node.taints.end(), [](const kube::Taint& taint) {
+    return taint.key == "node-role.kubernetes.io/control-plane" ||
+           taint.key == "node-role.kubernetes.io/master";
+  });
+}
+
+}  // namespace
+
+NodeView view_of(const kube::Node& node) {
+  return {.name = node.name,
+          .uid = node.uid,
+          .readiness = readiness_of(node),
+          .keeps_replacements_off = keeps_replacements_off(node),
+          .unschedulable = node.unschedulable,
+          .control_plane = is_control_plane(node),
+          .since = node.ready ? node.ready->last_transition_time : std::nullopt,
+          .resource_version = node.resource_version,
+          .zone = node.zone};
+}
+
+}  // namespace moonfence::cluster

@@ -1,0 +1,193 @@
+#include "fence/brake.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+
+bool Limit::exceeded_by(std::int64_t nodes, std::int64_t workers) const {
+  return value && (percent ? nodes * 100 > *value * workers : nodes > *value);
+}
+
+std::int64_t Limit::room(std::int64_t workers) const {
+  if (!value) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  return percent ? std::max<std::int64_t>(1, *value * workers / 100) : *value;
+}
+
+Brake::Place::Place(Place&& other) noexcept
+    : brake_(std::exchange(other.brake_, nullptr)), node_(std::move(other.node_)) {}
+
+Brake::Place& Brake::Place::operator=(Place&& other) noexcept {
+  if (this != &other) {
+    leave();
+    brake_ = std::exchange(other.brake_, nullptr);
+    node_ = std::move(other.node_);
+  }
+  return *this;
+}
+
+void Brake::Place::leave() {
+  if (Brake* brake = std::exchange(brake_, nullptr)) {
+    brake->leave(node_);
+  }
+}
+
+void Brake::Trip::note(bool is_over, Moment now) {
+  if (over && !is_over) {
+    ended = now;
+  }
+  over = is_over;
+}
+
+bool Brake::Trip::holds(Moment now, Duration cool_down) const {
+  return over || (ended && now < *ended + cool_down);
+}
+
+void Brake::count(const cluster::Census& census, Moment now) {
+  census_ = census;
+  counted_ = true;
+  down_.note(rules_.max_down.exceeded_by(census_.all().down, census_.all().workers), now);
+  for (const auto& [name, zone] : census_.zones()) {
+    const bool over = zone.down > rules_.zone_min_down &&
+                      rules_.zone_max_down.exceeded_by(zone.down, zone.workers);
+    if (over || zones_.contains(name)) {
+      zones_[name].note(over, now);
+    }
+  }
+  std::erase_if(zones_, [&](const auto& zone) {
+    return !census_.zones().contains(zone.first) || !zone.second.holds(now, rules_.cool_down);
+  });
+}
+
+bool is_braking(Reason reason) {
+  return reason == Reason::TooManyDown || reason == Reason::TooManyAtOnce ||
+         reason == Reason::TooManyInWindow || reason == Reason::ZoneDisrupted;
+}
+
+std::optional<Reason> Brake::refuse(const Candidate& candidate, Moment now) const {
+  if (engaged(now)) {
+    return Reason::TooManyDown;
+  }
+  const bool known = acted_lately(candidate.node, now);
+  if (const auto reason = refuse_by(rules_.cluster, before(candidate, nullptr, now), known,
+                                    census_.all().workers)) {
+    return reason;
+  }
+  if (candidate.zone.empty()) {
+    return std::nullopt;
+  }
+  const Before in_zone = before(candidate, &candidate.zone, now);
+  const auto disrupted = zones_.find(candidate.zone);
+  if (disrupted != zones_.end() && disrupted->second.holds(now, rules_.cool_down) &&
+      in_zone.at_once > 0) {
+    return Reason::ZoneDisrupted;
+  }
+  const auto zone = census_.zones().find(candidate.zone);
+  return refuse_by(rules_.zone, in_zone, known,
+                   zone == census_.zones().end() ? 0 : zone->second.workers);
+}
+
+std::optional<Reason> Brake::refuse_by(const BrakeRules::Pace& pace, const Before& before,
+                                       bool known, std::int64_t workers) const {
+  if (before.at_once >= pace.at_once.room(workers)) {
+    return Reason::TooManyAtOnce;
+  }
+  // One that stands in the window already takes no further place in it.
+  if (!known && before.in_window >= pace.per_window.room(workers)) {
+    return Reason::TooManyInWindow;
+  }
+  return std::nullopt;
+}
+
+Brake::Before Brake::before(const Candidate& candidate, const std::string* zone, Moment now) const {
+  Before before;
+  for (const Entry& entry : ledger_) {
+    if (entry.who.node == candidate.node) {
+      break;
+    }
+    before.at_once += zone == nullptr || entry.who.zone == *zone ? 1 : 0;
+  }
+  before.in_window = before.at_once;
+  for (const auto& acted : acted_) {
+    const bool counts =
+        (zone == nullptr || acted.second.zone == *zone) && acted_lately(acted.first, now);
+    const bool listed = std::any_of(ledger_.begin(), ledger_.end(), [&acted](const Entry& entry) {
+      return entry.who.node == acted.first;
+    });
+    before.in_window += counts && !listed ? 1 : 0;
+  }
+  return before;
+}
+
+bool Brake::acted_lately(const NodeName& node, Moment now) const {
+  const auto found = acted_.find(node);
+  return found != acted_.end() && now < found->second.last + rules_.window;
+}
+
+Brake::Place Brake::begin(const Candidate& candidate) {
+  auto entry = std::find_if(ledger_.begin(), ledger_.end(), [&candidate](const Entry& other) {
+    return other.who.node == candidate.node;
+  });
+  if (entry == ledger_.end()) {
+    entry = ledger_.insert(ledger_.end(), Entry{.who = candidate});
+  }
+  ++entry->places;
+  return {*this, candidate.node};
+}
+
+void Brake::leave(const NodeName& node) {
+  const auto entry = std::find_if(ledger_.begin(), ledger_.end(),
+                                  [&node](const Entry& other) { return other.who.node == node; });
+  MOONFENCE_CHECK(entry != ledger_.end());
+  if (--entry->places == 0) {
+    ledger_.erase(entry);
+    if (room_) {
+      room_();
+    }
+  }
+}
+
+void Brake::acted(const Candidate& candidate, Moment now) {
+  std::erase_if(acted_, [&](const auto& acted) { return !acted_lately(acted.first, now); });
+  acted_.insert_or_assign(candidate.node, Acted{.zone = candidate.zone, .last = now});
+}
+
+bool Brake::engaged(Moment now) const {
+  return !counted_ || down_.holds(now, rules_.cool_down);
+}
+
+std::size_t Brake::disrupted_zones(Moment now) const {
+  return static_cast<std::size_t>(
+      std::count_if(zones_.begin(), zones_.end(),
+                    [&](const auto& zone) { return zone.second.holds(now, rules_.cool_down); }));
+}
+
+std::optional<Moment> Brake::next_release(Moment now) const {
+  std::optional<Moment> next;
+  const auto consider = [&next, now](Moment moment) {
+    if (moment > now) {
+      next = std::min(next.value_or(moment), moment);
+    }
+  };
+  if (!down_.over && down_.ended) {
+    consider(*down_.ended + rules_.cool_down);
+  }
+  for (const auto& [name, zone] : zones_) {
+    if (!zone.over && zone.ended) {
+      consider(*zone.ended + rules_.cool_down);
+    }
+  }
+  for (const auto& [node, acted] : acted_) {
+    consider(acted.last + rules_.window);
+  }
+  return next;
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,98 @@
+#include "sim/brake_checker.h"
+
+#include <algorithm>
+
+#include "sim/called_path.h"
+#include "sim/fields.h"
+
+namespace moonfence::sim {
+namespace {
+
+// From hearing of a node until deletions that have left the engine's hands are stopped.
+constexpr Duration kNoticed = std::chrono::seconds(1);
+
+}  // namespace
+
+void BrakeChecker::on_left(const WireRequest& request) {
+  if (request.method != port::Method::Delete || read_path(request.target).resource != "pods") {
+    return;
+  }
+  const Known& known = known_[life_of(request)];
+  if (known.over.held_for(now(), kNoticed)) {
+    accuse(rules::kBrakeDown, request.replica + " deletes " + request.target + " while it knows " +
+                                  std::to_string(known.nodes.down()) + " of " +
+                                  std::to_string(known.nodes.workers()) + " workers to be down");
+  }
+}
+
+void BrakeChecker::on_audit(const AuditLine& line) {
+  Known& known = known_[line.life];
+  const std::pair key(line.incident, line.pod_uid);
+  if (line.kind == "intent") {
+    known.intents.insert_or_assign(key, line.node);
+    known.acted.insert_or_assign(line.node, now());
+    check_pace(line, known);
+  } else if (line.kind == "outcome" || line.kind == "refusal") {
+    known.intents.erase(key);
+  }
+}
+
+void BrakeChecker::check_pace(const AuditLine& line, const Known& known) const {
+  std::set<std::string> at_once;
+  for (const auto& [key, node] : known.intents) {
+    at_once.insert(node);
+  }
+  const auto nodes = static_cast<std::int64_t>(at_once.size());
+  if (limits_.max_at_once.exceeded_by(nodes, known.nodes.workers()) && nodes > 1) {
+    accuse(rules::kBrakePace,
+           line.life.replica + " fences " + std::to_string(nodes) + " nodes at once");
+  }
+  const auto lately = std::count_if(known.acted.begin(), known.acted.end(), [&](const auto& acted) {
+    return now() - acted.second < limits_.window;
+  });
+  if (limits_.max_per_window.exceeded_by(lately, known.nodes.workers()) && lately > 1) {
+    accuse(rules::kBrakePace, line.life.replica + " fences " + std::to_string(lately) +
+                                  " nodes within " + format_duration(limits_.window));
+  }
+}
+
+void BrakeChecker::on_heard(const WireRequest& request, int status, std::string_view text) {
+  const CalledPath target = read_path(request.target);
+  if (status != 200 || request.method != port::Method::Get || target.resource != "nodes" ||
+      !target.name.empty()) {
+    return;
+  }
+  const Json said = Json::parse(text, nullptr, false);
+  if (said.is_discarded()) {
+    return;
+  }
+  Known& known = known_[life_of(request)];
+  if (const Json* node = find_field(said, {"object"})) {  // a line of the watch
+    const std::string& type = text_field(said, {"type"});
+    if (type == "DELETED") {
+      known.nodes.remove(text_field(*node, {"metadata", "name"}));
+    } else if (type == "ADDED" || type == "MODIFIED") {
+      known.nodes.set(text_field(*node, {"metadata", "name"}), *node);
+    }
+  } else {
+    read_list(known, request, said);
+  }
+  const bool over = limits_.max_down.exceeded_by(known.nodes.down(), known.nodes.workers());
+  known.over.set(over, now());
+}
+
+void BrakeChecker::read_list(Known& known, const WireRequest& request, const Json& list) const {
+  if (request.target.find("continue=") == std::string::npos) {
+    known.listed = {};
+  }
+  if (const Json* items = find_field(list, {"items"}); items != nullptr && items->is_array()) {
+    for (const Json& node : *items) {
+      known.listed.set(text_field(node, {"metadata", "name"}), node);
+    }
+  }
+  if (text_field(list, {"metadata", "continue"}).empty()) {
+    known.nodes.swap(known.listed);
+  }
+}
+
+}  // namespace moonfence::sim

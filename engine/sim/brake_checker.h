@@ -1,0 +1,42 @@
+#pragma once
+
+// The brake's limits are kept, as far as a replica could know: when a deletion leaves, what it has
+// heard of the nodes for more than a second does not say that too many are down, and its intents
+// without an outcome concern no more nodes than may be fenced at once or within the window.
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "sim/brake_limits.h"
+#include "sim/checker.h"
+
+namespace moonfence::sim {
+
+class BrakeChecker final : public Checker {
+ public:
+  explicit BrakeChecker(Bench& bench) : Checker(bench), limits_(brake_limits(bench.plan)) {}
+
+  void on_started(const Life& life) override { known_[life] = {}; }
+  void on_left(const WireRequest& request) override;
+  void on_heard(const WireRequest& request, int status, std::string_view text) override;
+  void on_audit(const AuditLine& line) override;
+
+ private:
+  struct Known {
+    BrakeCensus nodes;
+    BrakeCensus listed;  // by the pages of a list that has not ended
+    Since over;
+    // Intents without an outcome: incident and pod UID, and the node.
+    std::map<std::pair<std::string, std::string>, std::string> intents;
+    std::map<std::string, Moment> acted;  // nodes, the newest intent
+  };
+  void check_pace(const AuditLine& line, const Known& known) const;
+  void read_list(Known& known, const WireRequest& request, const Json& list) const;
+
+  const BrakeLimits limits_;
+  std::map<Life, Known> known_;
+};
+
+}  // namespace moonfence::sim

@@ -1,0 +1,103 @@
+#include "sim/brake_limits.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "sim/fields.h"
+
+namespace moonfence::sim {
+namespace {
+
+bool is_worker(const Json& node) {
+  const Json* taints = find_field(node, {"spec", "taints"});
+  return taints == nullptr || !taints->is_array() ||
+         std::none_of(taints->begin(), taints->end(), [](const Json& taint) {
+           const std::string& key = text_field(taint, {"key"});
+           return key == "node-role.kubernetes.io/control-plane" ||
+                  key == "node-role.kubernetes.io/master";
+         });
+}
+
+bool is_ready(const Json& node) {
+  const Json* conditions = find_field(node, {"status", "conditions"});
+  return conditions != nullptr && conditions->is_array() &&
+         std::any_of(conditions->begin(), conditions->end(), [](const Json& condition) {
+           return text_field(condition, {"type"}) == "Ready" &&
+                  text_field(condition, {"status"}) == "True";
+         });
+}
+
+}  // namespace
+
+bool BrakeLimit::exceeded_by(std::int64_t nodes, std::int64_t workers) const {
+  return value && (percent ? nodes * 100 > *value * workers : nodes > *value);
+}
+
+std::optional<BrakeLimit> parse_brake_limit(std::string_view text) {
+  if (text == "off" || text == "0") {
+    return BrakeLimit{};
+  }
+  const bool percent = text.ends_with('%');
+  const std::string_view digits = text.substr(0, text.size() - (percent ? 1 : 0));
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 1 ||
+      value > (percent ? 100 : 1'000'000)) {
+    return std::nullopt;
+  }
+  return BrakeLimit{.value = value, .percent = percent};
+}
+
+BrakeLimits brake_limits(const Plan& plan) {
+  BrakeLimits limits;
+  const auto read = [&plan](const char* name, BrakeLimit& into) {
+    const auto found = plan.settings.find(name);
+    if (found != plan.settings.end()) {
+      into = parse_brake_limit(found->second).value_or(into);
+    }
+  };
+  read("max-down", limits.max_down);
+  read("max-at-once", limits.max_at_once);
+  read("max-per-window", limits.max_per_window);
+  const auto window = plan.settings.find("brake-window");
+  if (window != plan.settings.end()) {
+    limits.window = parse_duration(window->second).value_or(limits.window);
+  }
+  return limits;
+}
+
+void BrakeCensus::set(const std::string& node, const Json& object) {
+  nodes_[node] = {.worker = is_worker(object), .down = !is_ready(object)};
+}
+
+std::int64_t BrakeCensus::workers() const {
+  return std::count_if(nodes_.begin(), nodes_.end(),
+                       [](const auto& node) { return node.second.worker; });
+}
+
+std::int64_t BrakeCensus::down() const {
+  return std::count_if(nodes_.begin(), nodes_.end(),
+                       [](const auto& node) { return node.second.worker && node.second.down; });
+}
+
+void BrakeTruth::on_change(const Change& change, const Truth& truth) {
+  if (change.key.resource != "nodes") {
+    return;
+  }
+  const bool alike = change.type == ChangeType::Modified && change.before != nullptr &&
+                     is_worker(*change.before) == is_worker(*change.after) &&
+                     is_ready(*change.before) == is_ready(*change.after);
+  if (alike && counted_) {
+    return;
+  }
+  counted_ = true;
+  BrakeCensus census;
+  for (const Object& node : truth.store().list("nodes")) {
+    census.set(text_field(*node, {"metadata", "name"}), *node);
+  }
+  const bool over = limits_.max_down.exceeded_by(census.down(), census.workers());
+  over_.set(over, truth.now());
+  ever_ = ever_ || over;
+}
+
+}  // namespace moonfence::sim

@@ -1,0 +1,67 @@
+#pragma once
+
+// The brake's limits as a plan sets them, and whether too many nodes are down in truth.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "sim/checker.h"
+
+namespace moonfence::sim {
+
+// A number of nodes or a share of the workers; without a value there is no limit.
+struct BrakeLimit {
+  std::optional<std::int64_t> value;
+  bool percent = false;
+
+  [[nodiscard]] bool exceeded_by(std::int64_t nodes, std::int64_t workers) const;
+};
+
+struct BrakeLimits {
+  BrakeLimit max_down = {.value = 50, .percent = true};
+  BrakeLimit max_at_once = {.value = 5};
+  BrakeLimit max_per_window = {.value = 10};
+  Duration window = std::chrono::minutes(10);
+};
+
+[[nodiscard]] std::optional<BrakeLimit> parse_brake_limit(std::string_view text);
+[[nodiscard]] BrakeLimits brake_limits(const Plan& plan);
+
+// Workers and how many of them are down, by the nodes' own objects.
+class BrakeCensus {
+ public:
+  void set(const std::string& node, const Json& object);
+  void remove(const std::string& node) { nodes_.erase(node); }
+  void swap(BrakeCensus& other) { nodes_.swap(other.nodes_); }
+  [[nodiscard]] std::int64_t workers() const;
+  [[nodiscard]] std::int64_t down() const;
+
+ private:
+  struct Node {
+    bool worker = true;
+    bool down = false;
+  };
+  std::map<std::string, Node> nodes_;
+};
+
+// Follows the truth: whether and since when more nodes are down than the brake lets pass. While
+// they are, and until everybody has noticed that they are not, nobody may expect anything to be
+// done.
+class BrakeTruth {
+ public:
+  explicit BrakeTruth(const Plan& plan) : limits_(brake_limits(plan)) {}
+  void on_change(const Change& change, const Truth& truth);
+  [[nodiscard]] bool engaged_within(Moment now, Duration ago) const {
+    return ever_ && over_.held_within(now, ago);
+  }
+
+ private:
+  const BrakeLimits limits_;
+  Since over_;
+  bool counted_ = false;
+  bool ever_ = false;
+};
+
+}  // namespace moonfence::sim

@@ -1,0 +1,217 @@
+// The desk and the brake: who waits, in which order they go on, and what stops in the middle.
+
+#include <gtest/gtest.h>
+
+#include "unit/fence/desk_fixture.h"
+
+namespace moonfence::fence {
+namespace {
+
+struct DeskBrakeTest : DeskTest {
+  // Nodes n1 … nK are down with a pod each: web-1 … web-K.
+  void lose(int count) {
+    for (int i = 1; i <= count; ++i) {
+      const std::string name = "n" + std::to_string(i);
+      nodes[name] = {};
+      nodes[name].uid = "node-" + std::to_string(i);
+      add_pod("web-" + std::to_string(i), name);
+    }
+  }
+  void tell_all(int count) {
+    for (int i = 1; i <= count; ++i) {
+      tell(Look::Fell, "n" + std::to_string(i));
+    }
+  }
+  void census(int workers, int down) { desk->census_changed(census_of(workers, down)); }
+};
+
+TEST_F(DeskBrakeTest, while_too_many_are_down_nothing_is_even_read) {  // row E-22
+  lose(2);
+  open_desk();
+  census(3, 2);
+  tell_all(2);
+  run_for(1h);
+  EXPECT_EQ(reads(), Lines{});
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::TooManyDown), 2U);
+  EXPECT_EQ(desk->braked_incidents(), 2U);
+}
+
+TEST_F(DeskBrakeTest, when_it_lets_go_everything_is_read_anew_and_done) {
+  lose(2);
+  open_desk();
+  census(3, 2);
+  tell_all(2);
+  run_for(1min);
+  nodes["n1"].ready = "True";
+  census(3, 1);
+  tell(Look::Changed, "n1");
+  EXPECT_EQ(closed_by(), Reason::NodeReady);
+  run_for(9s);
+  EXPECT_EQ(reads(), Lines{});
+  run_for(2s);
+  EXPECT_EQ(reads(), (Lines{"pods 1m10s", "n2 1m10s"}));
+  EXPECT_EQ(deletes(), Lines{"web-2 1m10s"});
+  run_for(30s);  // it looks after what it did
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DeskBrakeTest, a_node_that_came_back_unnoticed_is_found_ready_when_the_brake_lets_go) {
+  lose(2);
+  open_desk();
+  census(3, 2);
+  tell_all(2);
+  nodes["n1"].ready = "True";
+  nodes["n2"].ready = "True";
+  census(3, 1);
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(desk->open_incidents(), 0U);
+}
+
+TEST_F(DeskBrakeTest, hold_downs_begin_anew_when_the_brake_lets_go) {
+  lose(2);
+  open_desk(policy_of("return fence.delete_pod('dead')",
+                      "trigger = { failures = 3, interval = '10s', live_kubelet = true },"));
+  census(3, 2);
+  tell_all(2);
+  run_for(1h);
+  census(3, 1);
+  run_for(39s);  // the cool-down, and 30 s that are counted from its end
+  EXPECT_EQ(deletes(), Lines{});
+  run_for(2s);
+  EXPECT_EQ(deletes().size(), 2U);
+}
+
+TEST_F(DeskBrakeTest, so_many_nodes_at_once_and_the_others_follow_in_order) {  // row E-14
+  lose(8);
+  delete_delay = 2s;
+  open_desk();
+  census(100, 8);
+  std::size_t most = 0;
+  story.hook = [this, &most](const Record& /*record*/) {
+    most = std::max(most, brake.being_fenced());
+  };
+  tell_all(8);
+  EXPECT_EQ(desk->braked_incidents(), 3U);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::TooManyAtOnce), 3U);
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(most, 5U);
+  EXPECT_EQ(deletes(), (Lines{"web-1 0s", "web-2 0s", "web-3 0s", "web-4 0s", "web-5 0s",
+                              "web-6 2s", "web-7 2s", "web-8 2s"}));
+  EXPECT_EQ(brake.being_fenced(), 0U);
+}
+
+TEST_F(DeskBrakeTest, a_node_whose_deletions_are_repeated_keeps_its_place) {
+  lose(6);
+  scripts["web-1"] = {broken()};
+  open_desk();
+  census(100, 6);
+  tell_all(1);
+  run_for(3s);
+  EXPECT_EQ(brake.being_fenced(), 1U);
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(brake.being_fenced(), 0U);
+}
+
+TEST_F(DeskBrakeTest, an_incident_that_only_waits_makes_room) {
+  lose(1);
+  open_desk(on_every_signal("return fence.wait('later', 60)"));
+  tell_all(1);
+  run_for(3s);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(brake.being_fenced(), 0U);
+}
+
+TEST_F(DeskBrakeTest, a_node_that_cannot_be_read_makes_room) {
+  lose(1);
+  node_answer = broken();
+  open_desk();
+  tell_all(1);
+  run_for(1s);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(brake.being_fenced(), 0U);
+}
+
+TEST_F(DeskBrakeTest, a_storm_that_begins_in_the_middle_stops_the_deletions_that_wait) {
+  nodes["n1"] = {};
+  add_pods(200);  // 64 leave at once
+  delete_delay = 100ms;
+  open_desk();
+  tell(Look::Fell);
+  ASSERT_TRUE(run_until([this] { return deletes().size() == 64; }));
+  census(3, 2);
+  run_for(1min);
+  EXPECT_EQ(deletes().size(), 64U);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::TooManyDown), 1U);
+  EXPECT_EQ(desk->braked_incidents(), 1U);
+  EXPECT_EQ(brake.being_fenced(), 0U);
+  census(3, 1);
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(deletes().size(), 200U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(DeskBrakeTest, a_storm_that_begins_while_the_node_is_read_stops_the_pass) {
+  lose(1);
+  node_answer.delay = 500ms;
+  open_desk();
+  tell_all(1);
+  run_for(100ms);
+  census(3, 2);
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.told(true).back(), "incident_held too_many_down");
+}
+
+TEST_F(DeskBrakeTest, ten_nodes_within_ten_minutes_and_no_more) {
+  lose(12);
+  open_desk();
+  census(100, 12);
+  tell_all(12);
+  run_for(1min);
+  EXPECT_EQ(deletes().size(), 10U);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::TooManyInWindow), 2U);
+  run_for(10min);
+  EXPECT_EQ(deletes().size(), 12U);
+  EXPECT_EQ(desk->open_incidents(), 0U);
+}
+
+TEST_F(DeskBrakeTest, a_node_that_falls_when_the_window_is_full_waits_for_room_in_it) {
+  lose(11);
+  open_desk();
+  census(100, 11);
+  tell_all(10);
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  run_for(1min);
+  tell(Look::Fell, "n11");
+  run_for(8min);
+  EXPECT_EQ(deletes().size(), 10U);
+  run_for(2min);
+  EXPECT_EQ(deletes().size(), 11U);
+}
+
+TEST_F(DeskBrakeTest, what_is_only_observed_takes_no_place_in_the_window) {
+  lose(12);
+  open_desk(on_every_signal("return fence.delete_pod('dead')"), Mode::Observe);
+  census(100, 12);
+  tell_all(12);
+  run_for(1min);
+  EXPECT_EQ(desk->open_incidents(), 0U);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ModeObserves), 12U);
+}
+
+TEST_F(DeskBrakeTest, a_deletion_under_way_counts_also_when_its_incident_is_closed) {
+  lose(1);
+  delete_delay = 3s;
+  open_desk();
+  tell_all(1);
+  ASSERT_TRUE(run_until([this] { return deletes().size() == 1; }));
+  desk->step_down();
+  EXPECT_EQ(brake.being_fenced(), 1U);
+  run_for(5s);
+  EXPECT_EQ(brake.being_fenced(), 0U);
+}
+
+}  // namespace
+}  // namespace moonfence::fence
