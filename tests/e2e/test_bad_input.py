@@ -114,19 +114,24 @@ def test_no_way_to_a_cluster_ends_with_3(run):
 
 # --- policy, configuration, addresses
 
+HEAD = f"bad.lua:{line_of('return policy {')}"
+SOURCE = ('source = { every = "5s", expiry = "1h", plan = function(s, got) return nil end, '
+          'nodes = function(s, got) return {} end }')
+
+
 @pytest.mark.parametrize("source,said", [
-    (GOOD.replace("function(pod, s)", "function(pod, s"), [f"bad.lua:{line_of('if s.db')}"]),
+    (GOOD.replace("(pod, s, _, node)", "(pod, s, _, node"), [f"bad.lua:{line_of('if pod.name')}"]),
     ("local a = nil\nlocal b = a.field\nreturn policy {}\n", ["bad.lua:2", "nil"]),
     ("error('\\27[31mno\\nno')", ["bad.lua:1"]),
-    (GOOD.replace("summary =", "sumary ="), ["bad.lua:6", "sumary", "summary"]),
-    (GOOD.replace('name = "noobaa"', 'name = "Noo Baa"'), ["bad.lua:6", "Noo Baa"]),
-    (GOOD.replace("api = 1", "api = 2"), ["bad.lua:6", "api"]),
-    (GOOD.replace('name = "noobaa"', 'name = "bad", source = { every = "5s", expiry = "1h", nodes = function(s, got) return {} end }'), ["bad.lua", "source", "cannot serve"]),
+    (GOOD.replace("summary =", "sumary ="), [HEAD, "sumary", "summary"]),
+    (GOOD.replace('name = "noobaa"', 'name = "Noo Baa"'), [HEAD, "Noo Baa"]),
+    (GOOD.replace("api = 1", "api = 2"), [HEAD, "api"]),
+    (GOOD.replace('name = "noobaa"', f'name = "bad", {SOURCE}'), ["bad.lua", "source", "cannot serve"]),
     ("while true do end", ["bad.lua"]),
     ("", ["bad.lua", "return policy"]),
     ("\x7fELF\x02\x01\x01" * 99, ["bad.lua:1"]),
     ("\x1bLua\x54\x00", ["bad.lua"])],
-    ids=["syntax", "runtime", "error", "key", "name", "api", "needs", "endless", "empty", "binary", "bytecode"])
+    ids=["syntax", "runtime", "error", "key", "name", "api", "source", "endless", "empty", "binary", "bytecode"])
 def test_a_policy_that_cannot_be_loaded_ends_with_4(run, tmp_path, source, said):
     (tmp_path / "bad.lua").write_text(source)
     tell(run(policy="bad.lua"), POLICY, *said)
