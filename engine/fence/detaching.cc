@@ -15,6 +15,8 @@ namespace {
 // How soon the attachments are looked at again; doubled while nothing changes.
 constexpr Duration kFirstLook = std::chrono::milliseconds(250);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
+// The same when only a policy's next word is waited for.
+constexpr Duration kLongestIdlePause = std::chrono::seconds(30);
 
 // Two PersistentVolumes may name one volume: it is known by driver and handle (release-step.md §3).
 std::string key_of(const policy::VolumeFacts& volume) {
@@ -23,6 +25,13 @@ std::string key_of(const policy::VolumeFacts& volume) {
 
 bool is_finished(const kube::Pod& pod) {
   return pod.phase == "Succeeded" || pod.phase == "Failed";
+}
+
+// Refusals that no passing of time lifts.
+bool is_final(Reason reason) {
+  return reason == Reason::DriverNotDeclared || reason == Reason::AttachmentMismatch ||
+         reason == Reason::NotHeldByAttacher || reason == Reason::ProtectedNamespace ||
+         reason == Reason::OwnNode || reason == Reason::NoUid;
 }
 
 }  // namespace
@@ -63,12 +72,13 @@ void Detaching::plan(const Deed& deed) {
     if (!volume.attachment) {
       continue;  // it is not attached to this node
     }
-    Detachment& detachment = memory_.detachments[*volume.attachment];
+    const auto [entry, is_new] = memory_.detachments.try_emplace(*volume.attachment);
+    Detachment& detachment = entry->second;
     detachment.verdict = deed.deletion;
     detachment.volume = volume;
     detachment.before_pod = !deed.deletes_pod;
     detachment.wanted_in = occasion_.attempt;
-    memory_.detach_pause = Duration::zero();
+    memory_.detach_pause = is_new ? Duration::zero() : memory_.detach_pause;
   }
 }
 
@@ -89,15 +99,11 @@ void Detaching::look(bool complete, Act act, std::function<void()> looked) {
   pending_ = names.size() + 1;
   for (const std::string& name : names) {
     Detachment& detachment = memory_.detachments.at(name);
-    const Uid& pod = detachment.verdict.pod.uid;
-    const bool wanted = !detachment.before_pod || detachment.wanted_in == occasion_.attempt;
-    if (!wanted && !detachment.asked) {
-      memory_.detachments.erase(name);  // its policy has another mind by now
-      looked_at_one();
-    } else if (!detachment.before_pod && (!complete || present_.contains(pod)) &&
-               !gone_.contains(pod)) {
-      tell(detachment, Reason::AwaitingDetach,
-           "pod " + detachment.verdict.pod.ref.text() + " is still there");  // by a finalizer
+    const Stand stand = stand_of(detachment, complete);
+    if (stand == Stand::Dropped) {
+      memory_.detachments.erase(name);
+    }
+    if (stand != Stand::Consider) {
       looked_at_one();
     } else if (const auto known = attachments_.find(name); known != attachments_.end()) {
       consider(detachment, known->second);
@@ -108,6 +114,53 @@ void Detaching::look(bool complete, Act act, std::function<void()> looked) {
     }
   }
   looked_at_one();
+}
+
+Detaching::Stand Detaching::stand_of(Detachment& detachment, bool complete) {
+  const PodDeletion& verdict = detachment.verdict;
+  const Uid& pod = verdict.pod.uid;
+  const bool is_judged = present_.contains(pod) && !memory_.handled.contains(pod);
+  if (is_judged && detachment.wanted_in != occasion_.attempt && !detachment.asked) {
+    return Stand::Dropped;  // its policy, or a guard, has another mind by now
+  }
+  if (detachment.refused) {
+    return Stand::Refused;
+  }
+  if (!is_in_force(detachment)) {
+    tell(detachment, Reason::PolicyChanged, "nobody can be asked again: its pod is gone");
+    return Stand::Dropped;
+  }
+  const bool is_gone = gone_.contains(pod) || (complete && !present_.contains(pod));
+  if (!detachment.before_pod && !is_gone) {
+    if (!is_judged) {  // otherwise its deletion failed, and is repeated at the pace of retries
+      wait(detachment, Reason::AwaitingDetach, "pod " + verdict.pod.ref.text() + " is still there");
+    }
+    return Stand::Waits;
+  }
+  return Stand::Consider;
+}
+
+// A pod that is gone cannot be judged again. After a reload its verdict holds when the same policy
+// enforces it as before and nobody is there who might forbid it.
+bool Detaching::is_in_force(Detachment& detachment) const {
+  PodDeletion& verdict = detachment.verdict;
+  if (verdict.set_digest == occasion_.set->digest) {
+    return true;
+  }
+  bool enforced = false;
+  bool guarded = false;
+  for (const policy::Binding& binding : occasion_.set->bindings) {
+    const bool covers = binding.scope.covers(verdict.pod.ref.space);
+    enforced = enforced ||
+               (covers && binding.policy != nullptr && binding.name == verdict.policy &&
+                binding.digest == verdict.policy_digest && binding.mode == policy::Mode::Enforce);
+    guarded = guarded || (covers && (binding.policy == nullptr || binding.policy->is_guard()));
+  }
+  if (!enforced || guarded) {
+    return false;
+  }
+  verdict.set_digest = occasion_.set->digest;
+  return true;
 }
 
 void Detaching::arrived(const std::string& name, const Result<kube::Attachment>& attachment) {
@@ -140,14 +193,22 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
   }
   if (attachment.terminating) {
     detachment.asked = attachment.uid;
-    tell(detachment, Reason::AwaitingDetach, attachment.detach_error);
+    wait(detachment, Reason::AwaitingDetach, attachment.detach_error);
     return;
   }
-  const std::string user = other_user(detachment);
-  if (!user.empty()) {
-    tell(detachment, Reason::VolumeInUse, user);
+  if (detachment.before_pod && detachment.wanted_in != occasion_.attempt) {
+    memory_.detachments.erase(attachment.name);  // it was asked for, in vain, and is wanted no more
     return;
   }
+  if (const std::string user = other_user(detachment); !user.empty()) {
+    wait(detachment, Reason::VolumeInUse, user);
+    return;
+  }
+  if (detachment.before_pod && !detachment.verdict.pod.deletion_timestamp) {
+    wait(detachment, Reason::PodNotTerminating, "");
+    return;
+  }
+  detachment.asked = attachment.uid;  // one of another UID is another one, whatever comes of this
   act_({.verdict = detachment.verdict,
         .target = {.attachment = attachment,
                    .driver = detachment.volume.driver,
@@ -178,25 +239,45 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
   if (found == memory_.detachments.end()) {
     return;
   }
-  memory_.detach_pause = Duration::zero();
-  if (outcome.reason == Reason::MarkedOnly || outcome.reason == Reason::OutcomeLost) {
-    found->second.asked = deletion.target.attachment.uid;
-  } else if (outcome.settled() || !may_succeed_later(outcome.reason)) {
-    memory_.detachments.erase(found);  // gone, or refused: the record says why
-  } else {
+  const Reason reason = outcome.reason;
+  if (reason == Reason::MarkedOnly) {
+    waiting_.insert(name);
+    memory_.detach_pause = Duration::zero();
+  } else if (outcome.settled()) {
+    memory_.detachments.erase(found);
+    memory_.detach_pause = Duration::zero();
+  } else if (may_succeed_later(reason)) {
     ++result.failed;
+    if (outcome.retry_after) {
+      result.retry_after =
+          std::min(result.retry_after.value_or(*outcome.retry_after), *outcome.retry_after);
+    }
+  } else if (is_braking(reason)) {
+    result.braked = reason;
+  } else if (reason == Reason::PolicyChanged || reason == Reason::OutsideBinding) {
+    result.policies_changed = true;
+  } else if (reason == Reason::SignalUnfit) {
+    result.unfit = true;
+  } else if (is_final(reason)) {
+    found->second.refused = reason;
   }
 }
 
 void Detaching::sum_up(PassResult& result) {
   result.unreadable = result.unreadable || unread_ > 0;
-  if (memory_.detachments.empty() && !pod_waits_) {
+  if (waiting_.empty() && !pod_waits_) {
     return;
   }
+  const Duration longest = waiting_.empty() ? kLongestIdlePause : kLongestPause;
   memory_.detach_pause =
-      std::clamp(memory_.detach_pause * 2, Duration(kFirstLook), Duration(kLongestPause));
+      std::clamp(memory_.detach_pause * 2, Duration(kFirstLook), Duration(longest));
   result.look_again =
       std::min(result.look_again.value_or(memory_.detach_pause), memory_.detach_pause);
+}
+
+void Detaching::wait(Detachment& detachment, Reason reason, const std::string& text) {
+  waiting_.insert(detachment.volume.attachment.value_or(std::string()));
+  tell(detachment, reason, text);
 }
 
 void Detaching::tell(Detachment& detachment, Reason reason, const std::string& text) {

@@ -56,7 +56,12 @@ class Detaching {
   void retire() { reads_.clear(); }
 
  private:
+  // What is to be done about it before it is looked at.
+  enum class Stand { Consider, Waits, Refused, Dropped };
+  [[nodiscard]] Stand stand_of(Detachment& detachment, bool complete);
+  [[nodiscard]] bool is_in_force(Detachment& detachment) const;
   void consider(Detachment& detachment, const kube::Attachment& attachment);
+  void wait(Detachment& detachment, audit::Reason reason, const std::string& text);
   void arrived(const std::string& name, const Result<kube::Attachment>& attachment);
   [[nodiscard]] std::string other_user(const Detachment& detachment) const;
   void tell(Detachment& detachment, audit::Reason reason, const std::string& text);
@@ -75,7 +80,8 @@ class Detaching {
   std::function<void()> looked_;
   std::size_t pending_ = 0;
   std::size_t unread_ = 0;
-  bool pod_waits_ = false;  // a pod that comes after its attachments is to be judged again
+  std::set<std::string> waiting_;  // attachments that go, or may go, when something else happens
+  bool pod_waits_ = false;         // a pod that comes after its attachments is to be judged again
   std::vector<kube::CallHandle> reads_;
 };
 

@@ -156,7 +156,7 @@ void Gathering::close(const std::shared_ptr<Job>& job) {
 void Gathering::find_claims(const std::shared_ptr<Job>& job) {
   ++job->open;
   const Namespace space = job->pod.ref.space;
-  lookups_.get(kube::claims_path(space), [this, job, space](const Result<Body>& list) {
+  lookups_.list(kube::claims_path(space), {}, [this, job, space](const Result<Body>& list) {
     if (!list || *list == nullptr) {
       job->lacks_volume(
           list ? Error{.kind = Error::Kind::NotFound,
@@ -250,37 +250,52 @@ void Gathering::follow_owner(const std::shared_ptr<Job>& job, const json& object
 }
 
 void Gathering::find_siblings(const std::shared_ptr<Job>& job) {
+  const Namespace space = job->pod.ref.space;
   ++job->open;
-  lookups_.get(kube::pods_path(job->pod.ref.space), [this, job](const Result<Body>& list) {
+  lookups_.list(kube::pods_path(space), {}, [this, job, space](const Result<Body>& list) {
     if (!list) {
       job->lacks(list.error());
     } else if (*list != nullptr) {
-      for_each_item(**list, [&job](const json& item) {
-        if (!policy::claims_of(item).empty()) {
-          job->objects.push_back(with_kind(item, "Pod"));
+      const auto [users, is_new] = users_.try_emplace(space);
+      if (is_new) {
+        for_each_item(**list, [&users = users->second](const json& item) {
+          const Body pod = policy::claims_of(item).empty() ? Body() : with_kind(item, "Pod");
+          for (const auto& [name, claim] : policy::claims_of(item)) {
+            users.emplace(claim, pod);
+          }
+        });
+      }
+      for (const auto& [name, claim] : policy::claims_of(*job->pod.raw)) {
+        const auto [begin, end] = users->second.equal_range(claim);
+        for (auto user = begin; user != end; ++user) {
+          job->objects.push_back(user->second);
         }
-      });
+      }
     }
     close(job);
   });
   ++job->open;
-  lookups_.get(kube::events_path(job->pod.ref.space),
-               kube::Query{{"fieldSelector", "reason=FailedAttachVolume"}},
-               [this, job](const Result<Body>& list) {
-                 if (!list) {
-                   job->lacks(list.error());
-                 } else if (*list != nullptr) {
-                   for_each_item(**list, [&job](const json& item) {
-                     job->objects.push_back(with_kind(item, "Event"));
-                   });
-                 }
-                 close(job);
-               });
+  lookups_.list(kube::events_path(space), {{"fieldSelector", "reason=FailedAttachVolume"}},
+                [this, job, space](const Result<Body>& list) {
+                  if (!list) {
+                    job->lacks(list.error());
+                  } else if (*list != nullptr) {
+                    const auto [events, is_new] = events_.try_emplace(space);
+                    if (is_new) {
+                      for_each_item(**list, [&events = events->second](const json& item) {
+                        events.push_back(with_kind(item, "Event"));
+                      });
+                    }
+                    job->objects.insert(job->objects.end(), events->second.begin(),
+                                        events->second.end());
+                  }
+                  close(job);
+                });
 }
 
 void Gathering::find_nodes(const std::shared_ptr<Job>& job) {
   ++job->open;
-  lookups_.get(std::string("/api/v1/nodes"), [this, job](const Result<Body>& list) {
+  lookups_.list(std::string("/api/v1/nodes"), {}, [this, job](const Result<Body>& list) {
     if (!list || *list == nullptr) {
       job->lacks(list ? Error{.kind = Error::Kind::NotFound, .text = "no nodes can be listed"}
                       : list.error());

@@ -72,6 +72,8 @@ class Gathering {
 
   Lookups lookups_;
   Fetching fetching_;
+  std::map<Namespace, std::multimap<std::string, Lookups::Body>> users_;  // pods, by claim
+  std::map<Namespace, policy::Objects> events_;
   std::optional<policy::Objects> nodes_;  // reduced to what placement asks
   std::map<Namespace, Claims> claims_;
 };

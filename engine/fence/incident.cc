@@ -176,7 +176,7 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
   if (const auto look = next_look(result, next, now)) {
     next = look;
   }
-  if (result.failed == 0 || !next) {
+  if (result.failed == 0 || !next || window_ended) {
     first_action_pass_.reset();  // nothing is being retried: the next pass has its own window
   }
   const Reason end = window_ended                     ? Reason::WindowEnded

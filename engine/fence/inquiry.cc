@@ -65,7 +65,8 @@ struct Inquiry::Case {
   const policy::ClusterFacts& cluster;
   std::set<Mode> may_act = {};  // the modes in which some binding may act on it by now
   std::vector<Opinion> opinions;
-  bool unfit = false;  // a binding would be asked if the node's kubelet were silent
+  bool unfit = false;   // a binding would be asked if the node's kubelet were silent
+  bool unread = false;  // a binding would be asked if what it needs could be read
 };
 
 Inquiry::Inquiry(Surroundings& surroundings, const Occasion& occasion,
@@ -165,6 +166,7 @@ std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
   for (const std::size_t index : selected_by) {
     ask(index, asked);
   }
+  result.unreadable = result.unreadable || asked.unread;
   observe(asked, result);
   return enforce(asked, result);
 }
@@ -278,7 +280,7 @@ void Inquiry::ask_later(std::size_t index, Case& asked) {
   }
 }
 
-Opinion Inquiry::run(std::size_t index, const Case& asked) {
+Opinion Inquiry::run(std::size_t index, Case& asked) {
   const Binding& asking = binding(index);
   Opinion opinion = opinion_of(asking, index);
   const std::string key = key_of(asking);
@@ -290,8 +292,8 @@ Opinion Inquiry::run(std::size_t index, const Case& asked) {
     return opinion;
   }
   if (const std::string missing = missing_for(*asking.policy, asked.known); !missing.empty()) {
-    opinion.ask_again = true;
     opinion.failed = true;
+    asked.unread = true;
     record_verdict(asked.pod, &asking, Reason::NeedsUnread, missing);
     return opinion;
   }

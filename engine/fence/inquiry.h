@@ -46,10 +46,11 @@ struct Deed {
 struct Detachment {
   PodDeletion verdict;  // about the pod that held it
   policy::VolumeFacts volume;
-  bool before_pod = false;      // attachments-first
-  std::uint32_t wanted_in = 0;  // the last pass in which its policy wanted it
-  std::optional<Uid> asked;     // the attachment whose deletion was asked for
-  std::string told;             // what was last recorded of it
+  bool before_pod = false;               // attachments-first
+  std::uint32_t wanted_in = 0;           // the last pass in which its policy wanted it
+  std::optional<Uid> asked;              // the attachment that was handed over to be deleted
+  std::optional<audit::Reason> refused;  // why it can never go
+  std::string told;                      // what was last recorded of it
 };
 
 // What an incident remembers from one pass to the next.
@@ -110,7 +111,7 @@ class Inquiry {
   void ask_about_node(std::size_t index, const policy::ClusterFacts& cluster);
   void ask(std::size_t index, Case& asked);
   void ask_later(std::size_t index, Case& asked);
-  [[nodiscard]] Opinion run(std::size_t index, const Case& asked);
+  [[nodiscard]] Opinion run(std::size_t index, Case& asked);
   [[nodiscard]] std::optional<Deed> enforce(Case& asked, PassResult& result);
   [[nodiscard]] Deed deed_of(Case& asked, const Opinion& by);
   void observe(const Case& asked, PassResult& result);

@@ -6,7 +6,16 @@
 
 namespace moonfence::fence {
 
-void Lookups::get(const Result<std::string>& path, const kube::Query& query, Done done) {
+void Lookups::get(const Result<std::string>& path, Done done) {
+  look_up(path, {}, /*is_list=*/false, std::move(done));
+}
+
+void Lookups::list(const Result<std::string>& path, const kube::Query& query, Done done) {
+  look_up(path, query, /*is_list=*/true, std::move(done));
+}
+
+void Lookups::look_up(const Result<std::string>& path, const kube::Query& query, bool is_list,
+                      Done done) {
   if (!path) {
     done(failure(Error(path.error())));
     return;
@@ -21,6 +30,7 @@ void Lookups::get(const Result<std::string>& path, const kube::Query& query, Don
   if (is_new) {
     lookup.path = *path;
     lookup.query = query;
+    lookup.is_list = is_list;
     queue_.push_back(&lookup);
     pump();
   }
@@ -31,9 +41,11 @@ void Lookups::pump() {
     Lookup& next = *queue_.front();
     queue_.pop_front();
     ++in_flight_;
-    next.call = reader_.get(next.path, next.query, [this, &next](Result<kube::ApiReply> reply) {
+    const auto done = [this, &next](Result<kube::ApiReply> reply) {
       arrived(next, std::move(reply));
-    });
+    };
+    next.call =
+        next.is_list ? reader_.get_list(next.path, next.query, done) : reader_.get(next.path, done);
   }
 }
 

@@ -33,8 +33,9 @@ class Lookups {
 
   // Calls back at once when the answer is here, else in a later turn; never after destruction. A
   // path that could not be made is answered by its error.
-  void get(const Result<std::string>& path, Done done) { get(path, {}, std::move(done)); }
-  void get(const Result<std::string>& path, const kube::Query& query, Done done);
+  void get(const Result<std::string>& path, Done done);
+  // A collection: it may be large, and goes where it holds up no live read.
+  void list(const Result<std::string>& path, const kube::Query& query, Done done);
 
   [[nodiscard]] std::size_t requests() const { return lookups_.size(); }
 
@@ -42,10 +43,12 @@ class Lookups {
   struct Lookup {
     std::string path;
     kube::Query query;
+    bool is_list = false;
     std::optional<Result<Body>> answer;
     std::vector<Done> waiting;
     kube::CallHandle call;
   };
+  void look_up(const Result<std::string>& path, const kube::Query& query, bool is_list, Done done);
   void pump();
   void arrived(Lookup& lookup, Result<kube::ApiReply> reply);
 

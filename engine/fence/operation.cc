@@ -21,6 +21,8 @@ Reading reading_of(const kube::Node& node, const PulseWatch::Finding& found, Mom
           .sent = sent};
 }
 
+constexpr Duration kSoon = std::chrono::milliseconds(100);
+
 void keep_shortest(std::optional<Duration>& shortest, std::optional<Duration> candidate) {
   if (candidate) {
     shortest = std::min(shortest.value_or(*candidate), *candidate);
@@ -58,6 +60,7 @@ void Operation::retire() {
 void Operation::start() {
   memory_.enforcing.breaker.begin_pass();
   memory_.observing.breaker.begin_pass();
+  listed_at_ = around_.loop.now();
   // The lists are slower than the node: they go out first. They ask for the most recent state; why
   // not for "not older than the event" is told in docs/decisions/0004.
   const std::vector<PodList> plan = plan_lists(*occasion_.set, occasion_.downtime.fell);
@@ -169,6 +172,7 @@ void Operation::pods_arrived(std::size_t list, Result<std::vector<std::string>> 
                                             {"node", authority_->node.text()},
                                             {"error", pods.error().message()}});
     result_.unreadable = true;
+    unlisted_ = true;
     if (acting_) {
       end_if_done();
     } else if (lists_pending_ == 0 && !listed_) {
@@ -329,7 +333,8 @@ void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outc
   if (outcome.settled()) {
     ++result_.deleted;
     memory_.handled.insert(deletion.pod.uid);
-    if (outcome.reason != Reason::MarkedOnly) {
+    // Of a replaced one the next list will tell: another pod has its name.
+    if (outcome.reason == Reason::Done || outcome.reason == Reason::AlreadyGone) {
       detaching_.pod_gone(deletion.pod.uid);
     }
   } else if (may_succeed_later(outcome.reason)) {
@@ -353,10 +358,14 @@ void Operation::end_if_done() {
     return;
   }
   next_slice_.cancel();
-  if (attachments_ == Attachments::NotYet && !memory_.detachments.empty()) {
+  // Who else uses a volume is told by the lists: the next pass has fresh ones.
+  const bool fresh = around_.loop.now() - listed_at_ <= kListLifetime;
+  if (!fresh && !memory_.detachments.empty()) {
+    result_.look_again = std::min(result_.look_again.value_or(kSoon), Duration(kSoon));
+  } else if (attachments_ == Attachments::NotYet && !memory_.detachments.empty()) {
     attachments_ = Attachments::Looking;
     detaching_.look(
-        /*complete=*/!result_.unreadable && !undecoded_,
+        /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_,
         [this](AttachmentDeletion deletion) {
           queue_.push_back({.deletion = std::move(deletion)});
         },

@@ -46,6 +46,9 @@ class Operation {
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
   // a path where that happens every time it must end: each attempt writes two records.
   static constexpr int kLateAttempts = 3;
+  // How old the lists may be by which a volume is known to have no other user. The node's taint
+  // keeps new pods off, but for those that tolerate it.
+  static constexpr Duration kListLifetime = std::chrono::seconds(5);
 
   class Owner {
    public:
@@ -111,6 +114,7 @@ class Operation {
   std::optional<Result<kube::Lease>> lease_;  // as it arrived
   std::vector<kube::CallHandle> lists_;       // null: it has arrived, or failed
   std::size_t lists_pending_ = 0;
+  Moment listed_at_{};              // when the lists were asked for
   std::optional<kube::Node> node_;  // of the newest reading, until the policies have it
   std::vector<std::string> pods_;   // as JSON, each decoded when its turn comes
   std::set<Uid> seen_;              // a pod may come twice while lists are read page by page
@@ -127,6 +131,7 @@ class Operation {
   const bool sees_volumes_;  // of every pod: attachments may be deleted
   bool listed_ = false;      // a list has arrived, or there was none to make
   bool reading_ = false;     // a reading is under way: the node, or the Lease that it needs
+  bool unlisted_ = false;    // a list could not be read
   bool undecoded_ = false;   // a pod could not be understood
   bool acting_ = false;
   bool first_slice_ = true;  // nothing was handed over for deletion yet

@@ -209,12 +209,15 @@ CallHandle Reader::list_pods(const PodQuery& query,
 }
 
 CallHandle Reader::get(std::string path, std::function<void(Result<ApiReply>)> done) {
-  return get(std::move(path), {}, std::move(done));
+  return caller_.call(read_request(std::move(path)), std::move(done));
 }
 
-CallHandle Reader::get(std::string path, Query query, std::function<void(Result<ApiReply>)> done) {
+CallHandle Reader::get_list(std::string path, Query query,
+                            std::function<void(Result<ApiReply>)> done) {
   ApiRequest request = read_request(std::move(path));
   request.query = std::move(query);
+  request.lane = port::Lane::Bulk;
+  request.timeout = kListTimeout;
   request.body_limit = kGetLimit;
   return caller_.call(std::move(request), std::move(done));
 }

@@ -45,10 +45,11 @@ class Reader {
   [[nodiscard]] CallHandle list_pods(const PodQuery& query,
                                      std::function<void(Result<std::vector<std::string>>)> done);
 
-  // GET of any path; the body may have up to 64 MiB (the claims of a large namespace).
+  // GET of any path.
   [[nodiscard]] CallHandle get(std::string path, std::function<void(Result<ApiReply>)> done);
-  [[nodiscard]] CallHandle get(std::string path, Query query,
-                               std::function<void(Result<ApiReply>)> done);
+  // A collection in one answer of at most 64 MiB, on the lane of the lists.
+  [[nodiscard]] CallHandle get_list(std::string path, Query query,
+                                    std::function<void(Result<ApiReply>)> done);
 
  private:
   Caller& caller_;

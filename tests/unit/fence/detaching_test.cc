@@ -200,9 +200,13 @@ TEST_F(DetachingTest, claims_that_cannot_be_read_hold_the_pods_that_need_them) {
   add_pod_with_volume("web-0");
   claims_answer = status(403, "Forbidden");
   open_desk(detaching_policy());
-  run_incident();
+  tell(Look::Fell);
+  run_for(5min);
   EXPECT_TRUE(deleted().empty());
   EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::NeedsUnread), 1U);
+  claims_answer = {};
+  run_for(1min);
+  EXPECT_EQ(deleted().size(), 2U) << "a node is not forgotten because the server was away";
 }
 
 TEST_F(DetachingTest, a_driver_that_is_not_declared_keeps_its_attachments) {
@@ -324,6 +328,131 @@ TEST_F(DetachingTest, claims_are_one_list_and_everything_else_is_read_once) {
   }
   EXPECT_EQ(lists, 1);
   EXPECT_EQ(reads_of_volumes, 2);
+}
+
+// A verdict that was not carried out is nobody's any more when the next pass says something else.
+TEST_F(DetachingTest, what_a_policy_no_longer_wants_is_forgotten_while_the_pod_is_there) {
+  add_pod_with_volume("web-0");
+  scripts["web-0"] = {broken()};
+  open_desk(on_every_signal_with_volumes(
+      "if pod.labels.app == 'precious' then return fence.wait('not now', 5) end "
+      "return fence.delete_pod_and_attachments('dead')"));
+  tell(Look::Fell);
+  run_for(1s);
+  ASSERT_EQ(deleted(), Lines{"pod web-0"});
+  pods["web-0"]["metadata"]["labels"]["app"] = "precious";
+  run_for(10s);
+  pods.erase("web-0");  // by somebody else
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(attachments.size(), 1U);
+}
+
+TEST_F(DetachingTest, what_was_asked_in_vain_is_not_asked_again_when_it_is_wanted_no_more) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T06:00:00Z";
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [this](const test::FakeRequest&) {
+            pods["web-0"]["metadata"]["labels"]["app"] = "precious";
+            return test::FakeAnswer::lost();
+          });
+  open_desk(on_every_signal_with_volumes(
+      "if pod.labels.app == 'precious' then return fence.wait('not now', 5) end "
+      "return fence.delete_attachments('first', pod.volumes, "
+      "{ order = 'attachments-first', wait = '60s', on_timeout = 'hold' })"));
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{"attachment " + attachment});
+}
+
+TEST_F(DetachingTest, after_a_reload_without_its_policy_nothing_more_is_detached) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [](const test::FakeRequest&) { return broken(); });
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(1s);
+  ASSERT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+  activate({binding_of(
+      named_policy("other", "return fence.skip('no')", "trigger = { live_kubelet = true },"))});
+  desk->policies_changed();
+  run_for(1min);
+  EXPECT_EQ(deleted().size(), 2U);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::PolicyChanged), 1U);
+}
+
+TEST_F(DetachingTest, a_reload_that_leaves_its_policy_as_it_was_changes_nothing) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  int failures = 1;
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [&](const test::FakeRequest&) {
+            if (failures-- > 0) {
+              return broken();
+            }
+            lets_go(attachment);
+            return test::FakeAnswer{.body = "{}"};
+          });
+  const auto policy = detaching_policy();
+  open_desk(policy);
+  tell(Look::Fell);
+  run_for(1s);
+  activate({binding_of(policy), binding_of(named_policy("other", "return fence.skip('no')",
+                                                        "trigger = { live_kubelet = true },"))});
+  desk->policies_changed();
+  run_for(1min);
+  EXPECT_TRUE(attachments.empty());
+}
+
+TEST_F(DetachingTest, a_guard_that_comes_with_a_reload_keeps_what_it_cannot_be_asked_about) {
+  add_pod_with_volume("web-0");
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [](const test::FakeRequest&) { return broken(); });
+  const auto policy = detaching_policy();
+  open_desk(policy);
+  tell(Look::Fell);
+  run_for(1s);
+  activate({binding_of(policy), broken_guard()});
+  desk->policies_changed();
+  run_for(1min);
+  EXPECT_EQ(deleted().size(), 2U);
+}
+
+TEST_F(DetachingTest, the_brake_delays_a_detachment_and_does_not_lose_it) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  delete_delay = 500ms;
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(200ms);
+  desk->census_changed(census_of(3, 2));
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  desk->census_changed(census_of(10, 1));
+  run_for(1min);
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+}
+
+TEST_F(DetachingTest, what_can_never_go_is_not_looked_at_four_times_a_second) {
+  fencing_drivers.clear();
+  add_pod_with_volume("web-0");
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T06:00:00Z";
+  open_desk(on_every_signal_with_volumes(
+      "return fence.delete_attachments('first', pod.volumes, "
+      "{ order = 'attachments-first', wait = '1h', on_timeout = 'hold' })"));
+  tell(Look::Fell);
+  run_for(10min);
+  EXPECT_LT(http.count("/api/v1/nodes/n1"), 40U);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::DriverNotDeclared), 1U);
+}
+
+TEST_F(DetachingTest,
+       a_refusing_server_is_asked_at_the_pace_of_retries_and_no_longer_than_they_last) {
+  add_pod_with_volume("web-0");
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [](const test::FakeRequest&) { return status(403, "Forbidden"); });
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted().size(), 6U) << "the pod, and five attempts";
+  EXPECT_EQ(closed_by(), Reason::WindowEnded);
 }
 
 }  // namespace

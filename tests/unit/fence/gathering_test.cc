@@ -19,7 +19,8 @@ struct GatheringTest : StorageTest {
   void judge(const std::string& needs, const std::string& body, const std::string& more = "") {
     open_desk(
         policy_of(body, "trigger = { live_kubelet = true }, needs = { " + needs + " }," + more));
-    run_incident(30s);
+    tell(Look::Fell);
+    run_for(40s);
   }
 };
 
