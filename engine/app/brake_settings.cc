@@ -35,11 +35,10 @@ std::optional<Limit> parse_limit(std::string_view text) {
   }
   const bool percent = text.ends_with('%');
   const auto number = read_number(text.substr(0, text.size() - (percent ? 1 : 0)));
-  if (!number || (percent && *number > 100)) {
+  // 0 might be meant as "none may be fenced" or as "no limit": whoever means one must not get the
+  // other.
+  if (!number || *number == 0 || (percent && *number > 100)) {
     return std::nullopt;
-  }
-  if (*number == 0) {
-    return Limit::off();
   }
   return percent ? Limit::share(*number) : Limit::of(*number);
 }
@@ -51,7 +50,8 @@ Result<void> read_limit(const std::string& file, const YAML::Node& name, const Y
     return bad(
         file, name,
         name.Scalar() + ": '" + escaped(value.IsScalar() ? value.Scalar() : "…") + "' is no limit",
-        "write a number of nodes, a share such as 50%, or off");
+        "write a number of nodes from 1, a share such as 50%, or off for no limit; to stop "
+        "everything set the key mode of the policies to off");
   }
   into = *parsed;
   return {};

@@ -141,7 +141,7 @@ TEST(Settings, every_limit_of_the_brake_is_read) {
 }
 
 TEST(Settings, each_limit_of_the_brake_can_be_switched_off) {
-  for (const char* off : {"off", "0", "0%"}) {
+  for (const char* off : {"off"}) {
     const auto settings =
         parse_settings("api: 1\nbrake: {maxDown: " + std::string(off) + "}\n", "f");
     ASSERT_TRUE(settings) << settings.error().text;
@@ -151,7 +151,8 @@ TEST(Settings, each_limit_of_the_brake_can_be_switched_off) {
 }
 
 TEST(Settings, a_limit_that_is_none_is_an_error_with_its_line) {
-  for (const char* value : {"-1", "+5", "5.5", "101%", "half", "", "[5]", "1000001", "5 %"}) {
+  for (const char* value :
+       {"-1", "+5", "5.5", "101%", "half", "", "[5]", "1000001", "5 %", "0", "0%"}) {
     const std::string text = fault("api: 1\nbrake:\n  maxAtOnce: " + std::string(value) + "\n");
     EXPECT_NE(text.find("engine.yaml:3: maxAtOnce"), std::string::npos) << value << ": " << text;
   }
