@@ -95,10 +95,12 @@ def test_another_pod_of_the_node_keeps_the_attachment(cluster, workloads, storag
     wait_for("the attachment is deleted", lambda: deleted(engine, "volumeattachments") == 1, 60)
 
 
-def test_without_rights_to_read_claims_nothing_is_deleted(cluster, workloads, storage):
+def test_without_rights_to_read_claims_it_waits_for_them(cluster, workloads, storage):
     engine, node = storage()
     engine.account.allow(RULES)
     cluster.hollow.fail(node, "silent")
     wait_for("it waits", lambda: "needs_unread" in reasons(engine, "verdict"), 60)
-    wait_for("it gives up", lambda: "incident_closed" in {r["kind"] for r in engine.records()}, 60)
-    assert not [entry for entry in engine.deletes() if entry.status == 200]
+    holds(3, lambda: not engine.deletes())
+    assert "incident_closed" not in {r["kind"] for r in engine.records()}
+    engine.account.allow([*RULES, *STORAGE_RULES])
+    wait_for("both are deleted", lambda: deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1, 90)
