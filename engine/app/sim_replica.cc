@@ -41,7 +41,7 @@ class SimReplica final : public sim::Replica {
 }  // namespace
 
 sim::ReplicaFactory make_sim_replicas(SimReplicaOptions options) {
-  return [options](const sim::ReplicaSurroundings& around) {
+  return [options = std::move(options)](const sim::ReplicaSurroundings& around) {
     return std::make_unique<SimReplica>(options, around);
   };
 }
