@@ -60,6 +60,10 @@ void Detaching::saw(const kube::Pod& pod, const Gathered& gathered) {
   }
   if (gathered.facts.volumes) {
     for (const policy::VolumeFacts& volume : *gathered.facts.volumes) {
+      // Kubernetes keeps both while a pod uses them; without them nobody knows which volume it is.
+      if ((volume.state == "claim_missing" || volume.state == "volume_missing") && blind_.empty()) {
+        blind_ = "pod " + pod.ref.text() + " uses claim " + volume.claim + ", which leads nowhere";
+      }
       users_[key_of(volume)].emplace(pod.uid, pod.ref.text());
     }
   }

@@ -77,53 +77,52 @@ void DeleteChecker::check_delete(const WireRequest& request, const Known& known)
   const CalledPath target = read_path(request.target);
   const std::string what =
       request.replica + " deletes pod " + target.space + "/" + target.name + ": ";
-  if (target.name.empty()) {
-    accuse(rules::kNoCollections, what + request.target);
+  const AuditLine* intent = intent_of(what, request, known);
+  if (intent == nullptr) {
     return;
   }
   const std::string uid = uid_precondition(request.body);
-  if (uid.empty()) {
-    accuse(rules::kUidPrecondition, what + "without a UID precondition");
-    return;
-  }
-  const auto intent = known.intents.find(uid);
-  if (intent == known.intents.end()) {
-    accuse(rules::kIntentFirst, what + "no intent for UID " + uid);
-    return;
-  }
-  const auto opened = known.opened.find(intent->second.incident);
+  const auto opened = known.opened.find(intent->incident);
   const auto listed = known.listed.find(uid);
   if (opened == known.opened.end() || listed == known.listed.end() ||
       listed->second < opened->second) {
     accuse(rules::kListedPod, what + "UID " + uid + " was not listed in its incident");
   }
-  check_node(what, intent->second, known);
+  check_node(what, *intent, known);
   const PodTruth* pod = truth().pod(uid);
   if (pod == nullptr) {
     accuse(rules::kListedPod, what + "there never was a pod of UID " + uid);
     return;
   }
-  check_reach(what, *pod, intent->second, known);
+  check_reach(what, *pod, *intent, known);
 }
 
 void DeleteChecker::check_detach(const WireRequest& request, const Known& known) {
   const CalledPath target = read_path(request.target);
   const std::string what = request.replica + " deletes attachment " + target.name + ": ";
-  if (target.name.empty()) {
+  if (const AuditLine* intent = intent_of(what, request, known); intent != nullptr) {
+    check_node(what, *intent, known);
+  }
+}
+
+// The intent that a deletion of one object, by its UID, rests on; null when it breaks a rule.
+const AuditLine* DeleteChecker::intent_of(const std::string& what, const WireRequest& request,
+                                          const Known& known) {
+  if (read_path(request.target).name.empty()) {
     accuse(rules::kNoCollections, what + request.target);
-    return;
+    return nullptr;
   }
   const std::string uid = uid_precondition(request.body);
   if (uid.empty()) {
     accuse(rules::kUidPrecondition, what + "without a UID precondition");
-    return;
+    return nullptr;
   }
   const auto intent = known.intents.find(uid);
   if (intent == known.intents.end()) {
     accuse(rules::kIntentFirst, what + "no intent for UID " + uid);
-    return;
+    return nullptr;
   }
-  check_node(what, intent->second, known);
+  return &intent->second;
 }
 
 void DeleteChecker::check_node(const std::string& what, const AuditLine& intent,

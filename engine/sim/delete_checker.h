@@ -48,6 +48,8 @@ class DeleteChecker final : public Checker {
   };
 
   void check_delete(const WireRequest& request, const Known& known);
+  [[nodiscard]] const AuditLine* intent_of(const std::string& what, const WireRequest& request,
+                                           const Known& known);
   void check_detach(const WireRequest& request, const Known& known);
   void check_node(const std::string& what, const AuditLine& intent, const Known& known);
   void check_lease(const std::string& what, const NodeTruth& node) const;

@@ -181,6 +181,18 @@ TEST_F(DetachingTest, the_volume_is_known_by_its_handle_and_not_by_its_claim) {
   EXPECT_EQ(deleted(), Lines{"pod web-0"});
 }
 
+TEST_F(DetachingTest, a_pod_whose_claim_leads_nowhere_keeps_every_attachment) {
+  add_pod_with_volume("web-0");
+  add_pod_with_volume("other-0");
+  pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
+  volumes.erase("pv-other-0");
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(30s);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::VolumeInUse), 1U);
+}
+
 TEST_F(DetachingTest, a_pod_whose_volumes_cannot_be_read_keeps_every_attachment) {
   add_pod_with_volume("web-0");
   add_pod_with_volume("other-0");
