@@ -53,6 +53,40 @@ CallHandle Destroyer::delete_attachment(const std::string& name, DeleteRequest r
                 /*without_grace=*/false, std::move(request), std::move(done));
 }
 
+CallHandle Destroyer::patch_node(const NodeName& name, NodePatch patch,
+                                 std::function<void(Result<NodePatchReply>)> done) {
+  auto path = node_path(name);
+  if (path && patch.uid.empty()) {
+    path = failure(Error::Kind::Invalid, "a patch without a UID could hit a replacement");
+  }
+  if (path && patch.timeout <= Duration::zero()) {
+    path = failure(Error::Kind::Invalid, "a patch without a time limit");
+  }
+  if (!path) {
+    return caller_.refuse(std::move(path.error()).within("patch node " + name.text()),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  nlohmann::json operations = nlohmann::json::array();
+  operations.push_back({{"op", "test"}, {"path", "/metadata/uid"}, {"value", patch.uid.text()}});
+  operations.insert(operations.end(), patch.operations.begin(), patch.operations.end());
+  ApiRequest api;
+  api.method = port::Method::Patch;
+  api.path = *std::move(path) + (patch.of_status ? "/status" : "");
+  api.query = {{"timeout", format_duration(patch.timeout)}};
+  api.body = to_text(operations);
+  api.content_type = "application/json-patch+json";
+  api.lane = port::Lane::Writes;
+  api.timeout = patch.timeout + kTravelTime;
+  api.may_send = std::move(patch.may_send);
+  return caller_.call(std::move(api), [done = std::move(done)](Result<ApiReply> reply) {
+    if (!reply) {
+      done(failure(std::move(reply.error())));
+      return;
+    }
+    done(NodePatchReply{.audit_id = reply->audit_id});
+  });
+}
+
 CallHandle Destroyer::remove(Result<std::string> path, const std::string& what, bool without_grace,
                              DeleteRequest request, std::function<void(Result<DeleteReply>)> done) {
   if (path && request.uid.empty()) {

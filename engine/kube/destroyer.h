@@ -1,10 +1,13 @@
 #pragma once
 
-// The deleting half of the API. Only fence::GuardedActions is handed one (engine/app wires it so);
-// every delete carries a UID precondition by construction.
+// The half of the API that changes what is not ours: deletions, and patches of nodes. Only
+// fence::GuardedActions is handed one (engine/app wires it so); everything carries a UID
+// precondition by construction.
 
 #include <functional>
 #include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "base/names.h"
 #include "kube/caller.h"
@@ -26,6 +29,21 @@ struct DeleteReply {
   bool marked_only = false;
 };
 
+// A JSON patch (RFC 6902) of one node. Its tests and its change are one step for the server: where
+// a test fails nothing is changed.
+struct NodePatch {
+  Uid uid;  // tested first, in addition to `operations`
+  nlohmann::json operations = nlohmann::json::array();
+  // On the subresource: a change of the status sent to the node itself is ignored, with 200.
+  bool of_status = false;
+  Duration timeout = std::chrono::seconds(5);  // as of a deletion
+  std::function<bool()> may_send;
+};
+
+struct NodePatchReply {
+  std::string audit_id;
+};
+
 class Destroyer {
  public:
   explicit Destroyer(Caller& caller) : caller_(caller) {}
@@ -39,6 +57,11 @@ class Destroyer {
   // attacher's finalizer keeps it until the storage has let go.
   [[nodiscard]] CallHandle delete_attachment(const std::string& name, DeleteRequest request,
                                              std::function<void(Result<DeleteReply>)> done);
+
+  // Invalid also when a test failed (422): what it rests on is no longer so. Never repeated as it
+  // is: read the node again.
+  [[nodiscard]] CallHandle patch_node(const NodeName& name, NodePatch patch,
+                                      std::function<void(Result<NodePatchReply>)> done);
 
  private:
   [[nodiscard]] CallHandle remove(Result<std::string> path, const std::string& what,

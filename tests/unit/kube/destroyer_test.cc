@@ -104,6 +104,44 @@ TEST_F(DestroyerTest, an_attachment_is_deleted_by_uid_and_with_no_other_option) 
   EXPECT_EQ(http.requests.size(), 1U);
 }
 
+TEST_F(DestroyerTest, a_patch_of_a_node_tests_its_uid_before_all_else) {
+  http.on(Method::Patch, "/prefix/api/v1/nodes/n1/status",
+          FakeAnswer{.body = R"({"kind":"Node"})",
+                     .headers = {{"content-type", "application/json"}, {"audit-id", "a1"}}});
+  NodePatch patch;
+  patch.uid = Uid("u1");
+  patch.of_status = true;
+  patch.operations = json::parse(R"([{"op":"replace","path":"/status/volumesInUse","value":[]}])");
+  std::optional<Result<NodePatchReply>> slot;
+  const auto keep = [&slot](Result<NodePatchReply> reply) { slot = std::move(reply); };
+  const CallHandle handle = destroyer.patch_node(NodeName("n1"), patch, keep);
+  const auto reply = wait_for(slot);
+  ASSERT_TRUE(reply) << reply.error().text;
+  EXPECT_EQ(reply->audit_id, "a1");
+  const test::FakeRequest& seen = http.requests.at(0);
+  EXPECT_EQ(seen.query, "timeout=5s");
+  EXPECT_EQ(seen.lane, port::Lane::Writes);
+  EXPECT_EQ(json::parse(seen.body), json::parse(R"([
+    {"op":"test","path":"/metadata/uid","value":"u1"},
+    {"op":"replace","path":"/status/volumesInUse","value":[]}])"));
+  slot.reset();
+  patch.uid = Uid();
+  const CallHandle nameless = destroyer.patch_node(NodeName("n1"), patch, keep);
+  EXPECT_EQ(wait_for(slot).error().kind, Kind::Invalid);
+  EXPECT_EQ(http.requests.size(), 1U);
+}
+
+TEST_F(DestroyerTest, a_patch_whose_test_fails_is_invalid_and_not_repeated) {
+  http.on(Method::Patch, "/prefix/api/v1/nodes/n1", status(422, "Invalid"));
+  NodePatch patch;
+  patch.uid = Uid("u1");
+  std::optional<Result<NodePatchReply>> slot;
+  const CallHandle handle = destroyer.patch_node(
+      NodeName("n1"), patch, [&slot](Result<NodePatchReply> reply) { slot = std::move(reply); });
+  EXPECT_EQ(wait_for(slot).error().kind, Kind::Invalid);
+  EXPECT_EQ(http.requests.size(), 1U);
+}
+
 TEST_F(DestroyerTest, a_lost_reply_is_unknown) {
   http.on(Method::Delete, path, FakeAnswer::lost());
   EXPECT_EQ(remove(of("u1")).error().kind, Kind::Unknown);
