@@ -1,26 +1,16 @@
 """One cluster for all tests; namespaces, nodes and workloads of its own for each test."""
 
 import itertools
-import os
 import re
-import shutil
 import signal
-import tempfile
-import time
 import warnings
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from .audit import AuditLog
-from .control_plane import REPO, ControlPlane
+from .cluster import running_cluster
 from .engine import Engines
 from .explain import explain, explained, wait_explained
 from .faults import ApiServer, Victims
-from .hollow_control import HollowControl, lease_interval, start_hollow
-from .kube import Client, wait_for
-from .processes import Processes
 from .proxy import Proxy
 from .secrecy import check_untold
 from .workloads import Workloads, node_ready, taints
@@ -42,47 +32,11 @@ def pytest_runtest_makereport(item):
         report.sections.append(("the test's part of the cluster", workloads.explain()))
 
 
-@dataclass
-class Cluster:
-    """The shared cluster. `control_plane` starts, stops and restarts components; `hollow` fails nodes."""
-
-    control_plane: ControlPlane
-    hollow: HollowControl
-    client: Client
-
-    def audit(self) -> AuditLog:
-        """The audit log from now on."""
-        return self.control_plane.audit().mark()
-
-
-def sweep(base: Path):
-    """Folders of earlier runs that were killed outright: nothing of them runs, nobody touched them lately."""
-    for folder in base.glob("cluster-*"):
-        left = Processes(folder)
-        if time.time() - folder.stat().st_mtime > 600 and not any(left.pid(name) for name in left.read()):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.fixture(scope="session")
 def cluster():
     """A control plane and the hollow process, without nodes."""
-    base = REPO / "build" / "e2e"
-    base.mkdir(parents=True, exist_ok=True)
-    sweep(base)
-    folder = Path(tempfile.mkdtemp(prefix="cluster-", dir=base))
-    control_plane = ControlPlane(folder, grace=GRACE)
-    try:
-        control_plane.start()
-        hollow = start_hollow(control_plane.processes, control_plane.folder, interval=lease_interval(GRACE))
-        wait_for("the hollow process takes orders", hollow.status, 30)
-        control_plane.supervise()
-        yield Cluster(control_plane, hollow, control_plane.client())
-    finally:
-        control_plane.stop()
-        if os.environ.get("MOONFENCE_KEEP_CLUSTER"):
-            print(f"kept: {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+    with running_cluster("e2e", GRACE) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

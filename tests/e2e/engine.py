@@ -277,10 +277,10 @@ class Engine:
 
     # --- what it says of itself
 
-    def get(self, path: str, port: Optional[int] = None) -> tuple:
+    def get(self, path: str, port: Optional[int] = None, host: str = "127.0.0.1") -> tuple:
         """(status, text) from its health server."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port or self.health_port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{host}:{port or self.health_port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -25,6 +25,18 @@ def taints(node: dict) -> set:
     return {(t["key"], t["effect"]) for t in node["spec"].get("taints") or []}
 
 
+def free(client: Client, resource: str, item: dict, grace: Optional[int] = None):
+    """Deletes an object together with its finalizers."""
+    name, namespace = item["metadata"]["name"], item["metadata"].get("namespace", "")
+    try:
+        if item["metadata"].get("finalizers"):
+            client.patch(resource, name, {"metadata": {"finalizers": None}}, namespace)
+        client.delete(resource, name, namespace, grace=grace, missing_ok=True)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+
+
 class Workloads:
     """Pods are pinned to nodes that carry `node_labels` when given. Every instance has its own CSI driver,
     so that settings of the stand-in attacher for one test do not reach another. What is waited for in vain is
@@ -219,23 +231,12 @@ class Workloads:
         def no_pods():
             pods = self.pods()
             for pod in pods:
-                self._free("pods", pod, grace=0)
+                free(self.client, "pods", pod, grace=0)
             return not pods
         self.wait(f"the pods of {self.namespace} are gone", no_pods, 30)
         for item in self.attachments():
-            self._free("volumeattachments", item)
+            free(self.client, "volumeattachments", item)
         for name in self.volumes:
             self.client.delete("persistentvolumes", name, missing_ok=True)
         for kind in ("storageclasses", "csidrivers"):
             self.client.delete(kind, self.driver, missing_ok=True)
-
-    def _free(self, resource: str, item: dict, grace: Optional[int] = None):
-        """Deletes an object together with its finalizers."""
-        name, namespace = item["metadata"]["name"], item["metadata"].get("namespace", "")
-        try:
-            if item["metadata"].get("finalizers"):
-                self.client.patch(resource, name, {"metadata": {"finalizers": None}}, namespace)
-            self.client.delete(resource, name, namespace, grace=grace, missing_ok=True)
-        except ApiError as error:
-            if error.status != 404:
-                raise

@@ -1,0 +1,117 @@
+"""A namespace with its engines, the pods that must stay, and the pods that go round by round."""
+
+from pathlib import Path
+from typing import Callable, Optional
+
+from e2e.cluster import Cluster
+from e2e.doomed import uid_of
+from e2e.engine import RULES, STORAGE_RULES, Account, Engine
+from e2e.kube import wait_for
+from e2e.policies import policy_text
+from e2e.workloads import Workloads, free
+
+from .judge import faults_of
+from .register import Register
+
+# the shortest term that is accepted, so that a round does not wait long for the next leader
+TERM = {"leaseDuration": "8s", "leaseRenewDeadline": "5s", "leaseRetry": "1s"}
+
+
+class Staying:
+    """Pods on nodes that never fail. Nobody may touch them."""
+
+    def __init__(self, lane: "Lane", nodes: int = 2, pods: int = 3):
+        label = {"moonfence.io/staying": lane.namespace}
+        self.cluster, self.names = lane.cluster, [f"{lane.namespace}-stay-{n + 1}" for n in range(nodes)]
+        self.cluster.hollow.add(self.names, labels=label)
+        self.workloads = Workloads(lane.cluster.client, lane.namespace, label, lane.cluster.control_plane)
+        self.workloads.stateful_set("stay", pods, toleration_seconds=600)
+        self.uids = {uid_of(p) for p in self.workloads.wait_all_running("stay", pods, seconds=120)}
+
+    def faults(self) -> list:
+        lost = self.uids - {uid_of(p) for p in self.workloads.pods("stay")}
+        return [f"a pod of a node that lives is gone: {uid}" for uid in sorted(lost)]
+
+    def remove(self):
+        self.workloads.client.delete("statefulsets", "stay", self.workloads.namespace, missing_ok=True)
+        for pod in self.workloads.pods("stay"):
+            free(self.workloads.client, "pods", pod, grace=0)
+        self.cluster.hollow.remove(self.names)
+        self.uids = set()
+
+
+class Lane:
+    """Several lanes live side by side on one control plane; an engine acts in its own lane's namespace alone."""
+
+    def __init__(self, cluster: Cluster, name: str, folder: Path, settings: Optional[dict] = None):
+        self.cluster, self.namespace, self.settings = cluster, name, settings or {}
+        self.folder = folder / name
+        self.folder.mkdir(parents=True)
+        space = Workloads(cluster.client, name).create_namespace()
+        space.create_driver()
+        self.driver = space.driver
+        self.account = Account(cluster, name, "moonfence").create([*RULES, *STORAGE_RULES])
+        self.audit = cluster.audit()
+        self.register = Register(cluster.client, name, self.driver)
+        self.staying = Staying(self)
+        self.engines: list = []
+        self.doomed: set = set()  # nodes that were let fail
+        self.told: set = set()
+        self.closing: list = []   # what else ends with the lane
+        self.raced = False        # several engines act at once, on purpose
+
+    def engine(self, elect: bool, config: Optional[dict] = None, trigger: str = "live_kubelet = true",
+               make: Callable[..., Engine] = Engine, **more) -> Engine:
+        """Another engine of this lane; it deletes pods with their attachments."""
+        policy = self.folder / "chaos.lua"
+        verdict = 'fence.delete_pod_and_attachments("its node is down")'
+        text = policy_text("chaos", verdict, more='needs = { "volumes" },')
+        policy.write_text(text.replace("live_kubelet = true", trigger))
+        config = {"fencingDrivers": f"[{self.driver}]", **(TERM if elect else {}), **(config or {}), **self.settings}
+        engine = make(self.cluster, self.folder, self.account, self.namespace, len(self.engines) + 1, policy=policy,
+                      config=config, elect=elect, witnessed=False, **more)
+        self.engines.append(engine)
+        return engine.start()
+
+    def leader(self, not_this: Optional[Engine] = None) -> Engine:
+        """The replica that holds the Lease, which the next one may have to wait for."""
+        def holder():
+            lease = self.cluster.client.find("leases", "moonfence", self.namespace)
+            name = (lease or {"spec": {}})["spec"].get("holderIdentity") or ""
+            return next((e for e in self.engines if name.startswith(e.name + "_") and e is not not_this), None)
+        return wait_for("a replica leads", holder, 60, 0.05)
+
+    def may_go(self) -> tuple:
+        """UIDs of the pods and of the attachments that were ever of a node that failed."""
+        every = set().union(*map(self.register.bound_to, self.doomed))
+        return every, every
+
+    def new_faults(self) -> list:
+        """What was done wrong since the lane began and was not told before."""
+        fresh = [fault for fault in self.faults() if fault not in self.told]
+        self.told |= set(fresh)
+        return fresh
+
+    def faults(self) -> list:
+        entries = self.audit.deletes(by=self.account.user.replace(".", r"\.") + "$")
+        double = [f"{volume} on two nodes at once" for volume in self.cluster.hollow.status()["double"]
+                  if volume["driver"] == self.driver]
+        return faults_of(entries, *self.may_go(), self.raced) + self.staying.faults() + double
+
+    def end(self) -> list:
+        """Ends all of it; what was wrong, in words."""
+        faults = []
+        for engine in self.engines:
+            for step in (engine.end, engine.check):
+                try:
+                    step()
+                except (AssertionError, OSError) as fault:
+                    faults.append(f"{engine.name}: {fault}")
+        faults += self.new_faults()
+        self.register.end()
+        for close in self.closing:
+            close()
+        self.staying.remove()
+        self.account.remove()
+        self.cluster.client.delete("namespaces", self.namespace, missing_ok=True)
+        return faults
