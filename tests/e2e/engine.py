@@ -13,7 +13,7 @@ start_engine(**arguments) makes an Engine, starts it and waits for /readyz. Argu
                 ConfigMap moonfence-policies of the fixture `workloads`' namespace (policies.py)
     namespace   --policy-namespace        default the namespace of the fixture `workloads`
     mode        --mode                    default enforce; None: not given
-    config      dict for --config         default: the engine's own, but for the brake (UNBRAKED)
+    config      dict for --config         default: the engine's own, but for the brake (UNBRAKED); or the whole text
     server      API server to talk to     default the real one; give proxy.server for a scripted one
     kubeconfig  file                      default one with a token of the account (Engine.account)
     elect       --leader-elect            default False: most tests restart engines, and would wait for the Lease
@@ -168,7 +168,7 @@ class Account:
 
 class Engine:
     def __init__(self, cluster, folder: Path, account: Account, namespace: str, number: int = 1,
-                 policy: Optional[Path] = NOOBAA, mode: Optional[str] = "enforce", config: Optional[dict] = None, server: str = "", kubeconfig=None,
+                 policy: Optional[Path] = NOOBAA, mode: Optional[str] = "enforce", config: dict | str | None = None, server: str = "", kubeconfig=None,
                  flags: tuple = (), env: Optional[dict] = None, witnessed: bool = True, elect: Optional[bool] = False):
         self.cluster, self.folder, self.account, self.namespace = cluster, Path(folder), account, namespace
         self.name = f"engine-{number}"
@@ -177,8 +177,9 @@ class Engine:
         self.kubeconfig = kubeconfig or cluster.control_plane.token_kubeconfig(
             f"{account.namespace}-{account.name}-{number}", account.token(), server=server)
         self.config = self.folder / f"{self.name}.yaml"
-        settings = {"api": 1, "brake": UNBRAKED, **(config or {})}
-        self.config.write_text("".join(f"{k}: {v}\n" for k, v in settings.items()))
+        if not isinstance(config, str):
+            config = "".join(f"{k}: {v}\n" for k, v in {"api": 1, "brake": UNBRAKED, **(config or {})}.items())
+        self.config.write_text(config)
         self.health_port, self.metrics_port = free_port(), free_port()
         self.log_file = self.folder / f"{self.name}.log"
         self.record_file = self.folder / f"{self.name}.audit.jsonl"

@@ -1,0 +1,255 @@
+"""The shipped manifests against a real API server, and the engine with the shipped roles of each mode."""
+
+import pytest
+
+from .engine import binary
+from .faults import metric
+from .installation import (DEPLOY, NAMESPACE, USER, Installation, Right, ShippedAccount, differences, documented_rights, manifest,
+                           objects, one, rights, rights_of, run_with)
+from .kube import ApiError, wait_for
+from .policies import LAST_GOOD, STATUS, PolicyMap, policy_text
+
+# API version and kind -> the first and the last minor release of Kubernetes 1 that serve it
+SERVED = {
+    ("policy/v1beta1", "PodDisruptionBudget"): (5, 24), ("policy/v1", "PodDisruptionBudget"): (21, None),
+    ("flowcontrol.apiserver.k8s.io/v1beta1", "FlowSchema"): (20, 25),
+    ("flowcontrol.apiserver.k8s.io/v1beta2", "FlowSchema"): (23, 28),
+    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"): (29, None),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"): (30, None),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"): (30, None),
+}
+# roles that are there before the engine uses them: docs/operating.md does not tell of them yet
+AWAITED = {Right("", "", "nodes", "patch"), Right("", "", "nodes/status", "patch")}
+MODES = ("taint", "release")
+EVERYWHERE = ("observe", "enforce-1.20", "noobaa", "longhorn", "storageos", "iomesh")
+BINDINGS = "api: 1\nbindings:\n- {{policy: every, source: every.lua, namespaces: [{}], mode: enforce}}\n"
+OTHER = "- {policy: other, source: other.lua, namespaces: [elsewhere]}\n"
+JOBS = "/apis/batch/v1/namespaces/{}/jobs"
+
+
+@pytest.fixture(scope="module")
+def shipped(cluster):
+    """The overlay `observe`, without its Deployment: nothing here runs images."""
+    made = Installation(cluster)
+    made.apply([each for each in manifest("observe") if each["kind"] != "Deployment"])
+    yield made
+    made.remove_all()
+
+
+@pytest.fixture
+def enforcing(shipped):
+    """The rights of enforcing on top."""
+    added = rights_of("enforce")
+    shipped.apply(added)
+    yield shipped
+    shipped.remove(added)
+
+
+@pytest.fixture
+def token(cluster):
+    """A client with the token of the shipped ServiceAccount."""
+    account = ShippedAccount(cluster, NAMESPACE, "moonfence")
+    return cluster.control_plane.token_client(account.token())
+
+
+def everything() -> list:
+    folders = sorted(path.parent for path in DEPLOY.glob("versions/*/kustomization.yaml"))
+    alone = [each for folder in folders for file in sorted(folder.glob("*.yaml")) for each in objects(file)
+             if each["kind"] != "Kustomization"]
+    return [*manifest("enforce"), *alone, *(each for mode in MODES for each in rights_of(mode))]
+
+
+# --- manifests
+
+def test_the_server_takes_every_manifest_that_it_can_serve_and_drops_nothing_of_it(cluster, shipped):
+    minor = cluster.control_plane.version[1]
+    for each in everything():
+        first, last = SERVED.get((each["apiVersion"], each["kind"]), (20, None))
+        assert shipped.serves(each) == (first <= minor <= (last or minor)), (each["apiVersion"], each["kind"])
+        if shipped.serves(each):
+            fresh = {**each, "metadata": {**each["metadata"], "name": f"{each['metadata']['name']}-dry"}}
+            assert differences(fresh, shipped.dry_run(fresh)) == [], each["metadata"]["name"]
+
+
+@pytest.mark.parametrize("overlay", EVERYWHERE)
+def test_an_overlay_for_every_release_has_nothing_that_only_some_serve(overlay, shipped):
+    found = manifest(overlay)
+    assert len(found) >= 13 and not [each for each in found if (each["apiVersion"], each["kind"]) in SERVED]
+    assert all(map(shipped.serves, found))
+
+
+def test_the_pod_of_the_deployment_is_admitted_and_restricted(shipped):
+    template = one(manifest("enforce"), "Deployment")["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**template["metadata"], "name": "dry", "namespace": NAMESPACE},
+           "spec": template["spec"]}
+    kept = shipped.dry_run(pod)["spec"]
+    assert differences({**template["spec"], "tolerations": kept["tolerations"]}, kept) == []
+    # no second toleration of 300 s is added by admission, and no mount of the token that never expires
+    seconds = [t["tolerationSeconds"] for t in kept["tolerations"] if "tolerationSeconds" in t]
+    assert seconds == [10, 10] and len(kept["containers"][0]["volumeMounts"]) == 2
+    assert "cpu" not in kept["containers"][0]["resources"]["limits"] and kept["priority"] == 2000000000
+
+
+def test_the_shipped_configurations_are_read(tmp_path):
+    config = one(manifest("observe"), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
+    assert "config.yaml" in run_with(binary(), config + "fencingDriver: []\n", tmp_path)
+    for overlay in ("enforce", *EVERYWHERE):
+        config = one(manifest(overlay), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
+        assert "config.yaml" not in run_with(binary(), config, tmp_path), overlay
+
+
+# --- rights
+
+def test_the_roles_grant_what_the_documentation_tells_and_nothing_else():
+    granted = rights([*manifest("enforce"), *(each for mode in MODES for each in rights_of(mode))])
+    told = documented_rights()
+    assert len(told) > 20 and not told & AWAITED
+    assert granted - told == AWAITED and told - granted == set()
+
+
+def test_each_mode_adds_to_the_one_before():
+    observe = rights(manifest("observe"))
+    assert {(r.resource, r.verb) for r in observe if not r.namespace and r.verb not in ("get", "list", "watch")} == {
+        ("events", "create"), ("events", "patch")}
+    assert rights(manifest("enforce")) - observe == rights(manifest("enforce-1.20")) - observe == {
+        Right("", "", "pods", "delete"), Right("", "storage.k8s.io", "volumeattachments", "delete")}
+    for overlay in EVERYWHERE:
+        assert rights(manifest(overlay)) == observe or overlay == "enforce-1.20"
+
+
+def refused(call) -> bool:
+    try:
+        call()
+    except ApiError as error:
+        return error.status == 403
+    return False
+
+
+def test_a_mode_may_nothing_that_belongs_to_another(cluster, shipped, token, make_nodes, workloads):
+    """Asked with the token that an engine in mode observe has, whatever its program thinks of modes."""
+    (node,) = make_nodes(1)
+    workloads.stateful_set("web", labels={"app": "web"})
+    pod = workloads.wait_running("web-0")
+    uid = pod["metadata"]["uid"]
+    tries = {
+        "enforce": lambda: token.delete("pods", "web-0", workloads.namespace, grace=0, uid=uid),
+        "enforce too": lambda: token.delete("volumeattachments", "csi-0"),
+        "taint": lambda: token.patch("nodes", node, {"metadata": {"labels": {}}}),
+        "release": lambda: token.patch("nodes", node, {"status": {"volumesInUse": []}}, subresource="status"),
+        "never": lambda: token.list("secrets", NAMESPACE),
+        "never at all": lambda: token.delete("nodes", node),
+        "never in bulk": lambda: token.request("DELETE", f"/api/v1/namespaces/{workloads.namespace}/pods"),
+    }
+    assert {name for name, call in tries.items() if refused(call)} == set(tries)
+    for mode in MODES:
+        added = rights_of(mode)
+        shipped.apply(added)
+        try:
+            wait_for(f"{mode} is allowed", lambda: not refused(tries[mode]), 10, 0.02)
+            assert {name for name, call in tries.items() if refused(call)} == set(tries) - {mode}
+        finally:
+            shipped.remove(added)
+        wait_for(f"{mode} is refused again", lambda: refused(tries[mode]), 10, 0.02)
+    assert workloads.get_pod("web-0")["metadata"]["uid"] == uid
+
+
+@pytest.fixture
+def failover(cluster, shipped, workloads, make_nodes, start_engine):
+    """failover(mode) -> an engine that has judged the pods of a failed node, by a policy that needs everything:
+    a StatefulSet's with a volume, a Deployment's and a Job's."""
+    def make(mode: str) -> tuple:
+        (node,) = make_nodes(1)
+        workloads.create_driver()
+        workloads.stateful_set("db", volume=True, toleration_seconds=600)
+        workloads.deployment("web", toleration_seconds=600)
+        workloads.client.request("POST", JOBS.format(workloads.namespace), {
+            "metadata": {"name": "job"}, "spec": {"template": {
+                "metadata": {"labels": {"app": "job"}}, "spec": {
+                    "restartPolicy": "Never", "nodeSelector": workloads.node_labels, "containers": [
+                        {"name": "main", "image": "example.com/image:1"}]}}}})
+        pods = [workloads.wait_all_running(app, 1)[0] for app in ("db", "web", "job")]
+        wait_for("its volume is published", lambda: workloads.attachment("data-db-0", node))
+        make_nodes(2)
+
+        config = one(manifest("observe"), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
+        declared = config.replace("fencingDrivers: []", f"fencingDrivers: [{workloads.driver}]")
+        assert declared != config
+        start_engine.accounts["shipped"] = ShippedAccount(cluster, NAMESPACE, "moonfence")
+        policies = PolicyMap(cluster.client, NAMESPACE)
+        text = policy_text("every", 'fence.delete_pod_and_attachments("a test says so")',
+                           more='needs = { "volumes", "root_owner", "siblings" },')
+        bindings = BINDINGS.format(workloads.namespace)
+        for resource, name in (("leases", "moonfence"), ("configmaps", STATUS), ("configmaps", LAST_GOOD)):
+            cluster.client.delete(resource, name, NAMESPACE, missing_ok=True)  # as before the first start
+        policies.edit(every_lua=text, moonfence_yaml=bindings)
+        engine = start_engine(account="shipped", policy=None, mode="observe" if mode == "observe" else None, elect=None,
+                              config=declared)
+        policies.wait_state("every", "Observe" if mode == "observe" else "Active")
+        # what is told of an object again and again is one event that is patched: before the node fails, and after it,
+        # when 1.20 has made the engine write events of the older kind
+        for note in ("-- second\n", "-- third\n"):
+            policies.wait_observed(policies.edit(every_lua=text + note))
+        cluster.hollow.fail(node, "notready")
+        wait_for("all three are judged", lambda: judged(engine) >= {pod["metadata"]["uid"] for pod in pods}, 30)
+        policies.edit(moonfence_yaml=bindings + OTHER)
+        for broken in ("return", "return policy"):
+            policies.wait_observed(policies.edit(other_lua=broken))
+        wait_for("the second rejection is told", lambda: repeated(engine, "PolicyRejected"), 10)
+        return engine, node, pods
+    yield make
+    PolicyMap(cluster.client, NAMESPACE).edit(every_lua=None, other_lua=None)
+    shipped.apply([one(manifest("observe"), "ConfigMap", "moonfence-policies")])
+
+
+def judged(engine) -> set:
+    return {r["pod_uid"] for r in engine.records() if r["kind"] == "verdict" and r["reason"].startswith("policy_deletes")}
+
+
+def repeated(engine, reason: str) -> bool:
+    """An event of this reason was written, and patched when the same was to be told again."""
+    events = engine.requests(resource="events")
+    made = {entry.body["metadata"]["name"] for entry in events if entry.verb == "create" and entry.body["reason"] == reason}
+    return any(entry.verb == "patch" and entry.name in made for entry in events)
+
+
+def check_rights(engine, shipped, roles: list):
+    """It was refused nothing; and whichever verb is taken out of its roles, the API server refuses it something that
+    it has done here."""
+    engine.stop()  # which sends what events wait, gives the Lease back, and ends the watches, which the log then has
+    requests = engine.requests()
+    assert [entry for entry in requests if entry.status == 403] == []
+    # events of the older kind are for a server that refuses the newer ones
+    idle = {Right("", "", "events", verb) for verb in ("create", "patch") if shipped.cluster.control_plane.version > (1, 20)}
+    needless = {right for right in rights(roles) - idle if not shipped.needed_without(roles, right, requests)}
+    assert needless == set()
+
+
+def test_observing_works_with_its_roles_and_needs_each_of_their_verbs(shipped, failover):
+    engine, _, pods = failover("observe")
+    wait_for("it refuses itself all three", lambda: metric(
+        engine, "moonfence_guard_refusals_total", reason="mode_observes") >= 3, 30)
+    check_rights(engine, shipped, manifest("observe"))
+    assert engine.deletes() == [] and len(judged(engine)) == 3
+
+
+def test_enforcing_works_with_its_roles_and_needs_each_of_their_verbs(enforcing, failover, workloads):
+    engine, node, pods = failover("enforce")
+    # the database follows when Kubernetes has noticed that its volume is free, within a minute
+    for app in ("web", "job"):
+        workloads.wait_all_running(app, 1, not_on=node)
+    wait_for("the attachment is deleted", lambda: engine.deletes(resource="volumeattachments", status=200), 30)
+    assert {entry.uid_precondition for entry in engine.deletes(resource="pods")} == {
+        pod["metadata"]["uid"] for pod in pods}
+    check_rights(engine, enforcing, manifest("enforce-1.20"))
+
+
+def test_the_shipped_bindings_are_accepted(cluster, shipped, start_engine):
+    start_engine.accounts["shipped"] = ShippedAccount(cluster, NAMESPACE, "moonfence")
+    policies = PolicyMap(cluster.client, NAMESPACE)
+    engine = start_engine(account="shipped", policy=None, mode="observe", elect=None)
+    # the engine asks StorageOS nothing yet, and says so
+    for overlay, state in (("noobaa", "Observe"), ("longhorn", "Observe"), ("storageos", "Rejected"), ("iomesh", "Observe")):
+        shipped.apply([one(manifest(overlay), "ConfigMap", "moonfence-policies")])
+        policies.wait_state(overlay, state)
+    shipped.apply([one(manifest("observe"), "ConfigMap", "moonfence-policies")])
+    assert engine.requests(status=403) == []
