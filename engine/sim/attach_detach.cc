@@ -16,6 +16,16 @@ constexpr Duration kLoopPeriod = 100ms;
 constexpr Duration kOperationTimeOut = 2min;
 constexpr Duration kBackOffFirst = 500ms;
 constexpr Duration kBackOffLast = 122s;
+// Each look at an attachment comes 5 % later than the one before, give or take a tenth of that.
+constexpr Duration kPollFirst = 500ms;
+constexpr Duration kPollLast = 7s;
+
+// Since which minor version it does what.
+constexpr int kPolls = 21;           // before, it watched the attachment (pull request 97834)
+constexpr int kAdoptsOthers = 21;    // attachments that no node lists, as uncertain (96617)
+constexpr int kForcesOnlyDown = 24;  // before, after six minutes also from healthy nodes (110721)
+constexpr int kOutOfService = 26;    // the taint node.kubernetes.io/out-of-service (KEP 2268)
+constexpr int kDoubts = 29;          // a detach that failed makes uncertain (120595)
 
 // Failed, Succeeded, or being deleted with no container running.
 bool is_terminated(const Json& pod) {
@@ -41,16 +51,26 @@ bool is_attached(const Json& attachment) {
   return attached != nullptr && *attached == true;
 }
 
+bool has_error(const Json& attachment, std::string_view error) {
+  return find_field(attachment, {"status", error}) != nullptr;
+}
+
 }  // namespace
 
 AttachDetach::AttachDetach(const Ground& ground, const AttachDetachViews& views)
     : ground_(ground), views_(views), random_(ground.random.fork("attach-detach")) {
   phase_ = ground_.loop.now() + between(*random_, 0s, kLoopPeriod);
-  for (const auto& [key, pod] : views_.pods.all()) {
-    want(*pod);
-  }
+  learn_volumes();
   for (const auto& [key, node] : views_.nodes.all()) {
     adopt(*node);
+  }
+  if (ground_.kubernetes >= kAdoptsOthers) {
+    for (const auto& [key, attachment] : views_.attachments.all()) {
+      adopt_attachment(*attachment);
+    }
+  }
+  for (const auto& [key, pod] : views_.pods.all()) {
+    want(*pod);
   }
   views_.pods.on_change(
       [this](const Object& before, const Object& after) { saw_pod(before, after); });
@@ -60,8 +80,18 @@ AttachDetach::AttachDetach(const Ground& ground, const AttachDetachViews& views)
       [this](const Object& before, const Object& after) { saw_attachment(before, after); });
   views_.claims.on_change([this](const Object&, const Object&) { retry_unresolved(); });
   views_.volumes.on_change([this](const Object&, const Object&) { retry_unresolved(); });
-  verify_ = ground_.loop.after(between(*random_, 0s, ground_.timings.attach_detach_resync),
-                               [this] { verify(); });
+  if (ground_.timings.attach_detach_resync > Duration::zero()) {
+    verify_ = ground_.loop.after(between(*random_, 0s, ground_.timings.attach_detach_resync),
+                                 [this] { verify(); });
+  }
+}
+
+void AttachDetach::learn_volumes() {
+  for (const auto& [key, object] : views_.volumes.all()) {
+    if (const auto volume = volume_of(*object)) {
+      volumes_.try_emplace(volume->unique_name(), *volume);
+    }
+  }
 }
 
 void AttachDetach::adopt(const Json& node) {
@@ -72,6 +102,17 @@ void AttachDetach::adopt(const Json& node) {
       attached_[{.volume = name, .node = name_of(node)}] = {.volume = volume->second,
                                                             .mounted = names(in_use(node), name)};
     }
+  }
+}
+
+void AttachDetach::adopt_attachment(const Json& attachment) {
+  const Object object =
+      views_.volumes.find({}, text_field(attachment, {"spec", "source", "persistentVolumeName"}));
+  const auto volume = object == nullptr ? std::nullopt : volume_of(*object);
+  if (volume) {
+    attached_.try_emplace(
+        {.volume = volume->unique_name(), .node = text_field(attachment, {"spec", "nodeName"})},
+        Attached{.volume = *volume, .reported = false, .certain = false});
   }
 }
 
@@ -176,11 +217,15 @@ void AttachDetach::saw_attachment(const Object& before, const Object& after) {
   if (found == operations_.end()) {
     return;
   }
-  const Spot spot = found->first;
-  if (found->second.attaches) {
-    await_attachment(spot);
-  } else if (after == nullptr) {
-    succeed(spot);
+  if (ground_.kubernetes >= kPolls) {
+    return;  // it looks by itself
+  }
+  if (after != nullptr) {
+    look_at(found->first);
+  } else if (found->second.attaches) {
+    fail(found->first);  // deleted under its hands
+  } else {
+    succeed(found->first);
   }
 }
 
@@ -213,9 +258,14 @@ bool AttachDetach::is_node_ready(const std::string& node) const {
   return object != nullptr && condition_status(*object, "Ready") == "True";
 }
 
-bool AttachDetach::is_held_back(const std::string& volume) {
-  const auto back_off = back_offs_.find(volume);
-  if (back_off == back_offs_.end() || back_off->second.until <= ground_.loop.now()) {
+AttachDetach::Spot AttachDetach::lane_of(const Spot& spot, const Volume& volume) {
+  return {.volume = spot.volume, .node = volume.shared ? spot.node : std::string()};
+}
+
+bool AttachDetach::is_held_back(const Spot& lane, bool attaches) {
+  const auto back_off = back_offs_.find(lane);
+  if (back_off == back_offs_.end() || back_off->second.attaches != attaches ||
+      back_off->second.until <= ground_.loop.now()) {
     return false;
   }
   wake_at(back_off->second.until);
@@ -223,7 +273,6 @@ bool AttachDetach::is_held_back(const std::string& volume) {
 }
 
 void AttachDetach::detach_unwanted() {
-  const Moment now = ground_.loop.now();
   std::vector<std::pair<Spot, bool>> due;
   due.reserve(attached_.size());
   for (auto& [spot, attached] : attached_) {
@@ -231,62 +280,77 @@ void AttachDetach::detach_unwanted() {
       attached.detach_asked.reset();
       continue;
     }
-    if (operations_.contains(spot) || is_held_back(spot.volume)) {
+    const Spot lane = lane_of(spot, attached.volume);
+    if (operations_.contains(lane) || is_held_back(lane, false)) {
       continue;
     }
-    attached.detach_asked = attached.detach_asked.value_or(now);
-    const Moment patience_ends = *attached.detach_asked + ground_.timings.attach_detach_timeout;
-    const bool forced = patience_ends < now && !is_node_ready(spot.node);
-    if (attached.mounted && !forced) {
-      if (patience_ends >= now) {
-        wake_at(patience_ends + kLoopPeriod);
-      }
-      continue;
+    bool verified = true;
+    if (may_detach(spot, attached, verified)) {
+      due.emplace_back(spot, verified);
     }
-    due.emplace_back(spot, forced);
   }
-  for (const auto& [spot, forced] : due) {
-    detach(spot, forced);
+  for (const auto& [spot, verified] : due) {
+    if (!operations_.contains(lane_of(spot, attached_.at(spot).volume))) {
+      detach(spot, verified);
+    }
   }
 }
 
-void AttachDetach::detach(const Spot& spot, bool forced) {
+// `verified`: whether the node is asked once more before.
+bool AttachDetach::may_detach(const Spot& spot, Attached& attached, bool& verified) {
+  const Moment now = ground_.loop.now();
+  attached.detach_asked = attached.detach_asked.value_or(now);
+  const bool has_patience = ground_.timings.attach_detach_timeout > Duration::zero();
+  const Moment patience_ends = *attached.detach_asked + ground_.timings.attach_detach_timeout;
+  const bool timed_out = has_patience && patience_ends < now;
+  const bool forced =
+      timed_out && (ground_.kubernetes < kForcesOnlyDown || !is_node_ready(spot.node));
+  const Object node = views_.nodes.find({}, spot.node);
+  const bool out_of_service = ground_.kubernetes >= kOutOfService && node != nullptr &&
+                              has_taint(*node, "node.kubernetes.io/out-of-service", "NoExecute");
+  verified = !timed_out && !out_of_service;
+  if (attached.mounted && !forced && !out_of_service) {
+    if (has_patience && !timed_out) {
+      wake_at(patience_ends + kLoopPeriod);
+    }
+    return false;
+  }
+  return true;
+}
+
+void AttachDetach::detach(const Spot& spot, bool verified) {
   Attached& attached = attached_.at(spot);
   attached.reported = false;
   report(spot.node);
-  Operation& operation = operations_[spot];
-  operation = {.attaches = false,
-               .spot = spot,
-               .volume = attached.volume,
-               .attachment = attachment_name(attached.volume, spot.node),
-               .time_out = ground_.loop.after(kOperationTimeOut, [this, spot] { fail(spot); })};
+  const Spot lane = lane_of(spot, attached.volume);
+  const Volume volume = attached.volume;
+  const std::string attachment = begin(spot, volume, false).attachment;
   const Object node = ground_.store.find({.resource = "nodes", .space = {}, .name = spot.node});
-  if (!forced && node != nullptr && names(in_use(*node), spot.volume)) {
-    fail(spot);
+  if (verified && node != nullptr && names(in_use(*node), spot.volume)) {
+    fail(lane);
     return;
   }
-  if (forced) {
-    ground_.tell(Happening::Kind::Volume, attached.volume.persistent_volume,
+  if (!verified) {
+    ground_.tell(Happening::Kind::Volume, volume.persistent_volume,
                  "force detach from " + spot.node);
   }
   const auto removed = ground_.store.remove(
-      {.resource = "volumeattachments", .space = {}, .name = operation.attachment}, {}, kActor);
-  if (!removed || !removed->marked_only) {
-    succeed(spot);
+      {.resource = "volumeattachments", .space = {}, .name = attachment}, {}, kActor);
+  if (!removed) {
+    if (removed.error().code == 404) {
+      succeed(lane);
+    } else {
+      fail(lane);
+    }
+  } else if (!removed->marked_only && ground_.kubernetes < kPolls) {
+    succeed(lane);
   }
 }
 
 std::string AttachDetach::elsewhere(const Spot& spot) const {
   for (auto other = attached_.lower_bound({.volume = spot.volume, .node = {}});
        other != attached_.end() && other->first.volume == spot.volume; ++other) {
-    if (other->first.node != spot.node) {
-      return other->first.node;
-    }
-  }
-  // One operation at a time for a volume that only one node may have.
-  for (auto other = operations_.lower_bound({.volume = spot.volume, .node = {}});
-       other != operations_.end() && other->first.volume == spot.volume; ++other) {
-    if (other->first.node != spot.node) {
+    if (other->first.node != spot.node && other->second.certain) {
       return other->first.node;
     }
   }
@@ -297,7 +361,9 @@ void AttachDetach::attach_wanted() {
   std::vector<Spot> due;
   due.reserve(wanted_.size());
   for (const auto& [spot, pods] : wanted_) {
-    if (attached_.contains(spot) || operations_.contains(spot)) {
+    const auto attached = attached_.find(spot);
+    if ((attached != attached_.end() && attached->second.certain) ||
+        operations_.contains(lane_of(spot, volumes_.at(spot.volume)))) {
       continue;
     }
     due.push_back(spot);
@@ -312,62 +378,106 @@ void AttachDetach::attach_wanted() {
       }
       continue;
     }
-    if (!is_held_back(spot.volume)) {
+    const Spot lane = lane_of(spot, volume);
+    if (!operations_.contains(lane) && !is_held_back(lane, true)) {
       attach(spot, volume);
     }
   }
 }
 
-void AttachDetach::attach(const Spot& spot, const Volume& volume) {
-  Operation& operation = operations_[spot];
-  operation = {.attaches = true,
+AttachDetach::Operation& AttachDetach::begin(const Spot& spot, const Volume& volume,
+                                             bool attaches) {
+  const Spot lane = lane_of(spot, volume);
+  if (const auto back_off = back_offs_.find(lane);
+      back_off != back_offs_.end() && back_off->second.attaches != attaches) {
+    back_offs_.erase(back_off);
+  }
+  Operation& operation = operations_[lane];
+  operation = {.attaches = attaches,
                .spot = spot,
                .volume = volume,
                .attachment = attachment_name(volume, spot.node),
-               .time_out = ground_.loop.after(kOperationTimeOut, [this, spot] { fail(spot); })};
+               .time_out = ground_.loop.after(kOperationTimeOut, [this, lane] { fail(lane); })};
+  if (ground_.kubernetes >= kPolls) {
+    operation.poll_delay = kPollFirst;
+    operation.poll = ground_.loop.after(kPollFirst, [this, lane] { poll(lane); });
+  }
+  return operation;
+}
+
+void AttachDetach::attach(const Spot& spot, const Volume& volume) {
+  (void)begin(spot, volume, true);
   const auto made = ground_.store.create("volumeattachments", {},
                                          attachment_blueprint(volume, spot.node), kActor);
-  if (!made) {
-    await_attachment(spot);  // there already, perhaps done
+  if (!made && ground_.kubernetes < kPolls) {
+    look_at(lane_of(spot, volume));  // there already, perhaps done
   }
 }
 
-void AttachDetach::await_attachment(const Spot& spot) {
-  const Object attachment = views_.attachments.find({}, operations_.at(spot).attachment);
-  if (attachment == nullptr) {
+// What the attachment says of the operation under way.
+void AttachDetach::look_at(const Spot& lane) {
+  const Operation& operation = operations_.at(lane);
+  const Object attachment = views_.attachments.find({}, operation.attachment);
+  if (!operation.attaches) {
+    if (attachment == nullptr) {
+      succeed(lane);
+    } else if (has_error(*attachment, "detachError")) {
+      fail(lane);
+    }
+  } else if (attachment != nullptr) {  // else it has not come into view yet
+    if (is_terminating(*attachment) || has_error(*attachment, "attachError")) {
+      fail(lane);
+    } else if (is_attached(*attachment)) {
+      succeed(lane);
+    }
+  }
+}
+
+void AttachDetach::poll(const Spot& lane) {
+  look_at(lane);
+  const auto place = operations_.find(lane);
+  if (place == operations_.end()) {
     return;
   }
-  if (is_terminating(*attachment)) {
-    fail(spot);
-  } else if (is_attached(*attachment)) {
-    succeed(spot);
-  }
+  Operation& operation = place->second;
+  operation.poll_delay = std::min(operation.poll_delay + operation.poll_delay / 20, kPollLast);
+  operation.poll =
+      ground_.loop.after(about(*random_, operation.poll_delay, 0.1), [this, lane] { poll(lane); });
 }
 
-void AttachDetach::succeed(const Spot& spot) {
-  const auto place = operations_.find(spot);
+void AttachDetach::succeed(const Spot& lane) {
+  const auto place = operations_.find(lane);
   const Operation operation = std::move(place->second);
   operations_.erase(place);
-  back_offs_.erase(spot.volume);
-  refused_.erase(spot);
+  back_offs_.erase(lane);
+  refused_.erase(operation.spot);
   if (operation.attaches) {
-    attached_[spot] = {.volume = operation.volume};
-    unreported_.insert(spot.node);
+    Attached& attached =
+        attached_.try_emplace(operation.spot, Attached{.volume = operation.volume}).first->second;
+    attached.reported = true;
+    attached.certain = true;
+    unreported_.insert(operation.spot.node);
   } else {
-    attached_.erase(spot);
+    attached_.erase(operation.spot);
   }
   wake();
 }
 
-void AttachDetach::fail(const Spot& spot) {
-  const auto place = operations_.find(spot);
-  const bool attaches = place->second.attaches;
+void AttachDetach::fail(const Spot& lane) {
+  const auto place = operations_.find(lane);
+  const Operation operation = std::move(place->second);
   operations_.erase(place);
-  if (!attaches) {
-    attached_.at(spot).reported = true;
-    unreported_.insert(spot.node);
+  if (operation.attaches) {
+    attached_.try_emplace(
+        operation.spot, Attached{.volume = operation.volume, .reported = false, .certain = false});
+  } else if (ground_.kubernetes >= kDoubts) {
+    attached_.at(operation.spot).certain = false;
+  } else {
+    attached_.at(operation.spot).reported = true;
+    unreported_.insert(operation.spot.node);
   }
-  BackOff& back_off = back_offs_[spot.volume];
+  BackOff& back_off = back_offs_[lane];
+  back_off.attaches = operation.attaches;
   back_off.delay = back_off.delay == Duration::zero() ? kBackOffFirst
                                                       : std::min(2 * back_off.delay, kBackOffLast);
   back_off.until = ground_.loop.now() + back_off.delay;
@@ -382,7 +492,8 @@ void AttachDetach::verify() {
   for (const auto& [spot, attached] : attached_) {
     const Object attachment =
         views_.attachments.find({}, attachment_name(attached.volume, spot.node));
-    if (!operations_.contains(spot) && (attachment == nullptr || !is_attached(*attachment))) {
+    if (attached.certain && !operations_.contains(lane_of(spot, attached.volume)) &&
+        (attachment == nullptr || !is_attached(*attachment))) {
       lost.push_back(spot);
     }
   }
@@ -398,7 +509,7 @@ void AttachDetach::verify() {
 void AttachDetach::report(const std::string& node) {
   Json list = Json::array();
   for (const auto& [spot, attached] : attached_) {
-    if (spot.node == node && attached.reported) {
+    if (spot.node == node && attached.reported && attached.certain) {
       list.push_back({{"name", spot.volume}, {"devicePath", ""}});
     }
   }

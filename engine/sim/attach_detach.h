@@ -6,6 +6,10 @@
 // of the node wants the volume and the node's status does not say that it is mounted, or after six
 // minutes when the node is not Ready; it refuses to attach a ReadWriteOnce volume that its picture
 // shows elsewhere. Its loop of 100 ms runs only when something has changed.
+//
+// What it is not certain of, it does not count: after an attempt to attach that failed, after a
+// restart in the middle of detaching, and since 1.29 after an attempt to detach that failed. Such
+// a volume may be attached to a second node (upstream pull request 124334 would have closed that).
 
 #include <map>
 #include <memory>
@@ -29,7 +33,8 @@ struct AttachDetachViews {
 
 class AttachDetach final {
  public:
-  // Begins with what the nodes' volumesAttached and volumesInUse say, as after a restart.
+  // Begins with what the nodes' volumesAttached and volumesInUse say, as after a restart;
+  // since 1.21 also with the other attachments, of which it is not certain.
   AttachDetach(const Ground& ground, const AttachDetachViews& views);
   AttachDetach(const AttachDetach&) = delete;
   AttachDetach& operator=(const AttachDetach&) = delete;
@@ -45,6 +50,7 @@ class AttachDetach final {
     Volume volume;
     bool mounted = true;   // by the word of the node; until it speaks, assumed
     bool reported = true;  // in the node's volumesAttached
+    bool certain = true;   // else it does not keep the volume from other nodes
     std::optional<Moment> detach_asked = std::nullopt;
   };
   struct Operation {
@@ -53,13 +59,22 @@ class AttachDetach final {
     Volume volume;
     std::string attachment;
     loop::Timer time_out;
+    loop::Timer poll;  // since 1.21 it looks from time to time; before, it watched
+    Duration poll_delay{};
   };
+  // Of the same kind of operation: another kind begins at once, and forgets it.
   struct BackOff {
+    bool attaches = false;
     Moment until{};
     Duration delay{};
   };
+  // In what only one operation is under way at a time: the volume, on any node when only one node
+  // may have it.
+  [[nodiscard]] static Spot lane_of(const Spot& spot, const Volume& volume);
 
+  void learn_volumes();
   void adopt(const Json& node);
+  void adopt_attachment(const Json& attachment);
   void saw_pod(const Object& before, const Object& after);
   void saw_node(const Object& before, const Object& after);
   void saw_attachment(const Object& before, const Object& after);
@@ -73,14 +88,17 @@ class AttachDetach final {
   void reconcile();
   void detach_unwanted();
   void attach_wanted();
-  void detach(const Spot& spot, bool forced);
+  void detach(const Spot& spot, bool verified);
+  [[nodiscard]] bool may_detach(const Spot& spot, Attached& attached, bool& verified);
   void attach(const Spot& spot, const Volume& volume);
-  void await_attachment(const Spot& spot);
-  void succeed(const Spot& spot);
-  void fail(const Spot& spot);
+  Operation& begin(const Spot& spot, const Volume& volume, bool attaches);
+  void look_at(const Spot& lane);
+  void poll(const Spot& lane);
+  void succeed(const Spot& lane);
+  void fail(const Spot& lane);
   void verify();
   [[nodiscard]] std::string elsewhere(const Spot& spot) const;
-  [[nodiscard]] bool is_held_back(const std::string& operation);
+  [[nodiscard]] bool is_held_back(const Spot& lane, bool attaches);
   [[nodiscard]] bool is_node_ready(const std::string& node) const;
   void report(const std::string& node);
 
@@ -93,10 +111,10 @@ class AttachDetach final {
   std::map<Spot, std::set<std::string>> wanted_;   // by which pods
   std::map<std::string, Volume> volumes_;          // by unique name
   std::map<Spot, Attached> attached_;
-  std::map<Spot, Operation> operations_;
-  std::map<std::string, BackOff> back_offs_;  // by the unique name of the volume
-  std::set<Spot> refused_;                    // told once
-  std::set<std::string> unreported_;          // nodes whose volumesAttached is to be written
+  std::map<Spot, Operation> operations_;  // by lane
+  std::map<Spot, BackOff> back_offs_;     // by lane
+  std::set<Spot> refused_;                // told once
+  std::set<std::string> unreported_;      // nodes whose volumesAttached is to be written
   loop::Timer loop_;
   Moment loop_due_{};
   loop::Timer verify_;

@@ -48,6 +48,14 @@ struct ControllerManager {
                                .volumes = *volumes,
                                .attachments = *attachments}) {}
 
+  // After a restart: what happened meanwhile told nobody.
+  void take_up() {
+    taint_manager.take_up();
+    stateful_sets.take_up();
+    replica_sets.take_up();
+    daemon_sets.take_up();
+  }
+
   std::unique_ptr<Informer> nodes;
   std::unique_ptr<Informer> leases;
   std::unique_ptr<Informer> pods;
@@ -111,6 +119,13 @@ struct Kubelets {
   std::map<std::string, std::unique_ptr<Kubelet>> by_name;
 };
 
+// "for", nothing when it is not said.
+Duration length_of(const Step& step) {
+  const auto found = step.arguments.find("for");
+  return found == step.arguments.end() ? Duration()
+                                       : parse_duration(found->second).value_or(Duration());
+}
+
 }  // namespace
 
 struct Cluster::State {
@@ -121,6 +136,7 @@ struct Cluster::State {
         ground{.loop = loop,
                .random = random,
                .now = std::move(now),
+               .kubernetes = plan.kubernetes,
                .timings = plan.timings,
                .informer_lag = plan.faults.informer_lag,
                .store = store,
@@ -142,6 +158,7 @@ struct Cluster::State {
   bool perform_on_machine(const Step& step);
   bool delete_node(const std::string& name);
   bool remove_lease(const std::string& name, const std::string& actor);
+  bool restart_controllers(Duration away);
   bool perform(const Step& step);
 
   std::unique_ptr<port::Random> uids;
@@ -149,7 +166,8 @@ struct Cluster::State {
   Machines machines;
   Ground ground;
   std::unique_ptr<Servers> servers;
-  std::unique_ptr<ControllerManager> manager;
+  std::unique_ptr<ControllerManager> manager;  // null while it is away
+  loop::Timer manager_returns;
   std::unique_ptr<Informer> scheduler_nodes;
   std::unique_ptr<Informer> scheduler_pods;
   std::unique_ptr<Scheduler> scheduler;
@@ -172,6 +190,18 @@ bool Cluster::State::delete_node(const std::string& name) {
 bool Cluster::State::remove_lease(const std::string& name, const std::string& actor) {
   return store.remove({.resource = "leases", .space = "kube-node-lease", .name = name}, {}, actor)
       .has_value();
+}
+
+bool Cluster::State::restart_controllers(Duration away) {
+  manager.reset();
+  ground.tell(Happening::Kind::Fault, "controller-manager", "is away",
+              "for " + format_duration(away));
+  manager_returns = ground.loop.after(away, [this] {
+    manager = std::make_unique<ControllerManager>(ground);
+    manager->take_up();
+    ground.tell(Happening::Kind::Fault, "controller-manager", "is back");
+  });
+  return true;
 }
 
 bool Cluster::State::perform_on_machine(const Step& step) {
@@ -222,6 +252,13 @@ bool Cluster::State::perform_on_machine(const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::RestartControllers:
+    case Verb::StopAttacher:
+    case Verb::RefuseAttach:
+    case Verb::RefuseDetach:
+    case Verb::DeleteAttachments:
+    case Verb::ReleaseVolumes:
+    case Verb::TaintOutOfService:
     case Verb::CrashEngine:
     case Verb::StopEngine:
     case Verb::PauseEngine:
@@ -252,12 +289,23 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::Scale:
     case Verb::EditPolicies:
     case Verb::DeletePolicies:
+    case Verb::DeleteAttachments:
+    case Verb::ReleaseVolumes:
+    case Verb::TaintOutOfService:
       return change_objects(ground, step);
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
-    case Verb::Calm:
       return servers->perform(step);
+    case Verb::Calm:
+      attacher->calm();
+      return servers->perform(step);
+    case Verb::StopAttacher:
+    case Verb::RefuseAttach:
+    case Verb::RefuseDetach:
+      return attacher->perform(step);
+    case Verb::RestartControllers:
+      return restart_controllers(length_of(step));
     case Verb::CrashEngine:
     case Verb::StopEngine:
     case Verb::PauseEngine:

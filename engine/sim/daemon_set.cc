@@ -61,6 +61,12 @@ DaemonSets::DaemonSets(const Ground& ground, Informer& sets, Informer& nodes, In
   });
 }
 
+void DaemonSets::take_up() {
+  for (const auto& [key, set] : sets_.all()) {
+    queue_.add(uid_of(*set));
+  }
+}
+
 void DaemonSets::sync(const std::string& uid) {
   const Object set = sets_.find_uid(uid);
   if (set == nullptr || !awaited_[uid].empty()) {

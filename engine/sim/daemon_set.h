@@ -18,6 +18,9 @@ class DaemonSets final {
   DaemonSets(const DaemonSets&) = delete;
   DaemonSets& operator=(const DaemonSets&) = delete;
 
+  // After a restart: look at every set.
+  void take_up();
+
  private:
   void sync(const std::string& uid);
 

@@ -22,6 +22,7 @@ struct Ground {
   loop::Loop& loop;
   port::Random& random;  // forked by name, never drawn from
   std::function<WallTime()> now;
+  int kubernetes;  // the minor version
   Timings timings;
   Range informer_lag;
   ObjectStore& store;

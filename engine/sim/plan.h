@@ -51,6 +51,7 @@ struct Timings {
   Duration lease_renewal = std::chrono::seconds(10);
   Duration node_monitor_grace = std::chrono::seconds(40);
   Duration node_monitor_period = std::chrono::seconds(5);
+  // --disable-force-detach-on-timeout and --disable-attach-detach-reconcile-sync: zero.
   Duration attach_detach_timeout = std::chrono::minutes(6);
   Duration attach_detach_resync = std::chrono::minutes(1);
   Duration attach{std::chrono::milliseconds(300)};
@@ -80,6 +81,15 @@ enum class Verb {
   RestartServer,   // target "api-0"; argument for: how long it is away
   Compact,         // the history of every server
   Outage,          // every server is away; argument for
+  RestartControllers,  // kube-controller-manager; argument for: how long it is away
+  // Storage. argument for: how long; for ever, until all is calm, when it is not said
+  StopAttacher,  // external-attacher is down
+  RefuseAttach,  // target: node. The storage system does not publish to it
+  RefuseDetach,  // nor unpublish from it
+  // An administrator in a hurry. target: node
+  DeleteAttachments,  // the VolumeAttachments of the node
+  ReleaseVolumes,     // its volumesInUse
+  TaintOutOfService,  // node.kubernetes.io/out-of-service
   // Engine. target: replica
   CrashEngine,      // argument for: how long until it starts again
   StopEngine,       // SIGTERM, then started again
@@ -102,6 +112,9 @@ struct Plan {
   std::vector<WorkloadPlan> workloads;
   int engines = 1;
   int servers = 1;
+  // The minor version of the control plane, 1.x, where versions differ: how volumes are attached
+  // and detached (sim/attach_detach.cc). The contract tests compare with this one.
+  int kubernetes = 20;
   Timings timings;
   Faults faults;
   std::map<std::string, std::string> policies;  // data of ConfigMap moonfence-policies

@@ -53,6 +53,12 @@ ReplicaSets::ReplicaSets(const Ground& ground, Informer& sets, Informer& pods)
   });
 }
 
+void ReplicaSets::take_up() {
+  for (const auto& [key, set] : sets_.all()) {
+    queue_.add(uid_of(*set));
+  }
+}
+
 void ReplicaSets::sync(const std::string& uid) {
   const Object set = sets_.find_uid(uid);
   // What it did itself must show before it counts again.

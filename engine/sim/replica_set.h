@@ -19,6 +19,9 @@ class ReplicaSets final {
   ReplicaSets(const ReplicaSets&) = delete;
   ReplicaSets& operator=(const ReplicaSets&) = delete;
 
+  // After a restart: look at every set.
+  void take_up();
+
  private:
   void sync(const std::string& uid);
 

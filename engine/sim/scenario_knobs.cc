@@ -31,6 +31,13 @@ Result<bool> apply_knob(Plan& plan, const ScenarioLine& line, std::string_view n
   if (name == "servers") {
     return taken(into(plan.servers, line.number_of(name, value, 1, 9)));
   }
+  if (name == "kubernetes") {
+    if (!value.starts_with("1.")) {
+      return line.wrong("kubernetes: '" + escaped(value, 64) + "' is no version",
+                        "write for example 1.36");
+    }
+    return taken(into(plan.kubernetes, line.number_of(name, value.substr(2), 20, 99)));
+  }
   if (name == "piece-limit") {
     int limit = 0;
     auto done = into(limit, line.number_of(name, value, 1, 1 << 20));
@@ -94,7 +101,7 @@ std::vector<std::string_view> knob_names(std::string_view statement) {
     names.emplace_back("piece-limit");
   }
   if (statement.empty()) {
-    names.insert(names.end(), {"length", "engines", "servers", "mode"});
+    names.insert(names.end(), {"length", "engines", "servers", "kubernetes", "mode"});
   }
   return names;
 }

@@ -170,9 +170,10 @@ Result<void> Parser::knob(const ScenarioLine& line) {
   return done ? line.ends_after(own ? 2 : 3) : Result<void>(failure(done.error()));
 }
 
-// world nodes n1 n2…, world engines N, world servers N
+// world nodes n1 n2…, world engines N, world servers N, world kubernetes 1.N
 Result<void> Parser::world(const ScenarioLine& line) {
-  static constexpr std::array<std::string_view, 3> kWords = {"nodes", "engines", "servers"};
+  static constexpr std::array<std::string_view, 4> kWords = {"nodes", "engines", "servers",
+                                                             "kubernetes"};
   const std::string_view what = line.word(1);
   if (std::find(kWords.begin(), kWords.end(), what) == kWords.end()) {
     return line.unknown("word for 'world'", what, kWords);

@@ -5,7 +5,7 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 25> kWords = {{
+  static constexpr std::array<VerbWord, 32> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
@@ -25,6 +25,13 @@ std::span<const VerbWord> verb_words() {
       {"restart-server", Verb::RestartServer, Target::Server, "for"},
       {"compact", Verb::Compact, Target::Nothing, ""},
       {"outage", Verb::Outage, Target::Nothing, "for", true},
+      {"restart-controllers", Verb::RestartControllers, Target::Nothing, "for"},
+      {"stop-attacher", Verb::StopAttacher, Target::Nothing, "for"},
+      {"refuse-attach", Verb::RefuseAttach, Target::Node, "for"},
+      {"refuse-detach", Verb::RefuseDetach, Target::Node, "for"},
+      {"delete-attachments", Verb::DeleteAttachments, Target::Node, ""},
+      {"release-volumes", Verb::ReleaseVolumes, Target::Node, ""},
+      {"taint-out-of-service", Verb::TaintOutOfService, Target::Node, ""},
       {"crash-engine", Verb::CrashEngine, Target::Replica, "for", false, "inside"},
       {"stop-engine", Verb::StopEngine, Target::Replica, "for"},
       {"pause-engine", Verb::PauseEngine, Target::Replica, "for", true},

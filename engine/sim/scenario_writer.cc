@@ -197,6 +197,9 @@ std::string write_scenario(const Plan& plan) {
   if (plan.servers != usual.servers) {
     statement(out, "world", "servers " + std::to_string(plan.servers));
   }
+  if (plan.kubernetes != usual.kubernetes) {
+    statement(out, "world", "kubernetes 1." + std::to_string(plan.kubernetes));
+  }
   for (const NodePlan& node : plan.nodes) {
     write_node(out, node);
   }

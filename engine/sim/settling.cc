@@ -36,6 +36,13 @@ bool disturbs(Verb verb) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::RestartControllers:
+    case Verb::StopAttacher:
+    case Verb::RefuseAttach:
+    case Verb::RefuseDetach:
+    case Verb::DeleteAttachments:
+    case Verb::ReleaseVolumes:
+    case Verb::TaintOutOfService:
     case Verb::CrashEngine:
     case Verb::StopEngine:
     case Verb::PauseEngine:

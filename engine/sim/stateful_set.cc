@@ -83,6 +83,12 @@ StatefulSets::StatefulSets(const Ground& ground, Informer& sets, Informer& pods)
   });
 }
 
+void StatefulSets::take_up() {
+  for (const auto& [key, set] : sets_.all()) {
+    queue_.add(uid_of(*set));
+  }
+}
+
 void StatefulSets::sync(const std::string& uid) {
   const Object set = sets_.find_uid(uid);
   if (set == nullptr) {

@@ -17,6 +17,9 @@ class StatefulSets final {
   StatefulSets(const StatefulSets&) = delete;
   StatefulSets& operator=(const StatefulSets&) = delete;
 
+  // After a restart: look at every set.
+  void take_up();
+
  private:
   void sync(const std::string& uid);
   void create_pod(const Json& set, std::int64_t ordinal);

@@ -99,6 +99,32 @@ bool scale(const Ground& ground, const Step& step) {
   return set_replicas(deployment);
 }
 
+bool delete_attachments(const Ground& ground, const Step& step) {
+  bool done = false;
+  for (const Object& attachment : ground.store.list("volumeattachments")) {
+    if (text_field(*attachment, {"spec", "nodeName"}) == step.target) {
+      DeleteOptions options;
+      options.uid = uid_of(*attachment);
+      done |= ground.store.remove(key_of("volumeattachments", *attachment), options, kActor)
+                  .has_value();
+    }
+  }
+  return done;
+}
+
+bool change_node(const Ground& ground, const Step& step) {
+  const Key key{.resource = "nodes", .space = {}, .name = step.target};
+  if (step.verb == Verb::ReleaseVolumes) {
+    const auto edit = [](Json& node) { node["status"].erase("volumesInUse"); };
+    return ground.store.update(key, edit, ObjectStore::Part::Status, kActor).has_value();
+  }
+  const auto edit = [](Json& node) {
+    node["spec"]["taints"].push_back(
+        {{"key", "node.kubernetes.io/out-of-service"}, {"effect", "NoExecute"}});
+  };
+  return ground.store.update(key, edit, ObjectStore::Part::Spec, kActor).has_value();
+}
+
 bool edit_policies(const Ground& ground, const Step& step) {
   const Key key{.resource = "configmaps", .space = "moonfence", .name = kPolicies};
   const auto edit = [&step](Json& edited) {
@@ -133,6 +159,13 @@ bool change_objects(const Ground& ground, const Step& step) {
     case Verb::Scale:
       done = scale(ground, step);
       break;
+    case Verb::DeleteAttachments:
+      done = delete_attachments(ground, step);
+      break;
+    case Verb::ReleaseVolumes:
+    case Verb::TaintOutOfService:
+      done = change_node(ground, step);
+      break;
     case Verb::EditPolicies:
       done = edit_policies(ground, step);
       break;
@@ -155,6 +188,10 @@ bool change_objects(const Ground& ground, const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::RestartControllers:
+    case Verb::StopAttacher:
+    case Verb::RefuseAttach:
+    case Verb::RefuseDetach:
     case Verb::CrashEngine:
     case Verb::StopEngine:
     case Verb::PauseEngine:

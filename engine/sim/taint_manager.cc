@@ -58,6 +58,14 @@ TaintManager::TaintManager(const Ground& ground, Informer& nodes, Informer& pods
   });
 }
 
+void TaintManager::take_up() {
+  for (const auto& [key, pod] : pods_.all()) {
+    if (!node_of(*pod).empty()) {
+      saw_pod(pod);
+    }
+  }
+}
+
 void TaintManager::saw_node(const Object& before, const Object& after) {
   if (after == nullptr) {
     return;

@@ -17,6 +17,9 @@ class TaintManager final {
   TaintManager(const TaintManager&) = delete;
   TaintManager& operator=(const TaintManager&) = delete;
 
+  // After a restart: every toleration begins anew.
+  void take_up();
+
  private:
   void saw_node(const Object& before, const Object& after);
   void saw_pod(const Object& after);
