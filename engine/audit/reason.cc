@@ -19,6 +19,8 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::AwaitingTaint,
     Reason::Unreadable,
     Reason::AwaitingDetach,
+    Reason::ForcedDetachNear,
+    Reason::ReleaseUnacknowledged,
     Reason::LeaseAlive,
     Reason::LeaseUnreadable,
     Reason::TooManyDown,
@@ -45,6 +47,7 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::PolicyDeletesPod,
     Reason::PolicyDeletesPodAndAttachments,
     Reason::PolicyDeletesAttachments,
+    Reason::PolicyReleases,
     Reason::PolicyHoldsNode,
     Reason::NeedsUnread,
     Reason::PolicyFailed,
@@ -64,6 +67,11 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::GuardFailed,
     Reason::GuardBroken,
     Reason::ReleaseNotServed,
+    Reason::VolumeUnfit,
+    Reason::AttachmentPresent,
+    Reason::NodeRestarted,
+    Reason::ControllerSilent,
+    Reason::StorageWithdrawn,
     Reason::DriverNotDeclared,
     Reason::AttachmentMismatch,
     Reason::NotHeldByAttacher,
@@ -78,6 +86,8 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::Replaced,
     Reason::Refused,
     Reason::Retryable,
+    Reason::ReleaseOvertaken,
+    Reason::ReleaseAcknowledged,
     Reason::OutcomeLost,
 });
 
@@ -112,6 +122,10 @@ std::string_view code(Reason reason) {
       return "unreadable";
     case Reason::AwaitingDetach:
       return "awaiting_detach";
+    case Reason::ForcedDetachNear:
+      return "forced_detach_near";
+    case Reason::ReleaseUnacknowledged:
+      return "release_unacknowledged";
     case Reason::TooManyDown:
       return "too_many_down";
     case Reason::TooManyAtOnce:
@@ -160,6 +174,8 @@ std::string_view code(Reason reason) {
       return "policy_deletes_pod_and_attachments";
     case Reason::PolicyDeletesAttachments:
       return "policy_deletes_attachments";
+    case Reason::PolicyReleases:
+      return "policy_releases";
     case Reason::PolicyHoldsNode:
       return "policy_holds_node";
     case Reason::NeedsUnread:
@@ -198,6 +214,16 @@ std::string_view code(Reason reason) {
       return "guard_broken";
     case Reason::ReleaseNotServed:
       return "release_not_served";
+    case Reason::VolumeUnfit:
+      return "volume_unfit";
+    case Reason::AttachmentPresent:
+      return "attachment_present";
+    case Reason::NodeRestarted:
+      return "node_restarted";
+    case Reason::ControllerSilent:
+      return "controller_silent";
+    case Reason::StorageWithdrawn:
+      return "storage_withdrawn";
     case Reason::DriverNotDeclared:
       return "driver_not_declared";
     case Reason::AttachmentMismatch:
@@ -226,6 +252,10 @@ std::string_view code(Reason reason) {
       return "refused";
     case Reason::Retryable:
       return "retryable";
+    case Reason::ReleaseOvertaken:
+      return "release_overtaken";
+    case Reason::ReleaseAcknowledged:
+      return "release_acknowledged";
     case Reason::OutcomeLost:
       return "outcome_lost";
   }

@@ -20,10 +20,12 @@ enum class Reason {
   PoliciesChanged,  // the node is still down and other policies are in force
 
   // Why an incident does not go on yet.
-  HoldingDown,     // the policy wants the node to be down for longer
-  AwaitingTaint,   // without a NoSchedule taint a replacement may be bound to the dead node
-  Unreadable,      // the node or its pods could not be read; nothing is decided on less
-  AwaitingDetach,  // volume attachments are marked for deletion; the storage has not let go yet
+  HoldingDown,       // the policy wants the node to be down for longer
+  AwaitingTaint,     // without a NoSchedule taint a replacement may be bound to the dead node
+  Unreadable,        // the node or its pods could not be read; nothing is decided on less
+  AwaitingDetach,    // volume attachments are marked for deletion; the storage has not let go yet
+  ForcedDetachNear,  // the storage has not let go, and Kubernetes will soon act as if it had
+  ReleaseUnacknowledged,  // a volume was released and Kubernetes has not taken it off the node
   LeaseAlive,  // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
   LeaseUnreadable,  // Ready is Unknown, and the Lease could not be read; also a refusal
 
@@ -58,6 +60,7 @@ enum class Reason {
   PolicyDeletesPod,
   PolicyDeletesPodAndAttachments,
   PolicyDeletesAttachments,
+  PolicyReleases,   // its attachment is gone: the node's status may say so
   PolicyHoldsNode,  // none of its pods may be touched for now
   NeedsUnread,      // what the policy needs to know could not be read; counts as a wait
   PolicyFailed,     // an error or a limit in the script; counts as a wait
@@ -78,7 +81,12 @@ enum class Reason {
   PolicyChanged,       // the set of policies that judged is not in force any more
   GuardFailed,         // a policy that may forbid it could not say
   GuardBroken,         // a policy that may forbid it could not be loaded
-  ReleaseNotServed,    // this engine does not tell Kubernetes that a volume is released
+  ReleaseNotServed,    // the engine's own configuration permits no releases
+  VolumeUnfit,         // a volume of a kind, or on a node, where a release does nothing or harm
+  AttachmentPresent,   // the volume is, or may be, still attached: nothing may be released
+  NodeRestarted,       // the node booted since the incident began, or may have
+  ControllerSilent,    // kube-controller-manager would not act on it, or later on old facts
+  StorageWithdrawn,    // the node came back after its storage was told to let go
   DriverNotDeclared,   // the attachment's CSI driver is not declared to fence
   AttachmentMismatch,  // it is of another node, driver or volume than the one judged
   NotHeldByAttacher,   // without the attacher's finalizer "gone" says nothing about the storage
@@ -89,13 +97,15 @@ enum class Reason {
   AuditUnwritable,     // the intent could not be recorded, so it is not done
 
   // How an action ended.
-  Done,         // the server did it
-  MarkedOnly,   // the server marked the object; a finalizer keeps it
-  AlreadyGone,  // 404: somebody else was faster
-  Replaced,     // 409: another object has the name now and was left alone
-  Refused,      // 403 or another final refusal of the server
-  Retryable,    // it did not happen and may succeed later
-  OutcomeLost,  // the request left and no reply came; repeating is safe by the precondition
+  Done,                 // the server did it
+  MarkedOnly,           // the server marked the object; a finalizer keeps it
+  AlreadyGone,          // 404: somebody else was faster
+  Replaced,             // 409: another object has the name now and was left alone
+  Refused,              // 403 or another final refusal of the server
+  Retryable,            // it did not happen and may succeed later
+  ReleaseOvertaken,     // the node's status changed since it was read: nothing was released
+  ReleaseAcknowledged,  // Kubernetes took the released volume off the node
+  OutcomeLost,          // the request left and no reply came; repeating is safe by the precondition
 };
 
 // snake_case, stable: part of the audit format and of metric labels.

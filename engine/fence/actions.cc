@@ -26,16 +26,13 @@ Ground ground_of(const PodDeletion& deletion) {
   return {.policy = deletion.policy, .digest = deletion.policy_digest, .set = deletion.set_digest};
 }
 
-Reason reason_of(const Result<kube::DeleteReply>& reply) {
-  if (reply) {
-    return reply->marked_only ? Reason::MarkedOnly : Reason::Done;
-  }
-  switch (reply.error().kind) {
+Reason reason_of(const Error& error) {
+  switch (error.kind) {
     case Error::Kind::NotFound:
       return Reason::AlreadyGone;
     case Error::Kind::Conflict:
       // The precondition's own word. An admission webhook may answer 409 for reasons of its own.
-      return reply.error().reason == "Conflict" ? Reason::Replaced : Reason::Refused;
+      return error.reason == "Conflict" ? Reason::Replaced : Reason::Refused;
     case Error::Kind::Unknown:
       return Reason::OutcomeLost;
     case Error::Kind::Forbidden:
@@ -52,7 +49,32 @@ Reason reason_of(const Result<kube::DeleteReply>& reply) {
   return Reason::Retryable;
 }
 
+Reason reason_of(const Result<kube::DeleteReply>& reply) {
+  return !reply ? reason_of(reply.error()) : reply->marked_only ? Reason::MarkedOnly : Reason::Done;
+}
+
+// A failed test is told like any other object that the server does not accept.
+Reason reason_of(const Result<kube::NodePatchReply>& reply) {
+  if (reply) {
+    return Reason::Done;
+  }
+  const Error::Kind kind = reply.error().kind;
+  return kind == Error::Kind::Invalid || kind == Error::Kind::Conflict ? Reason::ReleaseOvertaken
+                                                                       : reason_of(reply.error());
+}
+
 }  // namespace
+
+struct GuardedActions::Release {
+  std::vector<VolumeRelease> volumes;
+  std::shared_ptr<const Authority> authority;
+  std::weak_ptr<const void> listener;
+  Released done;
+  Moment started{};
+  std::optional<Reason> refused_at_the_wire = std::nullopt;
+  Brake::Place place = {};
+  kube::CallHandle handle = nullptr;
+};
 
 bool ActionOutcome::settled() const {
   return reason == Reason::Done || reason == Reason::MarkedOnly || reason == Reason::AlreadyGone ||
@@ -71,7 +93,7 @@ GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audi
 GuardedActions::~GuardedActions() = default;
 
 std::size_t GuardedActions::in_flight() const {
-  return calls_.size();
+  return calls_.size() + releases_.size();
 }
 
 void GuardedActions::delete_pod(PodDeletion deletion, std::shared_ptr<const Authority> authority,
@@ -177,6 +199,109 @@ Record GuardedActions::record_of(const Call& call, Record::Kind kind, Reason rea
     record.attachment = call.target->attachment.name;
     record.attachment_uid = call.target->attachment.uid;
   }
+  return record;
+}
+
+void GuardedActions::release(std::vector<VolumeRelease> volumes,
+                             std::shared_ptr<const Authority> authority,
+                             std::weak_ptr<const void> listener, Released done) {
+  Release release = {.volumes = {},
+                     .authority = std::move(authority),
+                     .listener = std::move(listener),
+                     .done = std::move(done),
+                     .started = loop_.now()};
+  for (VolumeRelease& volume : volumes) {
+    if (may_begin(volume, release)) {
+      release.volumes.push_back(std::move(volume));
+    }
+  }
+  if (release.volumes.empty()) {
+    return;
+  }
+  const Brake::Candidate candidate = {.node = release.authority->node,
+                                      .zone = release.authority->zone};
+  release.place = release.authority->brake->begin(candidate);
+  release.authority->brake->acted(candidate, loop_.now());
+  std::set<std::string> names;
+  for (const VolumeRelease& volume : release.volumes) {
+    names.insert(volume.target.name);
+  }
+  const auto started = releases_.insert(releases_.end(), std::move(release));
+  kube::NodePatch patch;
+  patch.uid = started->authority->node_uid;
+  patch.operations = release_operations(*started->authority->reading.storage, names);
+  patch.of_status = true;
+  patch.timeout = kCallTimeout;
+  patch.may_send = [this, started] {
+    for (const VolumeRelease& volume : started->volumes) {
+      const auto reason = refuse_release(*started->authority, ground_of(volume.verdict),
+                                         volume.verdict.pod, volume.target, loop_.live_now());
+      started->refused_at_the_wire = reason ? reason : started->refused_at_the_wire;
+    }
+    return !started->refused_at_the_wire;
+  };
+  started->handle = destroyer_.patch_node(
+      started->authority->node, std::move(patch),
+      [this, started](const Result<kube::NodePatchReply>& reply) { finish(started, reply); });
+}
+
+bool GuardedActions::may_begin(const VolumeRelease& volume, const Release& release) {
+  const Authority& authority = *release.authority;
+  auto reason = refuse_release(authority, ground_of(volume.verdict), volume.verdict.pod,
+                               volume.target, loop_.now());
+  if (!reason) {
+    Record intent = record_of(volume, authority, Record::Kind::Intent, Reason::PolicyReleases);
+    intent.text = volume.verdict.why;
+    reason = trail_.write(intent) ? std::nullopt : std::optional(Reason::AuditUnwritable);
+  }
+  if (!reason) {
+    return true;
+  }
+  Record record = record_of(volume, authority, Record::Kind::Refusal, *reason);
+  record.text = volume.target.name;
+  (void)trail_.write(record);
+  release.done(volume, {.reason = *reason, .retry_after = std::nullopt});
+  return false;
+}
+
+void GuardedActions::finish(Releases::iterator release, const Result<kube::NodePatchReply>& reply) {
+  Releases finished;  // as of a deletion
+  finished.splice(finished.begin(), releases_, release);
+  const Release& ended = finished.front();
+  const bool unsent =
+      !reply && reply.error().kind == Error::Kind::Cancelled && ended.refused_at_the_wire;
+  const Reason reason = unsent ? *ended.refused_at_the_wire : reason_of(reply);
+  for (const VolumeRelease& volume : ended.volumes) {
+    Record record = record_of(volume, *ended.authority,
+                              unsent ? Record::Kind::Refusal : Record::Kind::Outcome, reason);
+    record.text = reply ? volume.target.name : reply.error().message();
+    record.server_audit_id = reply ? reply->audit_id : std::string();
+    record.took = loop_.now() - ended.started;
+    (void)trail_.write(record);
+    if (!ended.listener.expired()) {
+      ended.done(volume, {.reason = reason,
+                          .retry_after = reply ? std::nullopt : reply.error().retry_after});
+    }
+  }
+}
+
+Record GuardedActions::record_of(const VolumeRelease& volume, const Authority& authority,
+                                 Record::Kind kind, Reason reason) {
+  const PodDeletion& verdict = volume.verdict;
+  Record record;
+  record.kind = kind;
+  record.reason = reason;
+  record.incident = verdict.incident;
+  record.node = authority.node;
+  record.node_uid = authority.node_uid;
+  record.pod = verdict.pod.ref;
+  record.pod_uid = verdict.pod.uid;
+  record.attachment = volume.target.attachment.attachment.name;
+  record.attachment_uid = volume.target.attachment.attachment.uid;
+  record.policy = verdict.policy;
+  record.policy_digest = verdict.policy_digest;
+  record.action = "release_volume";
+  record.attempt = verdict.attempt;
   return record;
 }
 

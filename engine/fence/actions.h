@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "audit/reason.h"
 #include "audit/trail.h"
@@ -35,6 +36,12 @@ struct PodDeletion {
 struct AttachmentDeletion {
   PodDeletion verdict;
   AttachmentCase target;
+};
+
+// The release of a volume rests on the verdict about the pod that used it.
+struct VolumeRelease {
+  PodDeletion verdict;
+  ReleaseCase target;
 };
 
 struct ActionOutcome {
@@ -72,6 +79,12 @@ class GuardedActions {
   void delete_attachment(AttachmentDeletion deletion, std::shared_ptr<const Authority> authority,
                          std::weak_ptr<const void> listener, Done done);
 
+  // Volumes of one node, by one patch. `done` hears of each of them. `release_overtaken`: the
+  // node's status is not what it was read as, and stays as it is.
+  using Released = std::function<void(const VolumeRelease&, const ActionOutcome&)>;
+  void release(std::vector<VolumeRelease> volumes, std::shared_ptr<const Authority> authority,
+               std::weak_ptr<const void> listener, Released done);
+
   [[nodiscard]] std::size_t in_flight() const;
 
  private:
@@ -83,10 +96,19 @@ class GuardedActions {
   [[nodiscard]] static audit::Record record_of(const Call& call, audit::Record::Kind kind,
                                                audit::Reason reason);
 
+  struct Release;
+  using Releases = std::list<Release>;
+  [[nodiscard]] bool may_begin(const VolumeRelease& volume, const Release& release);
+  void finish(Releases::iterator release, const Result<kube::NodePatchReply>& reply);
+  [[nodiscard]] static audit::Record record_of(const VolumeRelease& volume,
+                                               const Authority& authority, audit::Record::Kind kind,
+                                               audit::Reason reason);
+
   loop::Loop& loop_;
   kube::Destroyer destroyer_;
   audit::Trail& trail_;
   Calls calls_;
+  Releases releases_;
 };
 
 }  // namespace moonfence::fence

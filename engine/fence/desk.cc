@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "fence/releasing.h"
+#include "fence/vigil.h"
 
 namespace moonfence::fence {
 
@@ -64,12 +66,15 @@ class IncidentDesk::Open final : public Operation::Owner {
         downtime_(downtime),
         machine_(node.uid, desk.rules_for(downtime), downtime.since),
         authority_(std::make_shared<Authority>()),
-        opened_(around_.loop.now()) {
+        opened_(around_.loop.now()),
+        vigil_(around_, node.name,
+               [this] { perform(machine_.storage_moved(around_.loop.now())); }) {
     authority_->node = node.name;
     authority_->node_uid = node.uid;
     authority_->active = &around_.active;
     authority_->leadership = &around_.leadership;
     authority_->fencing_drivers = &around_.fencing_drivers;
+    authority_->release = &around_.release;
     authority_->zone = node.zone;
     authority_->brake = &around_.brake;
     authority_->protections = &around_.protections;
@@ -134,6 +139,11 @@ class IncidentDesk::Open final : public Operation::Owner {
     carry_out(effects);
     if (!machine_.in_progress()) {
       place_.leave();
+    }
+    if (machine_.state() == Incident::State::Resting) {
+      vigil_.keep(waits_for_storage(memory_));
+    } else {
+      vigil_.rest();
     }
   }
 
@@ -230,6 +240,9 @@ class IncidentDesk::Open final : public Operation::Owner {
 
   void close(Reason reason) {
     authority_->incident_open = false;
+    if (reason == Reason::NodeReady) {
+      report_return(around_, *authority_, id_, memory_);
+    }
     const bool gave_up = reason == Reason::PolicyFailing || reason == Reason::WindowEnded;
     record(Record::Kind::IncidentClosed, reason, gave_up ? names_of_failing() : std::string());
     desk_.forget(authority_->node);
@@ -272,6 +285,7 @@ class IncidentDesk::Open final : public Operation::Owner {
   std::shared_ptr<Authority> authority_;
   const Moment opened_;
   Memory memory_;
+  Vigil vigil_;
   loop::Timer timer_;
   std::unique_ptr<Operation> operation_;
   Brake::Place place_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fence/release.h"
 #include "policy/pod_facts.h"
 
 namespace moonfence::fence {
@@ -81,6 +82,7 @@ void Detaching::plan(const Deed& deed) {
     detachment.verdict = deed.deletion;
     detachment.volume = volume;
     detachment.before_pod = !deed.deletes_pod;
+    detachment.releases = deed.releases && gains_by_release(volume);
     detachment.wanted_in = occasion_.attempt;
     memory_.detach_pause = is_new ? Duration::zero() : memory_.detach_pause;
   }
@@ -135,6 +137,9 @@ Detaching::Stand Detaching::stand_of(Detachment& detachment, bool complete) {
     return Stand::Dropped;
   }
   const bool is_gone = gone_.contains(pod) || (complete && !present_.contains(pod));
+  if (is_gone && !detachment.pod_gone_at) {
+    detachment.pod_gone_at = around_.loop.now();
+  }
   if (!detachment.before_pod && !is_gone) {
     if (!is_judged) {  // otherwise its deletion failed, and is repeated at the pace of retries
       wait(detachment, Reason::AwaitingDetach, "pod " + verdict.pod.ref.text() + " is still there");
@@ -171,8 +176,7 @@ void Detaching::arrived(const std::string& name, const Result<kube::Attachment>&
   if (attachment) {
     consider(memory_.detachments.at(name), *attachment);
   } else if (attachment.error().kind == Error::Kind::NotFound) {
-    memory_.detachments.erase(name);
-    memory_.detach_pause = Duration::zero();
+    gone(name);
   } else {
     around_.log.warning("attachment_unreadable", {{"incident", occasion_.incident.text()},
                                                   {"attachment", name},
@@ -180,6 +184,20 @@ void Detaching::arrived(const std::string& name, const Result<kube::Attachment>&
     ++unread_;
   }
   looked_at_one();
+}
+
+void Detaching::gone(const std::string& name) {
+  const auto found = memory_.detachments.find(name);
+  Detachment& detachment = found->second;
+  // One that somebody else deleted before we had asked is not ours to draw conclusions from.
+  if (detachment.releases && detachment.asked && detachment.held &&
+      detachment.held->uid == *detachment.asked) {
+    memory_.releases.insert_or_assign(
+        name, PendingRelease{.detachment = std::move(detachment), .gone_at = around_.loop.now()});
+    memory_.release_pause = Duration::zero();
+  }
+  memory_.detachments.erase(found);
+  memory_.detach_pause = Duration::zero();
 }
 
 void Detaching::looked_at_one() {
@@ -194,6 +212,9 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
          "another attachment has its name: something on the node wants the volume again");
     memory_.detachments.erase(attachment.name);
     return;
+  }
+  if (attachment.held_by_attacher) {
+    detachment.held = attachment;
   }
   if (attachment.terminating) {
     detachment.asked = attachment.uid;
@@ -247,6 +268,8 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
   if (reason == Reason::MarkedOnly) {
     waiting_.insert(name);
     memory_.detach_pause = Duration::zero();
+  } else if (reason == Reason::Done || reason == Reason::AlreadyGone) {
+    gone(name);
   } else if (outcome.settled()) {
     memory_.detachments.erase(found);
     memory_.detach_pause = Duration::zero();

@@ -55,15 +55,19 @@ class Detaching {
   // Nothing is read or handed over from now on.
   void retire() { reads_.clear(); }
 
+  // What a release asks too. Who else may use the volume, "" for nobody.
+  [[nodiscard]] std::string other_user(const Detachment& detachment) const;
+  // Whether what its policy said still holds; it is adapted to the policies in force.
+  [[nodiscard]] bool is_in_force(Detachment& detachment) const;
+
  private:
   // What is to be done about it before it is looked at.
   enum class Stand { Consider, Waits, Refused, Dropped };
   [[nodiscard]] Stand stand_of(Detachment& detachment, bool complete);
-  [[nodiscard]] bool is_in_force(Detachment& detachment) const;
   void consider(Detachment& detachment, const kube::Attachment& attachment);
   void wait(Detachment& detachment, audit::Reason reason, const std::string& text);
   void arrived(const std::string& name, const Result<kube::Attachment>& attachment);
-  [[nodiscard]] std::string other_user(const Detachment& detachment) const;
+  void gone(const std::string& name);
   void tell(Detachment& detachment, audit::Reason reason, const std::string& text);
   void looked_at_one();
 

@@ -144,4 +144,40 @@ std::optional<Reason> refuse_attachment_deletion(const Authority& authority, con
   return refuse_pod_deletion(authority, ground, pod, now);
 }
 
+std::optional<Reason> refuse_release(const Authority& authority, const Ground& ground,
+                                     const kube::Pod& pod, const ReleaseCase& target, Moment now) {
+  if (authority.release == nullptr || !authority.release->on) {
+    return Reason::ReleaseNotServed;
+  }
+  if (!is_releasable(target.name) || target.attachment.before_pod) {
+    return Reason::VolumeUnfit;
+  }
+  if (!target.attachment_is_gone) {
+    return Reason::AttachmentPresent;
+  }
+  if (const auto reason =
+          refuse_attachment_deletion(authority, ground, pod, target.attachment, now)) {
+    return reason;
+  }
+  const Reading& reading = authority.reading;
+  if (reading.pulse != Pulse::Dead) {
+    return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
+  }
+  if (reading.storage == nullptr || reading.storage != target.seen ||
+      now - target.checked > kReadingLifetime) {
+    return Reason::ReadingTooOld;
+  }
+  const kube::NodeStorage& storage = *reading.storage;
+  if (!storage.attach_managed) {
+    return Reason::VolumeUnfit;
+  }
+  if (storage.boot_id.empty() || storage.boot_id != authority.boot_id) {
+    return Reason::NodeRestarted;
+  }
+  if (!storage.ready_index || storage.ready_heartbeat.empty()) {
+    return Reason::ReadyMissing;
+  }
+  return target.controller_is_alive ? std::nullopt : std::optional(Reason::ControllerSilent);
+}
+
 }  // namespace moonfence::fence

@@ -15,6 +15,7 @@
 #include "fence/brake.h"
 #include "fence/leadership.h"
 #include "fence/reading.h"
+#include "fence/release.h"
 #include "kube/objects.h"
 #include "policy/policy_set.h"
 
@@ -42,6 +43,9 @@ struct Authority {
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing, by
   // the word of who runs the cluster (setting fencingDrivers).
   const std::set<std::string>* fencing_drivers = nullptr;
+  const ReleaseRules* release = nullptr;
+  // Of the incident's first reading, once there is one: another boot is another machine.
+  std::optional<std::string> boot_id = std::nullopt;
 };
 
 // How long an action may be under way: its own time limit and the way of the answer. Nobody else
@@ -78,5 +82,22 @@ struct AttachmentCase {
                                                                       const kube::Pod& pod,
                                                                       const AttachmentCase& target,
                                                                       Moment now);
+
+// A volume whose attachment is gone and that the node's status is to be relieved of.
+struct ReleaseCase {
+  AttachmentCase attachment;         // as it was when it was deleted; its users are today's
+  std::string name;                  // what the node's status calls the volume
+  bool attachment_is_gone = false;   // the one that was asked to go, and none has its name
+  bool controller_is_alive = false;  // kube-controller-manager, by its Lease
+  Moment checked{};                  // when the oldest of that, or of the pod lists, was asked for
+  std::shared_ptr<const kube::NodeStorage> seen;  // from which its patch was made
+};
+
+// Everything that speaks against deleting its attachment speaks against it too; and more. No
+// trigger of a policy lifts the demand that the kubelet is silent.
+[[nodiscard]] std::optional<audit::Reason> refuse_release(const Authority& authority,
+                                                          const Ground& ground,
+                                                          const kube::Pod& pod,
+                                                          const ReleaseCase& target, Moment now);
 
 }  // namespace moonfence::fence

@@ -95,6 +95,10 @@ Incident::Effects Incident::timer_fired(Moment now) {
   return {};
 }
 
+Incident::Effects Incident::storage_moved(Moment now) {
+  return state_ == State::Resting ? start_pass(now) : Effects{};
+}
+
 Incident::Effects Incident::confirmed(const std::optional<Reading>& reading, Moment now) {
   if (state_ != State::Confirming && state_ != State::Operating) {
     return {};

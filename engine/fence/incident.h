@@ -123,6 +123,8 @@ class Incident {
   // The pass has its reading; nullopt: the node or its pods could not be read.
   [[nodiscard]] Effects confirmed(const std::optional<Reading>& reading, Moment now);
   [[nodiscard]] Effects pass_ended(const PassResult& result, Moment now);
+  // What the last pass left waiting for the storage has moved on.
+  [[nodiscard]] Effects storage_moved(Moment now);
   // Other bindings are in force, or are entitled to this incident.
   [[nodiscard]] Effects policies_changed(const HoldDowns& hold_downs, Moment now);
   // The brake refuses the pass that was to start or is under way.

@@ -344,7 +344,8 @@ Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {
     deed.deletes_pod = verdict.on_timeout == Verdict::OnTimeout::Delete &&
                        around_.loop.now() - since >= verdict.wait;
   }
-  if (verdict.release) {
+  deed.releases = verdict.release && around_.release.on;
+  if (verdict.release && !around_.release.on) {
     mention_once(by, Reason::ReleaseNotServed, verdict.reason);
   }
   asked.pod.raw.reset();  // the policies have read it; what waits in a queue stays small

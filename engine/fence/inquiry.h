@@ -40,6 +40,7 @@ struct Deed {
   PodDeletion deletion;
   bool deletes_pod = true;                        // false: only its attachments, before it
   std::vector<policy::VolumeFacts> volumes = {};  // whose attachments are to go
+  bool releases = false;                          // what is detached is to be released
 };
 
 // An attachment that an incident wants gone.
@@ -51,6 +52,19 @@ struct Detachment {
   std::optional<Uid> asked;              // the attachment that was handed over to be deleted
   std::optional<audit::Reason> refused;  // why it can never go
   std::string told;                      // what was last recorded of it
+  bool releases = false;                 // once it is gone, its volume is to be released
+  // As it was when external-attacher held it: without that "gone" proves nothing.
+  std::optional<kube::Attachment> held = std::nullopt;
+  std::optional<Moment> pod_gone_at = std::nullopt;
+  bool alarmed = false;  // that it lasts too long
+};
+
+// A volume whose attachment is gone (fence/releasing).
+struct PendingRelease {
+  Detachment detachment;
+  Moment gone_at{};
+  std::string name = {};  // what the node's status calls it, once it is known
+  std::optional<Moment> sent_at = std::nullopt;  // it was released, and is to be acknowledged
 };
 
 // What an incident remembers from one pass to the next.
@@ -67,8 +81,10 @@ struct Memory {
 
   std::set<Uid> handled;  // pods that it has settled
   PulseWatch pulse;
-  std::map<std::string, Detachment> detachments;  // by the attachment's name
-  Duration detach_pause{};                        // between looks at attachments that are going
+  std::map<std::string, Detachment> detachments;   // by the attachment's name
+  Duration detach_pause{};                         // between looks at attachments that are going
+  std::map<std::string, PendingRelease> releases;  // by the attachment's name
+  Duration release_pause{};                        // between looks at those that cannot go on
   std::map<Uid, Moment> detaching_since;  // attachments-first: pods whose attachments are to go
   Side enforcing;
   Side observing;

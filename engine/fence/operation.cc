@@ -12,6 +12,11 @@ using audit::Reason;
 
 namespace {
 
+std::shared_ptr<const kube::NodeStorage> storage_of(const kube::Node& node) {
+  auto storage = kube::decode_node_storage(*node.raw);
+  return storage ? std::make_shared<const kube::NodeStorage>(*std::move(storage)) : nullptr;
+}
+
 Reading reading_of(const kube::Node& node, const PulseWatch::Finding& found, Moment sent) {
   return {.readiness = cluster::readiness_of(node),
           .uid = node.uid,
@@ -41,6 +46,7 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       inquiry_(around_, occasion_, authority_, memory_),
       gathering_(std::in_place, around_.reader, around_.allowed_reads),
       detaching_(around_, occasion_, authority_, memory_),
+      releasing_(around_, occasion_, authority_, memory_, detaching_),
       alive_(std::make_shared<int>(0)),
       sees_volumes_(may_detach(*occasion_.set)) {}
 
@@ -54,6 +60,7 @@ void Operation::retire() {
   queue_.clear();
   gathering_.reset();
   detaching_.retire();
+  releasing_.retire();
   alive_.reset();
 }
 
@@ -150,6 +157,10 @@ void Operation::take_reading(Moment sent) {
                                sent, around_.loop.now());
   }
   authority_->reading = reading_of(*node_, found, sent);
+  if (around_.release.on) {
+    authority_->reading.storage = storage_of(*node_);
+    authority_->boot_id = authority_->boot_id.value_or(node_->boot_id);
+  }
   if (!acting_) {
     both_arrived();
     return;
@@ -302,6 +313,10 @@ void Operation::pump() {
 }
 
 void Operation::send(Waiting waiting) {
+  if (const auto* portion = std::get_if<Portion>(&waiting.deletion)) {
+    send_release(*portion);
+    return;
+  }
   const auto ended = [this, waiting](const ActionOutcome& outcome) {
     deletion_ended(waiting, outcome);
   };
@@ -311,6 +326,18 @@ void Operation::send(Waiting waiting) {
     around_.actions.delete_attachment(std::get<AttachmentDeletion>(waiting.deletion), authority_,
                                       alive_, ended);
   }
+}
+
+void Operation::send_release(const Portion& portion) {
+  in_flight_ += portion.size() - 1;  // it was counted as one
+  around_.actions.release(releasing_.order(portion), authority_, alive_,
+                          [this](const VolumeRelease& volume, const ActionOutcome& outcome) {
+                            --in_flight_;
+                            releasing_.ended(volume, outcome, result_);
+                            if (!pumping_) {
+                              pump();
+                            }
+                          });
 }
 
 void Operation::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
@@ -358,28 +385,44 @@ void Operation::end_if_done() {
     return;
   }
   next_slice_.cancel();
+  if (look_at_volumes()) {
+    return;
+  }
+  releasing_.sum_up(result_);
+  detaching_.sum_up(result_);
+  owner_.pass_ended(result_);
+}
+
+bool Operation::look_at_volumes() {
+  if (memory_.detachments.empty() && memory_.releases.empty()) {
+    return attachments_ == Stage::Looking || releases_ == Stage::Looking;
+  }
   // Who else uses a volume is told by the lists: the next pass has fresh ones.
-  const bool fresh = around_.loop.now() - listed_at_ <= kListLifetime;
-  if (!fresh && !memory_.detachments.empty()) {
-    result_.look_again = std::min(result_.look_again.value_or(kSoon), Duration(kSoon));
-  } else if (attachments_ == Attachments::NotYet && !memory_.detachments.empty()) {
-    attachments_ = Attachments::Looking;
+  if (around_.loop.now() - listed_at_ > kListLifetime) {
+    keep_shortest(result_.look_again, kSoon);
+  } else if (attachments_ == Stage::NotYet) {
+    attachments_ = Stage::Looking;
     detaching_.look(
         /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_,
         [this](AttachmentDeletion deletion) {
           queue_.push_back({.deletion = std::move(deletion)});
         },
         [this] {
-          attachments_ = Attachments::Looked;
+          attachments_ = Stage::Looked;
           pump();
         });
-    return;
+    return true;
+  } else if (attachments_ == Stage::Looked && releases_ == Stage::NotYet) {
+    releases_ = Stage::Looking;
+    releasing_.look(
+        listed_at_, [this](Portion portion) { queue_.push_back({.deletion = std::move(portion)}); },
+        [this] {
+          releases_ = Stage::Looked;
+          pump();
+        });
+    return true;
   }
-  if (attachments_ == Attachments::Looking) {
-    return;
-  }
-  detaching_.sum_up(result_);
-  owner_.pass_ended(result_);
+  return attachments_ == Stage::Looking || releases_ == Stage::Looking;
 }
 
 }  // namespace moonfence::fence

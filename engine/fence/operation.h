@@ -30,6 +30,7 @@
 #include "fence/incident.h"
 #include "fence/inquiry.h"
 #include "fence/pod_lists.h"
+#include "fence/releasing.h"
 #include "fence/surroundings.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
@@ -74,8 +75,10 @@ class Operation {
   void retire();
 
  private:
+  // Volumes to be released at once, by their attachments.
+  using Portion = std::vector<std::string>;
   struct Waiting {
-    std::variant<PodDeletion, AttachmentDeletion> deletion;
+    std::variant<PodDeletion, AttachmentDeletion, Portion> deletion;
     int late = 0;  // how often its reading grew old on the way
   };
   // A pod with all that its policies need to know.
@@ -95,9 +98,12 @@ class Operation {
   void judge(Known known, const policy::ClusterFacts& facts);
   void pump();
   void send(Waiting waiting);
+  void send_release(const Portion& portion);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
   void pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome);
   void end_if_done();
+  // Whether attachments or releases are being looked at now.
+  [[nodiscard]] bool look_at_volumes();
   [[nodiscard]] bool judged_all() const;
 
   Surroundings& around_;
@@ -108,6 +114,7 @@ class Operation {
   Inquiry inquiry_;
   std::optional<Gathering> gathering_;  // absent once retired
   Detaching detaching_;
+  Releasing releasing_;
 
   kube::CallHandle node_call_;
   kube::CallHandle lease_call_;
@@ -127,7 +134,9 @@ class Operation {
   PassResult result_;
   std::shared_ptr<const void> alive_;  // calls that outlive us must not call back
 
-  enum class Attachments { NotYet, Looking, Looked } attachments_ = Attachments::NotYet;
+  enum class Stage { NotYet, Looking, Looked };
+  Stage attachments_ = Stage::NotYet;
+  Stage releases_ = Stage::NotYet;
   const bool sees_volumes_;  // of every pod: attachments may be deleted
   bool listed_ = false;      // a list has arrived, or there was none to make
   bool reading_ = false;     // a reading is under way: the node, or the Lease that it needs

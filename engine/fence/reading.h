@@ -3,6 +3,7 @@
 // Reading is a live, consistent read of a node and of its Lease: the only thing a deletion may rest
 // on.
 
+#include <memory>
 #include <optional>
 
 #include "base/result.h"
@@ -21,6 +22,9 @@ struct Reading {
   // When the read was sent: what the server answered was true at this moment or later, never
   // earlier.
   Moment sent{};
+  // What it said of the node's volumes; null when that could not be understood, or releases are
+  // off.
+  std::shared_ptr<const kube::NodeStorage> storage = nullptr;
 };
 
 // How long a reading may carry a deletion (design.md §3.6).

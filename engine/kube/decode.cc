@@ -36,6 +36,9 @@ void for_each_object(Fields& fields, Fields::Path path, const std::string& place
   }
 }
 
+constexpr std::string_view kAttachManaged =
+    "volumes.kubernetes.io/controller-managed-attach-detach";
+
 std::shared_ptr<const json> raw_of(const json& object, bool keep) {
   return keep ? std::make_shared<const json>(object) : nullptr;
 }
@@ -80,6 +83,42 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
   return node;
 }
 
+Result<NodeStorage> decode_node_storage(const json& node) {
+  Fields fields(node);
+  if (fields.fault()) {
+    return failure(Error(*fields.fault()).within("node"));
+  }
+  NodeStorage storage;
+  storage.boot_id = fields.string({"status", "nodeInfo", "bootID"});
+  storage.attach_managed = fields.string({"metadata", "annotations", kAttachManaged}) == "true";
+  if (const json* in_use = fields.array({"status", "volumesInUse"}); in_use != nullptr) {
+    for (const json& volume : *in_use) {
+      if (!volume.is_string()) {
+        fields.refuse({"status", "volumesInUse"}, "expected names");
+        break;
+      }
+      storage.in_use.push_back(volume.get<std::string>());
+    }
+  }
+  for_each_object(
+      fields, {"status", "volumesAttached"}, "status.volumesAttached",
+      [&storage](Fields& volume) { storage.attached.push_back(volume.required({"name"})); });
+  std::size_t index = 0;
+  for_each_object(fields, {"status", "conditions"}, "status.conditions",
+                  [&storage, &index](Fields& condition) {
+                    if (!storage.ready_index && condition.string({"type"}) == "Ready") {
+                      storage.ready_index = index;
+                      storage.ready_status = condition.string({"status"});
+                      storage.ready_heartbeat = condition.string({"lastHeartbeatTime"});
+                    }
+                    ++index;
+                  });
+  if (fields.fault()) {
+    return failure(Error(*fields.fault()).within("the volumes of a node"));
+  }
+  return storage;
+}
+
 Result<Pod> decode_pod(const json& object, bool keep_raw) {
   Fields fields(object);
   if (fields.fault()) {
@@ -94,6 +133,7 @@ Result<Pod> decode_pod(const json& object, bool keep_raw) {
   pod.node = NodeName(fields.string({"spec", "nodeName"}));
   pod.labels = fields.strings({"metadata", "labels"});
   pod.phase = fields.string({"status", "phase"});
+  pod.priority = fields.integer({"spec", "priority"});
   pod.deletion_timestamp = fields.time({"metadata", "deletionTimestamp"});
   const json* annotations = fields.object({"metadata", "annotations"});
   pod.is_mirror = annotations != nullptr && annotations->contains("kubernetes.io/config.mirror");

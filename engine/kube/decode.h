@@ -14,6 +14,8 @@ namespace moonfence::kube {
 
 // name and uid are required. `keep_raw` stores the whole object for a policy to read.
 [[nodiscard]] Result<Node> decode_node(const nlohmann::json& object, bool keep_raw = false);
+// From the whole object that a live read kept.
+[[nodiscard]] Result<NodeStorage> decode_node_storage(const nlohmann::json& node);
 // name, namespace and uid are required.
 [[nodiscard]] Result<Pod> decode_pod(const nlohmann::json& object, bool keep_raw = false);
 // name, uid, attacher and nodeName are required.

@@ -4,6 +4,8 @@
 // API. An object fetched for a policy also keeps the JSON it came from; a watched one does not,
 // which is what keeps 5,000 nodes small.
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -54,6 +56,19 @@ struct Node {
   std::shared_ptr<const nlohmann::json> raw;
 };
 
+// What a live read of a node says of its volumes, and of the moment when its kubelet said it. No
+// watched node carries it.
+struct NodeStorage {
+  std::string boot_id;
+  bool attach_managed = false;        // kube-controller-manager attaches and detaches, no kubelet
+  std::vector<std::string> in_use;    // status.volumesInUse, by the kubelet: unique names
+  std::vector<std::string> attached;  // status.volumesAttached, by kube-controller-manager
+  // The condition of type Ready: its place in the list and the kubelet's last word, as sent.
+  std::optional<std::size_t> ready_index;
+  std::string ready_status;
+  std::string ready_heartbeat;
+};
+
 struct Pod {
   PodRef ref;
   Uid uid;
@@ -61,6 +76,7 @@ struct Pod {
   NodeName node;  // empty while unbound
   Labels labels;
   std::string phase;
+  std::int64_t priority = 0;
   std::optional<WallTime> deletion_timestamp;
   std::vector<OwnerReference> owners;
   bool is_mirror = false;  // annotation kubernetes.io/config.mirror: a static pod's shadow

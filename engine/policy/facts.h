@@ -39,6 +39,7 @@ struct VolumeFacts {
   std::string storage_class;
   std::string provisioner;  // beta annotation, else GA, else ""
   std::vector<std::string> access_modes;
+  bool ephemeral = false;  // lives and dies with the pod: its replacement gets another one
   std::optional<std::string> attachment;  // name of the VolumeAttachment to the pod's node
 };
 

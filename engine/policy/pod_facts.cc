@@ -89,11 +89,21 @@ void follow_volume(const Objects& objects, VolumeFacts& volume, std::string_view
   }
 }
 
+bool is_ephemeral(const json& pod, std::string_view name) {
+  bool found = false;
+  for_each_in(member(&pod, "spec", "volumes"), [&](const json& volume) {
+    found = found ||
+            (text_of(member(&volume, "name")) == name && member(&volume, "ephemeral") != nullptr);
+  });
+  return found;
+}
+
 std::vector<VolumeFacts> resolve_volumes(const Objects& objects, const json& pod,
                                          std::string_view node) {
   std::vector<VolumeFacts> volumes;
   for (const auto& [name, claim] : claims_of(pod)) {
     VolumeFacts volume{.name = name, .claim = claim, .space = namespace_of(&pod)};
+    volume.ephemeral = is_ephemeral(pod, name);
     const json* object = find(objects, "PersistentVolumeClaim", volume.space, claim);
     if (object == nullptr) {
       volume.state = "claim_missing";

@@ -105,6 +105,7 @@ struct FenceTest : testing::Test {
   std::optional<GuardedActions> actions;
 
   std::set<std::string> fencing_drivers = {"csi.example.com"};
+  ReleaseRules release;
   std::set<std::string> allowed_reads = {"longhorn.io/v1beta2/volumes"};
 
   std::map<std::string, NodeState> nodes = {{"n1", {}}};
@@ -288,7 +289,8 @@ struct FenceTest : testing::Test {
             protections,
             [] { return sample_cluster(); },
             fencing_drivers,
-            allowed_reads};
+            allowed_reads,
+            release};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.

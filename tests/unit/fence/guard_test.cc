@@ -1,90 +1,7 @@
-#include "fence/guard.h"
-
-#include <string>
-#include <vector>
-
-#include <gtest/gtest.h>
-
-#include "support/leadership.h"
-#include "support/policies.h"
+#include "unit/fence/guard_fixture.h"
 
 namespace moonfence::fence {
 namespace {
-
-using namespace std::chrono_literals;
-using audit::Reason;
-using cluster::Readiness;
-using policy::Mode;
-
-struct GuardTest : testing::Test {
-  Moment now = Moment{} + 1h;
-  policy::ActiveSet active;
-  test::FakeLeadership leadership;
-  Brake brake{BrakeRules{}};
-  Protections protections;
-  Authority authority = {.incident_open = true,
-                         .node = NodeName("n1"),
-                         .node_uid = Uid("node-1"),
-                         .reading = {.readiness = Readiness::Unknown,
-                                     .uid = Uid("node-1"),
-                                     .keeps_replacements_off = true,
-                                     .pulse = Pulse::Dead,
-                                     .sent = Moment{} + 1h},
-                         .zone = {},
-                         .brake = &brake,
-                         .protections = &protections,
-                         .active = &active,
-                         .leadership = &leadership};
-  kube::Pod pod = [] {
-    kube::Pod made;
-    made.ref = {.space = Namespace("db"), .name = "web-0"};
-    made.uid = Uid("pod-1");
-    made.node = NodeName("n1");
-    made.phase = "Running";
-    made.owners = {{.api_version = "apps/v1",
-                    .kind = "StatefulSet",
-                    .name = "web",
-                    .uid = Uid("set-1"),
-                    .controller = true}};
-    return made;
-  }();
-
-  GuardTest() {
-    in_force(Mode::Enforce);
-    count_nodes(10, 1);
-  }
-  void count_nodes(int workers, int down) {
-    cluster::Census census;
-    for (int i = 0; i < workers; ++i) {
-      cluster::NodeView node;
-      node.readiness = i < down ? Readiness::Unknown : Readiness::True;
-      census.add(node);
-    }
-    brake.count(census, now);
-  }
-
-  static policy::Binding binding(Mode mode, const std::string& digest = "d1",
-                                 const std::string& more = "trigger = { live_kubelet = true },") {
-    auto loaded = load_text(policy_text("return fence.skip('no')", more));
-    return {.name = "test",
-            .policy = std::make_shared<const policy::Policy>(*std::move(loaded)),
-            .scope = policy::NamespaceScope::of({Namespace("db")}),
-            .mode = mode,
-            .allow = {},
-            .digest = digest,
-            .error = {}};
-  }
-  void activate(std::vector<policy::Binding> bindings, const std::string& digest = "s1") {
-    active.activate(std::make_shared<const policy::PolicySet>(
-        policy::PolicySet{.bindings = std::move(bindings), .digest = digest}));
-  }
-  void in_force(Mode mode) { activate(std::vector{binding(mode)}); }
-
-  [[nodiscard]] std::optional<Reason> answer() const {
-    return refuse_pod_deletion(authority, {.policy = "test", .digest = "d1", .set = "s1"}, pod,
-                               now);
-  }
-};
 
 TEST_F(GuardTest, everything_in_order_passes) {
   EXPECT_EQ(answer(), std::nullopt);
@@ -289,25 +206,6 @@ TEST_F(GuardTest, an_authority_that_was_never_filled_in_permits_nothing) {
   authority = Authority{};
   EXPECT_NE(answer(), std::nullopt);
 }
-
-struct AttachmentGuardTest : GuardTest {
-  std::set<std::string> drivers = {"csi.example.com"};
-  AttachmentCase target = {.attachment = {.name = "csi-1",
-                                          .uid = Uid("va-1"),
-                                          .attacher = "csi.example.com",
-                                          .node = NodeName("n1"),
-                                          .volume = "pv-1",
-                                          .held_by_attacher = true},
-                           .driver = "csi.example.com",
-                           .volume = "pv-1",
-                           .used_by_others = false};
-
-  AttachmentGuardTest() { authority.fencing_drivers = &drivers; }
-  [[nodiscard]] std::optional<Reason> refuse() const {
-    return refuse_attachment_deletion(authority, {.policy = "test", .digest = "d1", .set = "s1"},
-                                      pod, target, now);
-  }
-};
 
 TEST_F(AttachmentGuardTest, it_may_go_when_everything_fits) {
   EXPECT_EQ(refuse(), std::nullopt);

@@ -62,7 +62,9 @@ struct StorageTest : DeskTest {
         {{"metadata", {{"name", claim}, {"namespace", "db"}}}, {"spec", {{"volumeName", pv}}}});
     volumes[pv] = {{"kind", "PersistentVolume"},
                    {"metadata", {{"name", pv}}},
-                   {"spec", {{"csi", {{"driver", driver}, {"volumeHandle", handle}}}}}};
+                   {"spec",
+                    {{"accessModes", {"ReadWriteOnce"}},
+                     {"csi", {{"driver", driver}, {"volumeHandle", handle}}}}}};
     const std::string attachment = policy::attachment_name(handle, driver, node);
     attachments[attachment] = {
         {"kind", "VolumeAttachment"},

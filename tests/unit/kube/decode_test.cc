@@ -22,7 +22,7 @@ json pod_json() {
       R"({"kind":"Pod","metadata":{"name":"p","namespace":"ns","uid":"u","labels":{"a":"b"},
     "deletionTimestamp":"2026-01-02T03:04:05Z","annotations":{"kubernetes.io/config.mirror":"x"},
     "ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"s","uid":"o","controller":true}]},
-    "spec":{"nodeName":"n1"},"status":{"phase":"Running"}})");
+    "spec":{"nodeName":"n1","priority":1000},"status":{"phase":"Running"}})");
 }
 
 TEST(DecodeNode, every_field_arrives) {
@@ -54,6 +54,50 @@ TEST(DecodeNode, a_node_without_ready_condition_has_none) {
   const auto node = decode_node(json::parse(R"({"metadata":{"name":"n","uid":"u"}})"));
   ASSERT_TRUE(node);
   EXPECT_FALSE(node->ready);
+}
+
+json storage_json() {
+  return json::parse(R"({"metadata":{"name":"n1","uid":"u1","annotations":{
+      "volumes.kubernetes.io/controller-managed-attach-detach":"true"}},
+    "status":{"nodeInfo":{"bootID":"b"},"volumesInUse":["kubernetes.io/csi/d^1"],
+      "volumesAttached":[{"name":"kubernetes.io/csi/d^1","devicePath":""},
+                         {"name":"kubernetes.io/csi/d^2"}],
+      "conditions":[{"type":"DiskPressure","status":"False","lastHeartbeatTime":"x"},
+        {"type":"Ready","status":"Unknown","lastHeartbeatTime":"2026-01-02T03:04:05Z"}]}})");
+}
+
+TEST(DecodeNodeStorage, every_field_arrives) {
+  const auto storage = decode_node_storage(storage_json());
+  ASSERT_TRUE(storage) << storage.error().text;
+  EXPECT_EQ(storage->boot_id, "b");
+  EXPECT_TRUE(storage->attach_managed);
+  EXPECT_EQ(storage->in_use, std::vector<std::string>{"kubernetes.io/csi/d^1"});
+  EXPECT_EQ(storage->attached,
+            (std::vector<std::string>{"kubernetes.io/csi/d^1", "kubernetes.io/csi/d^2"}));
+  EXPECT_EQ(storage->ready_index, 1U);
+  EXPECT_EQ(storage->ready_status, "Unknown");
+  EXPECT_EQ(storage->ready_heartbeat, "2026-01-02T03:04:05Z");
+}
+
+TEST(DecodeNodeStorage, what_is_not_there_is_not_made_up) {
+  const auto storage = decode_node_storage(json::parse(R"({"metadata":{"name":"n"}})"));
+  ASSERT_TRUE(storage) << storage.error().text;
+  EXPECT_EQ(storage->boot_id, "");
+  EXPECT_FALSE(storage->attach_managed);
+  EXPECT_TRUE(storage->in_use.empty());
+  EXPECT_TRUE(storage->attached.empty());
+  EXPECT_FALSE(storage->ready_index);
+}
+
+TEST(DecodeNodeStorage, a_wrong_type_anywhere_refuses_it) {
+  for (const char* pointer :
+       {"/status/nodeInfo/bootID", "/status/volumesInUse", "/status/volumesInUse/0",
+        "/status/volumesAttached", "/status/volumesAttached/0/name", "/status/conditions",
+        "/status/conditions/1/lastHeartbeatTime", "/metadata/annotations"}) {
+    json node = storage_json();
+    node[json::json_pointer(pointer)] = 7;
+    EXPECT_FALSE(decode_node_storage(node)) << pointer;
+  }
 }
 
 TEST(DecodeNode, a_wrong_type_anywhere_refuses_the_whole_node) {
@@ -137,6 +181,7 @@ TEST(DecodePod, every_field_arrives) {
   EXPECT_EQ(pod->node.text(), "n1");
   EXPECT_EQ(pod->labels.at("a"), "b");
   EXPECT_EQ(pod->phase, "Running");
+  EXPECT_EQ(pod->priority, 1000);
   EXPECT_TRUE(pod->deletion_timestamp);
   EXPECT_TRUE(pod->is_mirror);
   ASSERT_NE(pod->controller(), nullptr);

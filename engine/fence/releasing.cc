@@ -1,0 +1,296 @@
+#include "fence/releasing.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using audit::Record;
+
+namespace {
+
+// How many attachments are read at once: live reads must find room beside them.
+constexpr std::size_t kMostReads = 32;
+constexpr Duration kFirstPause = std::chrono::milliseconds(100);
+constexpr Duration kLongestPause = std::chrono::seconds(5);
+
+// Refusals that no passing of time lifts.
+bool is_final(Reason reason) {
+  return reason == Reason::ReleaseNotServed || reason == Reason::VolumeUnfit ||
+         reason == Reason::NodeRestarted || reason == Reason::DriverNotDeclared ||
+         reason == Reason::AttachmentMismatch || reason == Reason::NotHeldByAttacher ||
+         reason == Reason::ProtectedNamespace || reason == Reason::OwnNode ||
+         reason == Reason::NoUid;
+}
+
+Record record_about(const Detachment& detachment, const Authority& authority,
+                    const IncidentId& incident) {
+  Record record;
+  record.incident = incident;
+  record.node = authority.node;
+  record.node_uid = authority.node_uid;
+  record.pod = detachment.verdict.pod.ref;
+  record.pod_uid = detachment.verdict.pod.uid;
+  record.attachment = detachment.volume.attachment.value_or(std::string());
+  record.attachment_uid = detachment.asked.value_or(Uid());
+  record.policy = detachment.verdict.policy;
+  record.policy_digest = detachment.verdict.policy_digest;
+  record.action = "release_volume";
+  record.attempt = detachment.verdict.attempt;
+  return record;
+}
+
+}  // namespace
+
+Releasing::Releasing(Surroundings& surroundings, const Occasion& occasion,
+                     std::shared_ptr<const Authority> authority, Memory& memory,
+                     const Detaching& detaching)
+    : around_(surroundings),
+      occasion_(occasion),
+      authority_(std::move(authority)),
+      memory_(memory),
+      detaching_(detaching) {}
+
+void Releasing::look(Moment listed, Act act, std::function<void()> looked) {
+  act_ = std::move(act);
+  looked_ = std::move(looked);
+  checked_ = std::min(listed, around_.loop.now());
+  candidates_ = candidates();
+  pending_ = candidates_.empty() ? 1 : candidates_.size() + 2;
+  if (!candidates_.empty()) {
+    read_controller();
+    for (const std::string& name : candidates_) {
+      read_attachment(name);
+    }
+  }
+  read_one();
+}
+
+std::vector<std::string> Releasing::candidates() {
+  std::vector<std::string> ready;
+  bool unacknowledged = false;
+  const auto storage = authority_->reading.storage;
+  std::vector<std::string> names;
+  for (const auto& [name, pending] : memory_.releases) {
+    names.push_back(name);
+  }
+  for (const std::string& name : names) {
+    PendingRelease& pending = memory_.releases.at(name);
+    if (!detaching_.is_in_force(pending.detachment)) {
+      tell(pending, Record::Kind::Refusal, Reason::PolicyChanged,
+           "nobody can be asked again: its pod is gone");
+      drop(name);
+    } else if (around_.loop.now() - pending.gone_at > kGiveUp) {
+      tell(pending, Record::Kind::IncidentHeld, Reason::ReleaseUnacknowledged, pending.name);
+      drop(name);
+    } else if (storage == nullptr) {
+      waits_ = true;  // its status could not be understood
+    } else if (awaits(pending, *storage)) {
+      unacknowledged = unacknowledged || pending.sent_at;
+      waits_ = true;
+      ready.push_back(name);
+    } else {
+      drop(name);
+    }
+  }
+  if (unacknowledged) {
+    return {};  // one portion after the other
+  }
+  std::stable_sort(ready.begin(), ready.end(), [this](const auto& one, const auto& other) {
+    return memory_.releases.at(one).detachment.verdict.pod.priority >
+           memory_.releases.at(other).detachment.verdict.pod.priority;
+  });
+  ready.resize(std::min(ready.size(), kMostReads));
+  return ready;
+}
+
+// False: nothing is left to be done for it.
+bool Releasing::awaits(PendingRelease& pending, const kube::NodeStorage& storage) {
+  const Moment now = around_.loop.now();
+  if (pending.sent_at) {
+    if (!is_attached(storage, pending.name)) {
+      Record record = record_about(pending.detachment, *authority_, occasion_.incident);
+      record.kind = Record::Kind::Outcome;
+      record.reason = Reason::ReleaseAcknowledged;
+      record.text = pending.name;
+      record.took = now - *pending.sent_at;
+      (void)around_.trail.write(record);
+      return false;
+    }
+    if (now - *pending.sent_at > kAcknowledgement) {
+      tell(pending, Record::Kind::IncidentHeld, Reason::ReleaseUnacknowledged, pending.name);
+      return false;
+    }
+    return true;
+  }
+  pending.name = unique_name(*pending.detachment.volume.attachment, storage, authority_->node);
+  // What the kubelet does not claim to use the controller detaches by itself.
+  return is_in_use(storage, pending.name);
+}
+
+void Releasing::read_controller() {
+  const auto path = kube::lease_path(around_.release.controller);
+  const auto arrived = [this](const Result<kube::ApiReply>& reply) {
+    const auto lease = reply ? kube::decode_lease(reply->body)
+                             : Result<kube::Lease>(failure(Error(reply.error())));
+    controller_is_alive_ = lease && is_fresh(lease->record, around_.cluster_facts().now);
+    controller_ = lease ? "its Lease is not renewed" : lease.error().message();
+    read_one();
+  };
+  if (path) {
+    reads_.push_back(around_.reader.get(*path, arrived));
+  } else {
+    read_one();
+  }
+}
+
+void Releasing::read_attachment(const std::string& name) {
+  reads_.push_back(
+      around_.reader.get_attachment(name, [this, name](const Result<kube::Attachment>& found) {
+        if (!found && found.error().kind == Error::Kind::NotFound) {
+          absent_.insert(name);
+        } else if (found) {
+          tell(memory_.releases.at(name), Record::Kind::Refusal, Reason::AttachmentPresent,
+               "something on the node wants the volume again");
+          drop(name);
+        }
+        read_one();
+      }));
+}
+
+void Releasing::read_one() {
+  if (--pending_ == 0) {
+    choose();
+  }
+}
+
+void Releasing::choose() {
+  std::vector<std::string> portion;
+  for (const std::string& name : candidates_) {
+    if (!absent_.contains(name) || portion.size() == kPortion) {
+      continue;
+    }
+    PendingRelease& pending = memory_.releases.at(name);
+    if (const std::string user = detaching_.other_user(pending.detachment); !user.empty()) {
+      tell(pending, Record::Kind::Refusal, Reason::VolumeInUse, user);
+    } else if (!controller_is_alive_) {
+      tell(pending, Record::Kind::Refusal, Reason::ControllerSilent, controller_);
+    } else {
+      portion.push_back(name);
+    }
+  }
+  if (!portion.empty()) {
+    act_(std::move(portion));
+  }
+  looked_();
+}
+
+std::vector<VolumeRelease> Releasing::order(const std::vector<std::string>& portion) const {
+  std::vector<VolumeRelease> volumes;
+  for (const std::string& name : portion) {
+    const PendingRelease& pending = memory_.releases.at(name);
+    const Detachment& detachment = pending.detachment;
+    volumes.push_back({.verdict = detachment.verdict,
+                       .target = {.attachment = {.attachment = *detachment.held,
+                                                 .driver = detachment.volume.driver,
+                                                 .volume = detachment.volume.pv,
+                                                 .used_by_others = false,
+                                                 .before_pod = detachment.before_pod},
+                                  .name = pending.name,
+                                  .attachment_is_gone = absent_.contains(name),
+                                  .controller_is_alive = controller_is_alive_,
+                                  .checked = checked_,
+                                  .seen = authority_->reading.storage}});
+    volumes.back().verdict.attempt = occasion_.attempt;
+  }
+  return volumes;
+}
+
+void Releasing::ended(const VolumeRelease& volume, const ActionOutcome& outcome,
+                      PassResult& result) {
+  const std::string& name = volume.target.attachment.attachment.name;
+  const auto found = memory_.releases.find(name);
+  if (found == memory_.releases.end()) {
+    return;
+  }
+  const Reason reason = outcome.reason;
+  if (reason == Reason::Done) {
+    found->second.sent_at = around_.loop.now();
+    waits_ = true;
+    memory_.release_pause = Duration::zero();
+  } else if (reason == Reason::AlreadyGone || is_final(reason)) {
+    drop(name);
+  } else if (reason == Reason::ReadingTooOld || reason == Reason::ReleaseOvertaken) {
+    waits_ = true;  // the next pass begins anew
+  } else if (may_succeed_later(reason)) {
+    ++result.failed;
+    if (outcome.retry_after) {
+      result.retry_after =
+          std::min(result.retry_after.value_or(*outcome.retry_after), *outcome.retry_after);
+    }
+  } else if (is_braking(reason)) {
+    result.braked = reason;
+  } else if (reason == Reason::PolicyChanged || reason == Reason::OutsideBinding) {
+    result.policies_changed = true;
+  }
+}
+
+void Releasing::sum_up(PassResult& result) {
+  if (!waits_ || memory_.releases.empty()) {
+    return;
+  }
+  memory_.release_pause =
+      std::clamp(memory_.release_pause * 2, Duration(kFirstPause), Duration(kLongestPause));
+  result.look_again =
+      std::min(result.look_again.value_or(memory_.release_pause), memory_.release_pause);
+}
+
+void Releasing::retire() {
+  reads_.clear();
+}
+
+void Releasing::drop(const std::string& name) {
+  memory_.releases.erase(name);
+}
+
+void Releasing::tell(PendingRelease& pending, Record::Kind kind, Reason reason,
+                     const std::string& text) {
+  std::string news = std::string(audit::code(reason)) + " " + text;
+  if (pending.detachment.told == news) {
+    return;
+  }
+  pending.detachment.told = std::move(news);
+  Record record = record_about(pending.detachment, *authority_, occasion_.incident);
+  record.kind = kind;
+  record.reason = reason;
+  record.text = text;
+  (void)around_.trail.write(record);
+}
+
+void report_return(Surroundings& surroundings, const Authority& authority,
+                   const IncidentId& incident, Memory& memory) {
+  const auto report = [&](const Detachment& detachment, const std::string& text) {
+    Record record = record_about(detachment, authority, incident);
+    record.kind = Record::Kind::Refusal;
+    record.reason = Reason::StorageWithdrawn;
+    record.text = text;
+    (void)surroundings.trail.write(record);
+  };
+  for (const auto& [name, detachment] : memory.detachments) {
+    if (detachment.asked) {
+      report(detachment,
+             "the node came back while its storage was told to let go; it is not "
+             "released, look at the file system");
+    }
+  }
+  for (const auto& [name, pending] : memory.releases) {
+    report(pending.detachment,
+           pending.sent_at ? "the node came back after its volume was released; another node may "
+                             "have it, look at the file system"
+                           : "the node came back after its storage had let go; it is not released, "
+                             "look at the file system");
+  }
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,134 @@
+#include "unit/fence/guard_fixture.h"
+
+namespace moonfence::fence {
+namespace {
+
+struct ReleaseGuardTest : AttachmentGuardTest {
+  ReleaseRules rules = {.on = true};
+  std::shared_ptr<kube::NodeStorage> storage =
+      std::make_shared<kube::NodeStorage>(kube::NodeStorage{.boot_id = "boot-1",
+                                                            .attach_managed = true,
+                                                            .ready_index = 0,
+                                                            .ready_status = "Unknown",
+                                                            .ready_heartbeat = "t"});
+  ReleaseCase volume;
+
+  ReleaseGuardTest() {
+    authority.release = &rules;
+    authority.boot_id = "boot-1";
+    authority.reading.storage = storage;
+    volume = {.attachment = target,
+              .name = "kubernetes.io/csi/csi.example.com^vol-1",
+              .attachment_is_gone = true,
+              .controller_is_alive = true,
+              .checked = now,
+              .seen = storage};
+  }
+  [[nodiscard]] std::optional<Reason> refuse() const {
+    return refuse_release(authority, {.policy = "test", .digest = "d1", .set = "s1"}, pod, volume,
+                          now);
+  }
+};
+
+TEST_F(ReleaseGuardTest, it_may_go_when_everything_fits) {
+  EXPECT_EQ(refuse(), std::nullopt);
+}
+
+TEST_F(ReleaseGuardTest, only_where_the_engine_is_allowed_to) {
+  rules.on = false;
+  EXPECT_EQ(refuse(), Reason::ReleaseNotServed);
+  authority.release = nullptr;
+  EXPECT_EQ(refuse(), Reason::ReleaseNotServed);
+}
+
+TEST_F(ReleaseGuardTest, never_while_the_volume_may_be_attached) {
+  volume.attachment_is_gone = false;
+  EXPECT_EQ(refuse(), Reason::AttachmentPresent);
+}
+
+TEST_F(ReleaseGuardTest, whatever_speaks_against_detaching_it_speaks_against_it) {
+  authority.incident_open = false;
+  EXPECT_EQ(refuse(), Reason::IncidentClosed);
+  authority.incident_open = true;
+  volume.attachment.used_by_others = true;
+  EXPECT_EQ(refuse(), Reason::VolumeInUse);
+  volume.attachment = target;
+  volume.attachment.attachment.held_by_attacher = false;
+  EXPECT_EQ(refuse(), Reason::NotHeldByAttacher);
+  volume.attachment = target;
+  drivers.clear();
+  EXPECT_EQ(refuse(), Reason::DriverNotDeclared);
+  drivers = {"csi.example.com"};
+  authority.reading.readiness = Readiness::True;
+  EXPECT_EQ(refuse(), Reason::NodeNotDown);
+  authority.reading.readiness = Readiness::Unknown;
+  authority.reading.keeps_replacements_off = false;
+  EXPECT_EQ(refuse(), Reason::NotTainted);
+  authority.reading.keeps_replacements_off = true;
+  leadership.until = std::nullopt;
+  EXPECT_EQ(refuse(), Reason::NotLeader);
+}
+
+TEST_F(ReleaseGuardTest, no_policy_releases_what_a_living_kubelet_has) {
+  authority.reading.readiness = Readiness::False;  // the policy acts on living kubelets
+  authority.reading.pulse = Pulse::Alive;
+  EXPECT_EQ(refuse(), Reason::LeaseAlive);
+  authority.reading.pulse = Pulse::Unread;
+  EXPECT_EQ(refuse(), Reason::LeaseUnreadable);
+}
+
+TEST_F(ReleaseGuardTest, everything_it_rests_on_is_at_most_a_second_old) {
+  volume.checked = now - kReadingLifetime;
+  EXPECT_EQ(refuse(), std::nullopt);
+  volume.checked -= 1ns;
+  EXPECT_EQ(refuse(), Reason::ReadingTooOld);
+  volume.checked = now;
+  authority.reading.sent = now - kReadingLifetime - 1ns;
+  EXPECT_EQ(refuse(), Reason::ReadingTooOld);
+}
+
+TEST_F(ReleaseGuardTest, the_patch_is_made_of_the_reading_that_carries_it) {
+  volume.seen = std::make_shared<kube::NodeStorage>(*storage);
+  EXPECT_EQ(refuse(), Reason::ReadingTooOld);
+  volume.seen = authority.reading.storage = nullptr;
+  EXPECT_EQ(refuse(), Reason::ReadingTooOld);
+}
+
+TEST_F(ReleaseGuardTest, another_boot_is_another_machine) {
+  storage->boot_id = "boot-2";
+  EXPECT_EQ(refuse(), Reason::NodeRestarted);
+  storage->boot_id = "boot-1";
+  authority.boot_id = std::nullopt;
+  EXPECT_EQ(refuse(), Reason::NodeRestarted);
+  authority.boot_id = storage->boot_id = "";
+  EXPECT_EQ(refuse(), Reason::NodeRestarted);
+}
+
+TEST_F(ReleaseGuardTest, only_volumes_that_the_controller_can_detach) {
+  volume.name = "";
+  EXPECT_EQ(refuse(), Reason::VolumeUnfit);
+  volume.name = "kubernetes.io/csi/csi.example.com^vol^1";
+  EXPECT_EQ(refuse(), Reason::VolumeUnfit);
+  volume.name = "kubernetes.io/csi/csi.example.com^vol-1";
+  storage->attach_managed = false;
+  EXPECT_EQ(refuse(), Reason::VolumeUnfit);
+  storage->attach_managed = true;
+  volume.attachment.before_pod = true;
+  EXPECT_EQ(refuse(), Reason::VolumeUnfit);
+}
+
+TEST_F(ReleaseGuardTest, what_the_patch_could_not_test_forbids_it) {
+  storage->ready_heartbeat = "";
+  EXPECT_EQ(refuse(), Reason::ReadyMissing);
+  storage->ready_heartbeat = "t";
+  storage->ready_index = std::nullopt;
+  EXPECT_EQ(refuse(), Reason::ReadyMissing);
+}
+
+TEST_F(ReleaseGuardTest, nobody_would_act_on_it_without_the_controller) {
+  volume.controller_is_alive = false;
+  EXPECT_EQ(refuse(), Reason::ControllerSilent);
+}
+
+}  // namespace
+}  // namespace moonfence::fence

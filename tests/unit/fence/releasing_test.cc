@@ -1,0 +1,375 @@
+#include "fence/releasing.h"
+
+#include <algorithm>
+
+#include "unit/fence/storage_fixture.h"
+
+namespace moonfence::fence {
+namespace {
+
+using nlohmann::json;
+
+// Beside the storage a kubelet that was, and a controller that detaches what is not in use.
+struct ReleasingTest : StorageTest {
+  std::vector<std::string> in_use;
+  std::vector<std::string> attached;
+  std::string boot = "boot-1";
+  std::string heartbeat = "2026-01-02T04:59:00Z";
+  std::string renewed = "2026-01-02T04:59:55.000000Z";  // by the controller; now is 05:00:00
+  Duration controller_delay = 50ms;
+  std::vector<Moment> released;       // when a patch came
+  std::vector<std::size_t> portions;  // how many volumes it took out
+  // Asked before a patch is looked at.
+  std::function<void()> on_patch = [] {};
+
+  ReleasingTest() {
+    release.on = true;
+    http.on(port::Method::Get, "/api/v1/nodes/*", [this](const test::FakeRequest& request) {
+      return nodes.contains(name_in(request)) ? test::FakeAnswer{.body = node().dump()}
+                                              : status(404, "NotFound", "n1");
+    });
+    http.on(port::Method::Patch, "/api/v1/nodes/*",
+            [this](const test::FakeRequest& request) { return patch(request); });
+    http.on(port::Method::Get,
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager",
+            [this](const test::FakeRequest&) {
+              return renewed.empty() ? status(403, "Forbidden", "kube-controller-manager")
+                                     : test::FakeAnswer{.body = controller_lease().dump()};
+            });
+  }
+
+  static std::string name_of(const std::string& handle) {
+    return "kubernetes.io/csi/csi.example.com^" + handle;
+  }
+  std::string add(const std::string& pod, const std::string& handle) {
+    const std::string attachment = add_pod_with_volume(pod, "n1", handle);
+    if (std::find(in_use.begin(), in_use.end(), name_of(handle)) == in_use.end()) {
+      in_use.push_back(name_of(handle));
+      attached.push_back(name_of(handle));
+    }
+    return attachment;
+  }
+  void open() {
+    open_desk(on_every_signal_with_volumes(
+        "return fence.delete_pod_and_attachments('its node is dead', { release = true })"));
+  }
+  [[nodiscard]] Lines patches() const {
+    Lines lines;
+    for (const test::FakeRequest& request : http.requests) {
+      if (request.method == port::Method::Patch) {
+        lines.push_back(request.path);
+      }
+    }
+    return lines;
+  }
+  [[nodiscard]] json node() const {
+    json made = node_json("n1");
+    made["metadata"]["annotations"]["volumes.kubernetes.io/controller-managed-attach-detach"] =
+        "true";
+    made["status"]["nodeInfo"]["bootID"] = boot;
+    made["status"]["volumesInUse"] = in_use;
+    made["status"]["volumesAttached"] = json::array();
+    for (const std::string& volume : attached) {
+      made["status"]["volumesAttached"].push_back({{"name", volume}, {"devicePath", ""}});
+    }
+    for (json& condition : made["status"]["conditions"]) {
+      condition["lastHeartbeatTime"] = heartbeat;
+    }
+    return made;
+  }
+  [[nodiscard]] bool was_refused(Reason reason) const {
+    return story.count(Record::Kind::Refusal, reason) > 0;
+  }
+
+ private:
+  json controller_lease() const {
+    return {{"metadata", {{"name", "kcm"}, {"uid", "lease-kcm"}, {"resourceVersion", "5"}}},
+            {"spec",
+             {{"holderIdentity", "kcm-1"}, {"leaseDurationSeconds", 15}, {"renewTime", renewed}}}};
+  }
+  test::FakeAnswer patch(const test::FakeRequest& request) {
+    on_patch();
+    EXPECT_EQ(request.header("Content-Type"), "application/json-patch+json");
+    try {
+      const json after = node().patch(json::parse(request.body));
+      const std::size_t before = in_use.size();
+      in_use = after["status"]["volumesInUse"].get<std::vector<std::string>>();
+      released.push_back(loop.now());
+      portions.push_back(before - in_use.size());
+    } catch (const json::exception&) {
+      return status(422, "Invalid", "n1");
+    }
+    controller.push_back(loop.after(controller_delay, [this] { attached = in_use; }));
+    return {.body = node().dump()};
+  }
+
+  std::vector<loop::Timer> controller;
+};
+
+TEST_F(ReleasingTest, the_volume_is_released_as_soon_as_the_storage_has_let_go) {
+  detach_delay = 1200ms;
+  const std::string attachment = add("web-0", "vol-1");
+  open();
+  Moment gone{};
+  tell(Look::Fell);
+  run_until([&] {
+    gone = attachments.empty() && gone == Moment{} ? loop.now() : gone;
+    return desk->open_incidents() == 0;
+  });
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+  EXPECT_EQ(patches(), Lines{"/api/v1/nodes/n1/status"});
+  ASSERT_EQ(released.size(), 1U);
+  EXPECT_GE(released.front(), gone);
+  EXPECT_LE(released.front() - gone, 150ms);
+  EXPECT_TRUE(in_use.empty());
+  EXPECT_EQ(story.count(Record::Kind::Intent, Reason::PolicyReleases), 1U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::ReleaseAcknowledged), 1U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+TEST_F(ReleasingTest, the_acknowledgement_is_timed) {
+  add("web-0", "vol-1");
+  open();
+  run_incident();
+  const auto record =
+      std::find_if(story.records.begin(), story.records.end(),
+                   [](const Record& each) { return each.reason == Reason::ReleaseAcknowledged; });
+  ASSERT_NE(record, story.records.end());
+  EXPECT_GE(record->took, controller_delay);
+  EXPECT_LE(record->took, controller_delay + 60ms);
+  EXPECT_EQ(record->text, name_of("vol-1"));
+  EXPECT_EQ(record->action, "release_volume");
+}
+
+TEST_F(ReleasingTest, nothing_is_released_while_the_attachment_is_there) {
+  storage_lets_go = false;
+  add("web-0", "vol-1");
+  open();
+  tell(Look::Fell);
+  run_for(10min);
+  EXPECT_EQ(deleted().size(), 2U);
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_EQ(desk->open_incidents(), 1U);
+}
+
+TEST_F(ReleasingTest, nothing_is_released_when_the_engine_is_not_allowed_to) {
+  release.on = false;
+  add("web-0", "vol-1");
+  open();
+  run_incident();
+  EXPECT_EQ(deleted().size(), 2U);
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::ReleaseNotServed), 1U);
+}
+
+TEST_F(ReleasingTest, nothing_is_released_that_the_policy_does_not_ask_for) {
+  add("web-0", "vol-1");
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted().size(), 2U);
+  EXPECT_EQ(patches(), Lines{});
+}
+
+TEST_F(ReleasingTest, what_several_nodes_may_have_needs_no_release) {
+  add("web-0", "vol-1");
+  volumes["pv-web-0"]["spec"]["accessModes"] = {"ReadWriteMany"};
+  open();
+  run_incident();
+  EXPECT_EQ(deleted().size(), 2U);
+  EXPECT_EQ(patches(), Lines{});
+}
+
+TEST_F(ReleasingTest, a_new_attachment_of_that_name_forbids_it) {
+  const std::string attachment = add("web-0", "vol-1");
+  storage_lets_go = false;
+  const json made = attachments[attachment];
+  int reads = 0;
+  http.on(port::Method::Get, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [&](const test::FakeRequest& request) {
+            // Gone when it is first asked for after its deletion, and there again ever after.
+            const bool is_marked =
+                attachments[attachment]["metadata"].contains("deletionTimestamp");
+            if (is_marked && ++reads == 2) {
+              return status(404, "NotFound", name_in(request));
+            }
+            json other = made;
+            other["metadata"]["uid"] = is_marked ? "va-other" : "va-web-0";
+            return test::FakeAnswer{.body = other.dump()};
+          });
+  open();
+  run_incident();
+  EXPECT_EQ(patches(), Lines{});
+}
+
+TEST_F(ReleasingTest, a_pod_that_came_to_use_the_volume_forbids_it) {
+  add("web-0", "vol-1");
+  detach_delay = 2s;
+  open();
+  tell(Look::Fell);
+  run_for(1s);
+  ASSERT_EQ(deleted().size(), 2U);
+  add_pod("tolerant", "n1", "db", "other");
+  pods["tolerant"]["spec"]["volumes"] =
+      pods.contains("web-0")
+          ? pods["web-0"]["spec"]["volumes"]
+          : json{{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data-web-0"}}}}};
+  pods["tolerant"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
+  run_for(1min);
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_TRUE(was_refused(Reason::VolumeInUse));
+}
+
+TEST_F(ReleasingTest, a_list_that_cannot_be_read_forbids_it) {
+  add("web-0", "vol-1");
+  detach_delay = 2s;
+  open();
+  tell(Look::Fell);
+  run_for(1s);
+  list_answer_in[""] = broken();
+  run_for(1min);
+  EXPECT_EQ(patches(), Lines{});
+  list_answer_in.clear();
+  run_for(20s);
+  EXPECT_EQ(patches().size(), 1U) << "it is not forgotten";
+}
+
+TEST_F(ReleasingTest, a_status_that_changed_since_it_was_read_is_read_again) {
+  add("web-0", "vol-1");
+  int changes = 0;
+  on_patch = [&] {
+    if (changes++ == 0) {
+      in_use.push_back(name_of("vol-other"));  // a kubelet's word
+    }
+  };
+  open();
+  run_incident();
+  EXPECT_EQ(patches().size(), 2U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::ReleaseOvertaken), 1U);
+  EXPECT_EQ(in_use, Lines{name_of("vol-other")});
+}
+
+TEST_F(ReleasingTest, a_node_that_came_back_keeps_its_volume) {
+  detach_delay = 2s;
+  add("web-0", "vol-1");
+  open();
+  tell(Look::Fell);
+  run_for(1s);
+  nodes["n1"].ready = "True";
+  run_for(1min);
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_EQ(closed_by(), Reason::NodeReady);
+  EXPECT_TRUE(was_refused(Reason::StorageWithdrawn));
+}
+
+TEST_F(ReleasingTest, another_boot_keeps_its_volume) {
+  detach_delay = 2s;
+  add("web-0", "vol-1");
+  open();
+  tell(Look::Fell);
+  run_for(1s);
+  boot = "boot-2";
+  run_incident();
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_TRUE(was_refused(Reason::NodeRestarted));
+}
+
+TEST_F(ReleasingTest, without_the_controllers_lease_nothing_is_released) {
+  renewed = "2026-01-02T04:59:30.000000Z";
+  add("web-0", "vol-1");
+  open();
+  run_incident();
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ControllerSilent), 1U);
+}
+
+TEST_F(ReleasingTest, a_lease_of_the_controller_that_cannot_be_read_counts_as_none) {
+  renewed = "";
+  add("web-0", "vol-1");
+  open();
+  run_incident();
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_TRUE(was_refused(Reason::ControllerSilent));
+}
+
+TEST_F(ReleasingTest, many_volumes_go_in_portions_one_after_the_other) {
+  controller_delay = 300ms;
+  for (int i = 10; i < 30; ++i) {
+    add("web-" + std::to_string(i), "vol-" + std::to_string(i));
+  }
+  open();
+  run_incident();
+  EXPECT_EQ(portions, (std::vector<std::size_t>{8, 8, 4}));
+  ASSERT_EQ(released.size(), 3U);
+  EXPECT_GE(released[1] - released[0], controller_delay);
+  EXPECT_GE(released[2] - released[1], controller_delay);
+  EXPECT_TRUE(attached.empty());
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::ReleaseAcknowledged), 20U);
+}
+
+TEST_F(ReleasingTest, the_most_important_pods_come_first) {
+  for (int i = 10; i < 20; ++i) {
+    add("web-" + std::to_string(i), "vol-" + std::to_string(i));
+  }
+  pods["web-19"]["spec"]["priority"] = 1000;
+  std::vector<std::string> first;
+  on_patch = [&] { first = first.empty() ? in_use : first; };
+  open();
+  tell(Look::Fell);
+  run_until([this] { return released.size() == 1; });
+  EXPECT_EQ(std::count(in_use.begin(), in_use.end(), name_of("vol-19")), 0);
+  EXPECT_EQ(in_use.size(), 2U);
+}
+
+TEST_F(ReleasingTest, a_controller_that_does_not_answer_is_told_of_and_waited_for_no_longer) {
+  controller_delay = 1h;
+  add("web-0", "vol-1");
+  open();
+  run_incident();
+  EXPECT_EQ(patches().size(), 1U) << "it is not repeated";
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::ReleaseUnacknowledged), 1U);
+}
+
+TEST_F(ReleasingTest, a_lost_answer_is_looked_after) {
+  add("web-0", "vol-1");
+  bool lost = false;
+  http.on(port::Method::Patch, "/api/v1/nodes/*", [&](const test::FakeRequest&) {
+    lost = true;
+    in_use.clear();
+    attached.clear();
+    return test::FakeAnswer::lost();
+  });
+  open();
+  run_incident();
+  EXPECT_TRUE(lost);
+  EXPECT_EQ(patches().size(), 1U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::OutcomeLost), 1U);
+}
+
+TEST_F(ReleasingTest, nothing_leaves_that_could_not_be_recorded) {
+  add("web-0", "vol-1");
+  detach_delay = 2s;
+  open();
+  tell(Look::Fell);
+  run_for(1s);
+  story.full = true;
+  run_for(1min);
+  EXPECT_EQ(patches(), Lines{});
+}
+
+TEST_F(ReleasingTest, between_passes_few_objects_are_read_and_ever_more_seldom) {
+  storage_lets_go = false;
+  add("web-0", "vol-1");
+  open();
+  tell(Look::Fell);
+  run_for(1s);
+  const std::size_t first = http.count("GET /apis/storage.k8s.io/v1/volumeattachments/");
+  EXPECT_LE(first, 45U);
+  EXPECT_GE(first, 10U);
+  run_for(60s);
+  const std::size_t before = http.count("GET /apis/storage.k8s.io/v1/volumeattachments/");
+  run_for(10s);
+  EXPECT_LE(http.count("GET /apis/storage.k8s.io/v1/volumeattachments/") - before, 16U);
+}
+
+}  // namespace
+}  // namespace moonfence::fence
