@@ -101,6 +101,10 @@ std::optional<EventNews> news_of_holding(const Record& record) {
     case Reason::TooManyInWindow:
       news.note = "It waits: too many nodes were fenced lately" + tail(record);
       return news;
+    case Reason::DoubtsItself:
+      news.note = "Nothing is done: the engine doubts its own picture of the cluster" +
+                  because(record) + tail(record);
+      return news;
     case Reason::ZoneDisrupted:
       news.note = "It waits for its turn: most of its zone is down" + tail(record);
       return news;

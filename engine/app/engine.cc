@@ -6,6 +6,7 @@
 #include "app/announcer.h"
 #include "app/policy_feed.h"
 #include "app/records.h"
+#include "app/self_test.h"
 #include "app/version.h"
 #include "audit/trail.h"
 #include "base/text.h"
@@ -45,19 +46,22 @@ std::string make_identity(const std::string& instance, port::Random& random) {
   return instance + "_" + make_incident_id(random).text() + make_incident_id(random).text();
 }
 
-// Tells every exchange to the server clock and to the metrics.
+// Tells every exchange to the server clock, to the metrics and to the test of ourselves.
 class Observers final : public kube::CallObserver {
  public:
-  Observers(kube::ServerClock& clock, Metrics& metrics) : clock_(clock), metrics_(metrics) {}
+  Observers(kube::ServerClock& clock, Metrics& metrics, SelfTest& self_test)
+      : clock_(clock), metrics_(metrics), self_test_(self_test) {}
   void on_exchange(port::Method method, int status, Duration took,
                    std::optional<WallTime> date) override {
     clock_.on_exchange(method, status, took, date);
     metrics_.on_exchange(method, status, took, date);
+    self_test_.on_exchange(method, status, took, date);
   }
 
  private:
   kube::ServerClock& clock_;
   Metrics& metrics_;
+  SelfTest& self_test_;
 };
 
 }  // namespace
@@ -80,13 +84,14 @@ class Engine::Graph final : public fence::Leadership {
         protections_({.namespaces = told_.settings.protected_namespaces,
                       .own_node = NodeName(told_.node_name)}),
         brake_(told_.settings.brake),
+        self_test_(loop_, log_, metrics_),
         actions_(loop_, kube::Destroyer(caller_), trail_),
         events_random_(around.random.fork("events")),
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
         election_random_(around.random.fork("election")),
         incident_random_(around.random.fork("incidents")),
-        desk_({loop_, reader_, actions_, trail_, log_, active_, *this, brake_, protections_,
-               [this] { return facts(); }, told_.settings.fencing_drivers,
+        desk_({loop_, reader_, actions_, trail_, log_, active_, *this, brake_, self_test_.doubt(),
+               protections_, [this] { return facts(); }, told_.settings.fencing_drivers,
                told_.settings.allowed_reads},
               rules(), [this] { return make_incident_id(*incident_random_); }),
         nodes_(loop_, log_, told_.settings.cache_expiry, desk_),
@@ -100,7 +105,7 @@ class Engine::Graph final : public fence::Leadership {
         policies_random_(around.random.fork("policies")),
         heartbeat_(loop_, caller_, around.http, log_),
         server_clock_(loop_),
-        observers_(server_clock_, metrics_) {
+        observers_(server_clock_, metrics_, self_test_) {
     caller_.observe(&observers_);
     if (told_.leader_elect) {
       step_down();  // until the Lease is ours
@@ -320,6 +325,7 @@ class Engine::Graph final : public fence::Leadership {
   // Gauges, readiness and the sign of life, every second. Also what wakes an idle loop.
   void tell_state() {
     health_.alive(loop_.now());
+    test_self();
     const kube::WatchHealth& watch = node_watch_.health();
     health_.set_ready("nodes-synced", nodes_.synced() ? "" : "the nodes were not listed yet");
     health_.set_ready("nodes-watch", watch.last_error);
@@ -353,6 +359,14 @@ class Engine::Graph final : public fence::Leadership {
     const Duration pause =
         told_synced_ ? Duration(std::chrono::seconds(1)) : Duration(std::chrono::milliseconds(20));
     tick_ = loop_.after(pause, [this] { tell_state(); });
+  }
+
+  void test_self() {
+    self_test_.look({.nodes = node_watch_,
+                     .policies = feed_ ? &*feed_ : nullptr,
+                     .elector = elector_ ? &*elector_ : nullptr,
+                     .term = told_.settings.election.duration,
+                     .trusted_again = [this] { desk_.trust_restored(); }});
   }
 
   void leave_when_drained() {
@@ -390,6 +404,7 @@ class Engine::Graph final : public fence::Leadership {
   policy::ActiveSet active_;  // before the actions, which ask it until they are gone
   const fence::Protections protections_;
   fence::Brake brake_;
+  SelfTest self_test_;
   fence::GuardedActions actions_;
   std::unique_ptr<port::Random> events_random_;
   kube::EventRecorder events_;

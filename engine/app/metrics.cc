@@ -80,6 +80,14 @@ Metrics::Metrics()
                          .Name("moonfence_incidents_braked")
                          .Help("Incidents that wait for the brake")
                          .Register(registry_)),
+      doubts_(BuildGauge()
+                  .Name("moonfence_self_doubt")
+                  .Help("1 while nothing is done because the engine doubts its own picture")
+                  .Register(registry_)),
+      doubt_causes_(BuildCounter()
+                        .Name("moonfence_self_doubts_total")
+                        .Help("Times the engine began to doubt itself, by cause")
+                        .Register(registry_)),
       verdicts_(BuildCounter()
                     .Name("moonfence_verdicts_total")
                     .Help("New or changed decisions about pods of failed nodes, by reason")
@@ -135,6 +143,7 @@ Metrics::Metrics()
   build_.Add({{"version", std::string(version())}, {"commit", std::string(commit())}}).Set(1);
   set_open_incidents(0);
   set_brake({});
+  set_doubts(false);
   set_audit_failures(0);
 }
 
@@ -190,6 +199,14 @@ void Metrics::set_brake(const BrakeState& state) {
   brake_zones_.Add({}).Set(static_cast<double>(state.disrupted_zones));
   brake_fencing_.Add({}).Set(static_cast<double>(state.being_fenced));
   brake_waiting_.Add({}).Set(static_cast<double>(state.waiting));
+}
+
+void Metrics::set_doubts(bool doubts) {
+  doubts_.Add({}).Set(doubts ? 1 : 0);
+}
+
+void Metrics::count_doubt(const std::string& cause) {
+  doubt_causes_.Add({{"cause", cause}}).Increment();
 }
 
 void Metrics::set_leader(bool leads) {

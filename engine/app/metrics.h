@@ -40,6 +40,9 @@ class Metrics final : public kube::CallObserver {
   };
   void set_brake(const BrakeState& state);
   void set_leader(bool leads);
+  // Whether we doubt ourselves, and each cause as it begins (fence/self_doubt.h).
+  void set_doubts(bool doubts);
+  void count_doubt(const std::string& cause);
   void set_watch(const std::string& resource, const kube::WatchHealth& health, Duration silence);
   void set_audit_failures(std::uint64_t failures);
   // One of the policies in force, or of those that should be.
@@ -83,6 +86,8 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Gauge>& brake_zones_;
   prometheus::Family<prometheus::Gauge>& brake_fencing_;
   prometheus::Family<prometheus::Gauge>& brake_waiting_;
+  prometheus::Family<prometheus::Gauge>& doubts_;
+  prometheus::Family<prometheus::Counter>& doubt_causes_;
   prometheus::Family<prometheus::Counter>& verdicts_;
   prometheus::Family<prometheus::Counter>& refusals_;
   prometheus::Family<prometheus::Counter>& actions_;

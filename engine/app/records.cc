@@ -23,6 +23,7 @@ port::Log::Level level_of(const Record& record) {
     case Reason::TooManyDown:
     case Reason::TooManyInWindow:
     case Reason::ZoneDisrupted:
+    case Reason::DoubtsItself:
       return port::Log::Level::Warning;
     default:
       break;

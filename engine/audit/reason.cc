@@ -27,6 +27,7 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::TooManyAtOnce,
     Reason::TooManyInWindow,
     Reason::ZoneDisrupted,
+    Reason::DoubtsItself,
     Reason::NodeReady,
     Reason::NodeGone,
     Reason::NodeReplaced,
@@ -134,6 +135,8 @@ std::string_view code(Reason reason) {
       return "too_many_in_window";
     case Reason::ZoneDisrupted:
       return "zone_disrupted";
+    case Reason::DoubtsItself:
+      return "doubts_itself";
     case Reason::NodeReady:
       return "node_ready";
     case Reason::NodeGone:

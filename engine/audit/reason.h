@@ -34,6 +34,7 @@ enum class Reason {
   TooManyAtOnce,    // others are being fenced; it waits for its turn
   TooManyInWindow,  // enough nodes were fenced within the last minutes
   ZoneDisrupted,    // most of its zone is down: one node at a time
+  DoubtsItself,     // something may be wrong with the engine itself or its line to the API server
 
   // Why an incident was closed.
   NodeReady,     // it came back

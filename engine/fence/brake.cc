@@ -68,7 +68,8 @@ void Brake::count(const cluster::Census& census, Moment now) {
 
 bool is_braking(Reason reason) {
   return reason == Reason::TooManyDown || reason == Reason::TooManyAtOnce ||
-         reason == Reason::TooManyInWindow || reason == Reason::ZoneDisrupted;
+         reason == Reason::TooManyInWindow || reason == Reason::ZoneDisrupted ||
+         reason == Reason::DoubtsItself;
 }
 
 std::optional<Reason> Brake::refuse(const Candidate& candidate, Moment now) const {

@@ -72,7 +72,7 @@ struct BrakeRules {
   friend bool operator==(const BrakeRules&, const BrakeRules&) = default;
 };
 
-// One of the brake's refusals.
+// One of the brake's refusals, or that we doubt ourselves, which incidents wait out alike.
 [[nodiscard]] bool is_braking(audit::Reason reason);
 
 class Brake {

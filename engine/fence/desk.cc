@@ -77,6 +77,7 @@ class IncidentDesk::Open final : public Operation::Owner {
     authority_->release = &around_.release;
     authority_->zone = node.zone;
     authority_->brake = &around_.brake;
+    authority_->doubt = &around_.doubt;
     authority_->protections = &around_.protections;
   }
   ~Open() override { authority_->incident_open = false; }
@@ -107,6 +108,7 @@ class IncidentDesk::Open final : public Operation::Owner {
   // What was observed until now proves nothing.
   void restart_evidence() {
     downtime_.since = around_.loop.now();
+    memory_.pulse = {};
     machine_.evidence_restarts(around_.loop.now());
   }
 
@@ -180,6 +182,9 @@ class IncidentDesk::Open final : public Operation::Owner {
     return {.node = authority_->node, .zone = authority_->zone};
   }
   [[nodiscard]] std::optional<Reason> refused_by_brake() const {
+    if (around_.doubt.cause(around_.loop.now())) {
+      return Reason::DoubtsItself;
+    }
     return around_.brake.refuse(candidate(), around_.loop.now());
   }
 
@@ -224,10 +229,13 @@ class IncidentDesk::Open final : public Operation::Owner {
   }
 
   void note_hold(Reason reason) {
-    // The brake's words change with what other nodes do; each of them is told once.
+    // The brake's words change with what other nodes do; each of them is told once, and so is each
+    // cause of a doubt.
     if (is_braking(reason)) {
-      if (braked_.insert(reason).second) {
-        record(Record::Kind::IncidentHeld, reason);
+      const auto cause = around_.doubt.cause(around_.loop.now());
+      const std::string text(cause && reason == Reason::DoubtsItself ? to_string(*cause) : "");
+      if (braked_.emplace(reason, text).second) {
+        record(Record::Kind::IncidentHeld, reason, text);
       }
       return;
     }
@@ -290,8 +298,8 @@ class IncidentDesk::Open final : public Operation::Owner {
   std::unique_ptr<Operation> operation_;
   Brake::Place place_;
   std::optional<Reason> held_;
-  std::set<Reason> braked_;
-  std::set<std::string> failing_;  // policies for which the last pass held pods
+  std::set<std::pair<Reason, std::string>> braked_;  // what was told, and the text beside it
+  std::set<std::string> failing_;                    // policies for which the last pass held pods
 };
 
 IncidentDesk::IncidentDesk(Surroundings surroundings, IncidentRules rules,
@@ -402,7 +410,8 @@ void IncidentDesk::let_go() {
   }
 }
 
-// While too many nodes were down nobody knew whether it was they: their hold-downs begin anew.
+// While too many nodes were down, or we doubted ourselves, nobody knew whether it was they: their
+// hold-downs begin anew.
 void IncidentDesk::restart_evidence() {
   for (auto& [name, down] : down_) {
     down.downtime.since = around_.loop.now();
@@ -410,6 +419,11 @@ void IncidentDesk::restart_evidence() {
   for (const auto& [name, incident] : open_) {
     incident->restart_evidence();
   }
+}
+
+void IncidentDesk::trust_restored() {
+  restart_evidence();
+  let_go_soon();
 }
 
 std::size_t IncidentDesk::braked_incidents() const {

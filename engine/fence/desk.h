@@ -40,11 +40,14 @@ class IncidentDesk final : public cluster::NodeListener {
   void lead();
   void step_down();
 
+  // We trust ourselves again: evidence begins anew, and what waited goes on.
+  void trust_restored();
+
   // Closes every incident. Calls that have left are followed to their end by GuardedActions.
   void stop();
 
   [[nodiscard]] std::size_t open_incidents() const { return open_.size(); }
-  // Those that wait for the brake.
+  // Those that wait for the brake, or for us to trust ourselves again.
   [[nodiscard]] std::size_t braked_incidents() const;
 
  private:

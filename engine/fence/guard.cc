@@ -57,8 +57,11 @@ std::optional<Reason> refuse_by_protections(const Protections* protections, cons
   return pod.node == protections->own_node ? std::optional(Reason::OwnNode) : std::nullopt;
 }
 
-// Nobody who counts: it may be too many.
-std::optional<Reason> refuse_by_brake(const Authority& authority, Moment now) {
+// Nobody who would know is as good as a doubt; nobody who counts: it may be too many.
+std::optional<Reason> refuse_by_doubt_or_brake(const Authority& authority, Moment now) {
+  if (authority.doubt == nullptr || authority.doubt->cause(now)) {
+    return Reason::DoubtsItself;
+  }
   return authority.brake == nullptr
              ? Reason::TooManyDown
              : authority.brake->refuse({.node = authority.node, .zone = authority.zone}, now);
@@ -108,7 +111,7 @@ std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Grou
     }
     const auto reason = refuse_by(binding, authority, pod, now);
     if (!reason) {
-      return refuse_by_brake(authority, now);
+      return refuse_by_doubt_or_brake(authority, now);
     }
     if (!furthest || *furthest < binding.mode) {
       furthest = binding.mode;

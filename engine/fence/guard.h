@@ -16,6 +16,7 @@
 #include "fence/leadership.h"
 #include "fence/reading.h"
 #include "fence/release.h"
+#include "fence/self_doubt.h"
 #include "kube/objects.h"
 #include "policy/policy_set.h"
 
@@ -37,6 +38,7 @@ struct Authority {
   std::string zone;  // of the node, "" for none
   // All outlive every incident and call; null permits nothing.
   Brake* brake = nullptr;
+  const SelfDoubt* doubt = nullptr;
   const Protections* protections = nullptr;
   const policy::ActiveSet* active = nullptr;
   const Leadership* leadership = nullptr;

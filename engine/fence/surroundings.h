@@ -25,6 +25,7 @@ struct Surroundings {
   const policy::ActiveSet& active;
   const Leadership& leadership;
   Brake& brake;
+  const SelfDoubt& doubt;
   const Protections& protections;
   std::function<policy::ClusterFacts()> cluster_facts;
   const std::set<std::string>& fencing_drivers;  // see Authority

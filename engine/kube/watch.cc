@@ -288,6 +288,15 @@ void WatchMachine::on(const TimerFired&) {
   }
 }
 
+// A list under way was begun too early to count. Nor is the end of a pause waited for: who wants
+// the list has reason to believe that the server answers again, and asks once.
+void WatchMachine::on(const ListWanted&) {
+  version_unavailable_ = true;
+  if (!std::holds_alternative<Empty>(state_)) {
+    relist();
+  }
+}
+
 std::string WatchMachine::text() const {
   return std::visit(
       Overloaded{[](const Empty&) { return std::string("empty"); },

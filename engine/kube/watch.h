@@ -63,8 +63,9 @@ struct StreamClosed {
 };
 struct Stalled {};
 struct TimerFired {};
+struct ListWanted {};  // what we believe may be old: list the most recent state
 using WatchEvent = std::variant<Started, ItemArrived, PageArrived, ListFailed, WatchOpened,
-                                FrameArrived, StreamClosed, Stalled, TimerFired>;
+                                FrameArrived, StreamClosed, Stalled, TimerFired, ListWanted>;
 
 // What is to be done. A start replaces whatever request is running.
 struct StartList {
@@ -133,6 +134,7 @@ class WatchMachine {
   void on(const StreamClosed& closed);
   void on(const Stalled&);
   void on(const TimerFired&);
+  void on(const ListWanted&);
 
   void begin_list(ListPlan plan);
   void relist();

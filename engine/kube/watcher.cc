@@ -82,10 +82,12 @@ class Watcher::Impl final : public StreamSink {
         machine_(rules) {}
 
   void start() { feed(Started{}); }
+  void list_anew() { feed(ListWanted{}); }
   [[nodiscard]] const WatchHealth& health() const { return health_; }
 
   void on_open() override {
     hear();
+    health_.last_byte = loop_.now();
     if (!listing_) {
       health_.connected = true;
       health_.last_error.clear();
@@ -95,6 +97,7 @@ class Watcher::Impl final : public StreamSink {
 
   void on_bytes(std::string_view bytes) override {
     hear();
+    health_.last_byte = loop_.now();
     if (listing_) {
       take_list(bytes);
     } else {
@@ -226,6 +229,7 @@ class Watcher::Impl final : public StreamSink {
         return;
       case Emit::What::InitDone:
         health_.synced = true;
+        ++health_.lists;
         health_.last_error.clear();
         listener_.on_init_done();
         return;
@@ -327,6 +331,10 @@ Watcher::~Watcher() = default;
 
 void Watcher::start() {
   impl_->start();
+}
+
+void Watcher::list_anew() {
+  impl_->list_anew();
 }
 
 const WatchHealth& Watcher::health() const {

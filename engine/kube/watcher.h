@@ -42,10 +42,12 @@ class WatchListener {
 
 // What readiness and metrics want to know of a watch.
 struct WatchHealth {
-  bool synced = false;     // one full list was delivered since start
-  bool connected = false;  // a watch stream is open and not stalled
-  Moment last_heard{};     // last event, bookmark or list
-  std::string last_error;  // of the last failed attempt, empty after a success
+  bool synced = false;      // one full list was delivered since start
+  bool connected = false;   // a watch stream is open and not stalled
+  Moment last_heard{};      // last event, bookmark or list
+  Moment last_byte{};       // of the watch or of a list under way
+  std::uint64_t lists = 0;  // that were read to their end
+  std::string last_error;   // of the last failed attempt, empty after a success
   std::uint64_t relists = 0;
   std::uint64_t restarts = 0;
   std::uint64_t events = 0;
@@ -68,6 +70,9 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
 
   void start();
+  // Lists the most recent state, whatever is known; a list under way does not count. Not from
+  // inside a listener's call.
+  void list_anew();
   [[nodiscard]] const WatchHealth& health() const;
 
  private:

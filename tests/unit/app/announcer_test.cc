@@ -33,8 +33,8 @@ TEST(Announcer, an_incident_is_told_at_the_node_with_its_real_uid) {
 }
 
 TEST(Announcer, what_the_brake_holds_back_is_told_unless_it_is_about_to_follow) {
-  for (const Reason reason :
-       {Reason::TooManyDown, Reason::TooManyInWindow, Reason::ZoneDisrupted}) {
+  for (const Reason reason : {Reason::TooManyDown, Reason::TooManyInWindow, Reason::ZoneDisrupted,
+                              Reason::DoubtsItself}) {
     EXPECT_EQ(news(Record::Kind::IncidentHeld, reason), "Warning FencingBraked Node n1 node-1");
   }
   for (const Reason reason : {Reason::TooManyAtOnce, Reason::HoldingDown, Reason::AwaitingTaint}) {

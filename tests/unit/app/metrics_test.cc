@@ -110,6 +110,8 @@ void tell_all(Metrics& metrics) {
                          .state = "Active"}});
   metrics.set_stale({{"noobaa", 7s}});
   metrics.count_reload(true);
+  metrics.set_doubts(true);
+  metrics.count_doubt("stopped");
 }
 
 TEST(Metrics, the_exposition_parses_and_names_keep_the_conventions) {
@@ -131,6 +133,8 @@ TEST(Metrics, what_is_told_can_be_read) {
   EXPECT_EQ(text.at(R"(moonfence_nodes{state="ready"})"), 3);
   EXPECT_EQ(text.at(R"(moonfence_nodes{state="not_ready"})"), 2);
   EXPECT_EQ(text.at("moonfence_incidents_open"), 2);
+  EXPECT_EQ(text.at("moonfence_self_doubt"), 1);
+  EXPECT_EQ(text.at(R"(moonfence_self_doubts_total{cause="stopped"})"), 1);
   EXPECT_EQ(text.at("moonfence_brake_engaged"), 1);
   EXPECT_EQ(text.at("moonfence_brake_disrupted_zones"), 2);
   EXPECT_EQ(text.at("moonfence_nodes_being_fenced"), 5);

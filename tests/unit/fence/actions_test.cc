@@ -20,6 +20,7 @@ struct ActionsTest : FenceTest {
                                                         .sent = Moment{}},
                                             .zone = {},
                                             .brake = &brake,
+                                            .doubt = &doubt,
                                             .protections = &protections,
                                             .active = &active,
                                             .leadership = &leadership});

@@ -22,6 +22,17 @@ struct DeskBrakeTest : DeskTest {
       tell(Look::Fell, "n" + std::to_string(i));
     }
   }
+  void fail_calls() {
+    for (int i = 0; i < 8; ++i) {
+      doubt.call_ended(/*failed=*/true, loop.now());
+    }
+    (void)doubt.look({}, loop.now());
+  }
+  void trust_again() {
+    (void)doubt.look({}, loop.now() + 1min);  // the calls are forgotten, the nodes are to be listed
+    ASSERT_TRUE(doubt.look({.node_lists = 1}, loop.now() + 1min).trusts_again);
+    desk->trust_restored();
+  }
   void census(int workers, int down) { desk->census_changed(census_of(workers, down)); }
 };
 
@@ -199,6 +210,93 @@ TEST_F(DeskBrakeTest, what_is_only_observed_takes_no_place_in_the_window) {
   run_for(1min);
   EXPECT_EQ(desk->open_incidents(), 0U);
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ModeObserves), 12U);
+}
+
+TEST_F(DeskBrakeTest, who_doubts_itself_reads_nothing_and_holds_everything) {  // hazard H18
+  lose(2);
+  open_desk();
+  fail_calls();
+  tell_all(2);
+  run_for(1h);
+  EXPECT_EQ(reads(), Lines{});
+  EXPECT_EQ(desk->braked_incidents(), 2U);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::DoubtsItself), 2U);
+  EXPECT_EQ(story.records.back().text, "calls_fail");
+  trust_again();
+  run_for(1s);
+  EXPECT_EQ(deletes(), (Lines{"web-1 1h", "web-2 1h"}));
+}
+
+TEST_F(DeskBrakeTest, a_doubt_in_the_middle_of_a_pass_stops_it) {
+  lose(1);
+  node_answer.delay = 500ms;
+  open_desk();
+  tell_all(1);
+  ASSERT_TRUE(run_until([this] { return !reads().empty(); }));
+  fail_calls();
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(desk->braked_incidents(), 1U);
+}
+
+TEST_F(DeskBrakeTest, a_doubt_at_the_wire_stops_what_waits_there) {
+  lose(1);
+  open_desk();
+  story.hook = [this](const Record& record) {
+    if (record.kind == Record::Kind::Intent) {
+      fail_calls();
+    }
+  };
+  tell_all(1);
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::DoubtsItself), 1U);
+  story.hook = [](const Record& /*record*/) {};
+  trust_again();
+  run_for(1s);
+  EXPECT_EQ(deletes(), Lines{"web-1 1m"});
+}
+
+TEST_F(DeskBrakeTest, hold_downs_begin_anew_when_we_trust_ourselves_again) {
+  lose(1);
+  open_desk(policy_of("return fence.delete_pod('dead')",
+                      "trigger = { failures = 3, interval = '10s', live_kubelet = true },"));
+  tell_all(1);
+  run_for(15s);
+  fail_calls();
+  run_for(1h);
+  trust_again();
+  run_for(29s);
+  EXPECT_EQ(deletes(), Lines{});
+  run_for(2s);
+  EXPECT_EQ(deletes().size(), 1U);
+}
+
+TEST_F(DeskBrakeTest, a_lease_that_stood_still_while_we_doubted_has_to_stand_still_again) {
+  lose(1);
+  nodes["n1"].ready = "False";  // by its Lease alone the kubelet is dead or alive
+  open_desk(policy_of("return fence.delete_pod('dead')"));
+  tell_all(1);
+  run_for(30s);
+  fail_calls();
+  run_for(1min);
+  trust_again();
+  run_for(39s);
+  EXPECT_EQ(deletes(), Lines{});
+  run_for(3s);
+  EXPECT_EQ(deletes().size(), 1U);
+}
+
+TEST_F(DeskBrakeTest, each_cause_of_a_doubt_is_told_once) {
+  lose(1);
+  open_desk();
+  fail_calls();
+  tell_all(1);
+  for (int i = 0; i < 5; ++i) {
+    census(100, i);
+    run_for(1s);
+  }
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::DoubtsItself), 1U);
 }
 
 TEST_F(DeskBrakeTest, a_deletion_under_way_counts_also_when_its_incident_is_closed) {

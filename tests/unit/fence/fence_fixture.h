@@ -101,6 +101,8 @@ struct FenceTest : testing::Test {
   policy::ActiveSet active;
   test::FakeLeadership leadership;
   Brake brake{BrakeRules{}};
+  // Nobody looks at the signs every second; that we were stopped is for a test to say.
+  SelfDoubt doubt{DoubtRules{.longest_pause = 1000h}};
   Protections protections;
   std::optional<GuardedActions> actions;
 
@@ -121,6 +123,7 @@ struct FenceTest : testing::Test {
   FenceTest() {
     actions.emplace(loop, kube::Destroyer(caller), trail);
     count_nodes(10, 1);
+    (void)doubt.look({}, loop.now());
     http.on(port::Method::Get, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return read_node(request); });
     http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/*",
@@ -286,6 +289,7 @@ struct FenceTest : testing::Test {
             active,
             leadership,
             brake,
+            doubt,
             protections,
             [] { return sample_cluster(); },
             fencing_drivers,

@@ -27,6 +27,7 @@ struct GuardTest : testing::Test {
   policy::ActiveSet active;
   test::FakeLeadership leadership;
   Brake brake{BrakeRules{}};
+  SelfDoubt doubt;
   Protections protections;
   Authority authority = {.incident_open = true,
                          .node = NodeName("n1"),
@@ -38,6 +39,7 @@ struct GuardTest : testing::Test {
                                      .sent = Moment{} + 1h},
                          .zone = {},
                          .brake = &brake,
+                         .doubt = &doubt,
                          .protections = &protections,
                          .active = &active,
                          .leadership = &leadership};
@@ -58,6 +60,7 @@ struct GuardTest : testing::Test {
   GuardTest() {
     in_force(Mode::Enforce);
     count_nodes(10, 1);
+    (void)doubt.look({}, now);
   }
   void count_nodes(int workers, int down) {
     cluster::Census census;

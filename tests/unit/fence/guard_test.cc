@@ -172,10 +172,24 @@ TEST_F(GuardTest, the_brake_is_asked_each_time) {
   in_force(Mode::Enforce);
   count_nodes(10, 5);
   now += 10s;
+  (void)doubt.look({}, now - 1s);
+  (void)doubt.look({.node_lists = 1}, now);
   authority.reading.sent = now;
   EXPECT_EQ(answer(), std::nullopt);
   authority.brake = nullptr;
   EXPECT_EQ(answer(), Reason::TooManyDown);
+}
+
+TEST_F(GuardTest, while_we_doubt_ourselves_nothing_may) {
+  now += 5s;
+  authority.reading.sent = now;
+  EXPECT_EQ(answer(), std::nullopt);
+  now += 1ns;  // stopped for longer than that
+  authority.reading.sent = now;
+  EXPECT_EQ(answer(), Reason::DoubtsItself);
+  authority.doubt = nullptr;
+  now -= 1ns;
+  EXPECT_EQ(answer(), Reason::DoubtsItself);
 }
 
 TEST_F(GuardTest, behind_as_many_nodes_as_may_be_fenced_at_once_nothing_may) {

@@ -301,6 +301,7 @@ TEST_F(InquiryTest, a_verdict_about_attachments_names_pod_and_volumes) {
   authority->active = &active;
   authority->leadership = &leadership;
   authority->brake = &brake;
+  authority->doubt = &doubt;
   authority->protections = &protections;
   const Occasion occasion = {
       .set = active.current(), .downtime = {}, .incident = IncidentId("i1"), .attempt = 1};

@@ -24,6 +24,7 @@ struct Pass final : Operation::Owner {
     authority->active = &test.active;
     authority->leadership = &test.leadership;
     authority->brake = &test.brake;
+    authority->doubt = &test.doubt;
     authority->protections = &test.protections;
     begin();
   }

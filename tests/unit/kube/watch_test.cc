@@ -338,6 +338,29 @@ TEST_F(WatchMachineTest, a_failed_audit_does_not_blind_the_watch) {
   EXPECT_THAT(step(TimerFired{}), ElementsAre("watch rv=12 for 5m"));
 }
 
+TEST_F(WatchMachineTest, a_wanted_list_asks_for_the_most_recent_state) {
+  prove();
+  EXPECT_THAT(step(ListWanted{}), ElementsAre("list limit=500"));
+  EXPECT_THAT(step(page("20")), ElementsAre("emit init", "emit init_done", "watch rv=20 for 5m"));
+}
+
+TEST_F(WatchMachineTest, a_list_that_was_begun_before_one_was_wanted_does_not_count) {
+  step(Started{});
+  step(ItemArrived{});
+  EXPECT_THAT(step(ListWanted{}), ElementsAre("list limit=500"));
+  EXPECT_THAT(step(ItemArrived{}), ElementsAre("emit init", "emit init_apply"));
+}
+
+TEST_F(WatchMachineTest, a_wanted_list_does_not_wait_for_a_pause_to_end) {
+  prove();
+  step(StreamClosed{refused()});
+  step(WatchOpened{});
+  step(StreamClosed{refused()});
+  ASSERT_THAT(machine.text(), testing::StartsWith("backing off"));
+  EXPECT_THAT(step(ListWanted{}), ElementsAre("list limit=500"));
+  EXPECT_THAT(step(TimerFired{}), ElementsAre()) << "the pause is over when the list has begun";
+}
+
 TEST_F(WatchMachineTest, a_version_that_went_back_is_noted) {
   prove();
   step(error_frame(gone()));

@@ -1,0 +1,54 @@
+#include "app/self_test.h"
+
+#include <algorithm>
+#include <string>
+
+namespace moonfence::app {
+
+void SelfTest::on_exchange(port::Method /*method*/, int status, Duration /*took*/,
+                           std::optional<WallTime> /*server_date*/) {
+  doubt_.call_ended(status == 0 || status >= 500, loop_.now());
+}
+
+void SelfTest::look(const Subjects& subjects) {
+  const fence::SelfDoubt::Outcome outcome = doubt_.look(signs_of(subjects), loop_.now());
+  tell(outcome);
+  if (outcome.list_nodes) {
+    subjects.nodes.list_anew();
+  }
+  if (outcome.trusts_again) {
+    subjects.trusted_again();
+  }
+}
+
+fence::SelfDoubt::Signs SelfTest::signs_of(const Subjects& subjects) const {
+  const auto silence = [this](const kube::WatchHealth& watch) {
+    return loop_.now() - std::max(watch.last_byte, born_);
+  };
+  const kube::WatchHealth& nodes = subjects.nodes.health();
+  fence::SelfDoubt::Signs signs = {
+      .nodes_silent = silence(nodes), .nodes_watched = nodes.connected, .node_lists = nodes.lists};
+  if (subjects.policies != nullptr) {
+    signs.policies_silent = silence(subjects.policies->watch_health());
+  }
+  if (subjects.elector != nullptr) {
+    if (const auto until = subjects.elector->leading_until()) {
+      signs.term = subjects.term;
+      signs.term_left = *until - loop_.now();
+    }
+  }
+  return signs;
+}
+
+void SelfTest::tell(const fence::SelfDoubt::Outcome& outcome) {
+  for (const fence::SelfDoubt::Cause cause : outcome.begun) {
+    metrics_.count_doubt(std::string(to_string(cause)));
+    log_.warning("self_doubt", {{"cause", to_string(cause)}});
+  }
+  if (outcome.trusts_again) {
+    log_.info("trust_restored", {});
+  }
+  metrics_.set_doubts(!doubt_.causes().empty());
+}
+
+}  // namespace moonfence::app

@@ -1,0 +1,102 @@
+#pragma once
+
+// SelfDoubt asks "is it me?": whether what we believe of the nodes may be wrong because something
+// is wrong with ourselves or with our line to the API server. A pure machine: the signs go in once
+// a second, and what the guard wants to know, whether we may act, comes out. While in doubt nothing
+// destructive is done and every incident holds. When the last cause has passed the nodes are listed
+// anew, and when that list is through, hold-downs and evidence begin anew and we act again. A doubt
+// lasts as long as its cause and that list.
+//
+//   Stopped            our own loop did not turn for `longest_pause`: frozen, starved, or the
+//                      machine was suspended (our clock counts that). Known to the guard at once,
+//                      not at the next second.
+//   CallsFail          more than half of the API calls of `window` got no answer or a 5xx, and
+//   there
+//                      were `fewest_calls` of them. Kubelets may be cut off as we are, and their
+//                      silence proves nothing.
+//   NodesUnwatched     no byte of the node watch: for `longest_silence` while a stream is open
+//                      (longer than a watch needs to find out and open another), for
+//                      `longest_gap` while none is. Then we do not see how many nodes are down.
+//   PoliciesUnwatched  the same of the policies, for `longest_unverified`: somebody may have
+//                      switched us off and waits for it.
+//   RenewsLate         we lead, and the last renewal of our Lease that is known to have succeeded
+//                      is older than half of its term. The term itself is the guard's own business.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "base/time.h"
+
+namespace moonfence::fence {
+
+struct DoubtRules {
+  // The loop is told to turn once a second. Half of a kubelet's heartbeat.
+  Duration longest_pause = std::chrono::seconds(5);
+  Duration window = std::chrono::seconds(10);
+  std::int64_t fewest_calls = 8;  // of heartbeats alone there are some ten
+  // The watch itself gives a silent stream up after 130 s (kube/watch.h).
+  Duration longest_silence = std::chrono::seconds(150);
+  Duration longest_gap = std::chrono::seconds(30);
+  Duration longest_unverified = std::chrono::minutes(3);
+};
+
+class SelfDoubt {
+ public:
+  enum class Cause { Stopped, CallsFail, NodesUnwatched, PoliciesUnwatched, RenewsLate };
+
+  struct Signs {
+    Duration nodes_silent{};     // since the last byte of the watch or of its list
+    bool nodes_watched = true;   // a stream is open
+    std::uint64_t node_lists{};  // that were read to their end
+    std::optional<Duration> policies_silent = std::nullopt;  // absent: nobody watches them
+    // Of our Lease, while we lead: its duration, and what is left of the term.
+    std::optional<Duration> term = std::nullopt;
+    Duration term_left{};
+  };
+  // What is to be done after a look.
+  struct Outcome {
+    std::set<Cause> begun;      // causes that were not there at the last look
+    bool list_nodes = false;    // list them anew; what is being read does not count
+    bool trusts_again = false;  // the doubt is over: evidence begins anew
+  };
+
+  explicit SelfDoubt(DoubtRules rules = {}) : rules_(rules) {}
+  SelfDoubt(const SelfDoubt&) = delete;
+  SelfDoubt& operator=(const SelfDoubt&) = delete;
+
+  // Of each API call, when its answer begins or it has failed without one.
+  void call_ended(bool failed, Moment now);
+  [[nodiscard]] Outcome look(const Signs& signs, Moment now);
+
+  // Why we must not act; nullopt: nothing speaks against us. Until the first look nothing speaks
+  // for us.
+  [[nodiscard]] std::optional<Cause> cause(Moment now) const;
+  // All that is wrong, or was while the nodes are being listed.
+  [[nodiscard]] const std::set<Cause>& causes() const { return causes_; }
+
+ private:
+  enum class State { Trusting, Doubting, CatchingUp };
+  struct Calls {
+    Moment since;
+    std::int64_t all = 0;
+    std::int64_t failed = 0;
+  };
+  [[nodiscard]] std::set<Cause> causes_of(const Signs& signs, Moment now);
+  [[nodiscard]] bool calls_fail(Moment now);
+
+  const DoubtRules rules_;
+  State state_ = State::Trusting;
+  std::optional<Moment> looked_;
+  std::set<Cause> present_;  // at the last look
+  std::set<Cause> causes_;   // and while the nodes are being listed, the last that there were
+  std::uint64_t lists_before_ = 0;  // CatchingUp: more than these must have been read
+  std::deque<Calls> calls_;         // by the second
+};
+
+// "stopped", "calls_fail" …: for records, logs and metrics.
+[[nodiscard]] std::string_view to_string(SelfDoubt::Cause cause);
+
+}  // namespace moonfence::fence
