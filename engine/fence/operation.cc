@@ -39,7 +39,7 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       memory_(memory),
       owner_(owner),
       inquiry_(around_, occasion_, authority_, memory_),
-      gathering_(std::in_place, around_.reader, around_.allowed_reads),
+      gathering_(std::in_place, around_.reader, around_.allowed_reads, around_.endpoints),
       detaching_(around_, occasion_, authority_, memory_),
       alive_(std::make_shared<int>(0)),
       sees_volumes_(may_detach(*occasion_.set)) {}

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "audit/trail.h"
+#include "cluster/endpoint.h"
 #include "fence/actions.h"
 #include "fence/leadership.h"
 #include "kube/reader.h"
@@ -29,6 +30,7 @@ struct Surroundings {
   std::function<policy::ClusterFacts()> cluster_facts;
   const std::set<std::string>& fencing_drivers;  // see Authority
   const std::set<std::string>& allowed_reads;    // see Fetching
+  cluster::Endpoints* endpoints = nullptr;       // null: none can be asked
 };
 
 }  // namespace moonfence::fence
