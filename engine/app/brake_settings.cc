@@ -57,26 +57,6 @@ Result<void> read_limit(const std::string& file, const YAML::Node& name, const Y
   return {};
 }
 
-// Calls `read(key, name, value)` for each entry.
-template <class Read>
-Result<void> each_entry(const std::string& file, const YAML::Node& name, const YAML::Node& value,
-                        std::span<const std::string_view> known, Read read) {
-  if (!value.IsMap()) {
-    return bad(file, name, name.Scalar() + ": not a mapping",
-               "it consists of `key: value` entries");
-  }
-  for (const auto& entry : value) {
-    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return unknown_key(file, entry.first, known);
-    }
-    if (auto done = read(key, entry.first, entry.second); !done) {
-      return done;
-    }
-  }
-  return {};
-}
-
 Result<void> read_zone_entry(const std::string& file, const std::string& key,
                              const YAML::Node& name, const YAML::Node& value, BrakeRules& rules) {
   if (key == "maxDown") {

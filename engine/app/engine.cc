@@ -10,6 +10,7 @@
 #include "app/version.h"
 #include "audit/trail.h"
 #include "base/text.h"
+#include "cluster/endpoint.h"
 #include "cluster/node_cache.h"
 #include "fence/desk.h"
 #include "fence/leadership.h"
@@ -78,6 +79,8 @@ class Engine::Graph final : public fence::Leadership {
         caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
                 user_agent()),
         reader_(caller_),
+        endpoints_({loop_, around.http, around.files, log_, user_agent()},
+                   told_.settings.endpoints),
         records_(around.append_audit, log_, metrics_,
                  [this](const audit::Record& record) { announce(record); }),
         trail_(wall_clock_, records_),
@@ -92,7 +95,7 @@ class Engine::Graph final : public fence::Leadership {
         incident_random_(around.random.fork("incidents")),
         desk_({loop_, reader_, actions_, trail_, log_, active_, *this, brake_, self_test_.doubt(),
                protections_, [this] { return facts(); }, told_.settings.fencing_drivers,
-               told_.settings.allowed_reads},
+               told_.settings.allowed_reads, &endpoints_},
               rules(), [this] { return make_incident_id(*incident_random_); }),
         nodes_(loop_, log_, told_.settings.cache_expiry, desk_),
         watch_random_(around.random.fork("watch")),
@@ -399,6 +402,7 @@ class Engine::Graph final : public fence::Leadership {
   kube::LiveCredentials credentials_;
   kube::Caller caller_;
   kube::Reader reader_;
+  cluster::Endpoints endpoints_;
   Records records_;
   audit::Trail trail_;
   policy::ActiveSet active_;  // before the actions, which ask it until they are gone

@@ -6,6 +6,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "app/brake_settings.h"
+#include "app/endpoint_settings.h"
 #include "app/settings_values.h"
 #include "base/text.h"
 #include "fence/guard.h"
@@ -14,17 +15,12 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 11> kKeys = {"allowedReads",
-                                                    "api",
-                                                    "brake",
-                                                    "cacheExpiry",
-                                                    "fencingDrivers",
-                                                    "leaseDuration",
-                                                    "leaseRenewDeadline",
-                                                    "leaseRetry",
-                                                    "protectedNamespaces",
-                                                    "retryInterval",
-                                                    "retryWindow"};
+constexpr std::array<std::string_view, 12> kKeys = {"allowedReads",  "api",
+                                                    "brake",         "cacheExpiry",
+                                                    "endpoints",     "fencingDrivers",
+                                                    "leaseDuration", "leaseRenewDeadline",
+                                                    "leaseRetry",    "protectedNamespaces",
+                                                    "retryInterval", "retryWindow"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -132,6 +128,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "brake") {
     return read_brake(file, name, value, settings.brake);
+  }
+  if (key == "endpoints") {
+    return read_endpoints(file, name, value, settings.endpoints);
   }
   if (key == "protectedNamespaces") {
     return read_namespaces(file, name, value, settings.protected_namespaces);

@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/endpoint.h"
 #include "fence/brake.h"
 #include "kube/election.h"
 
@@ -28,6 +29,8 @@ struct Settings {
   std::set<std::string> fencing_drivers;
   // What fence.get may read: "group/version/resource" ("v1/resource" of the core group).
   std::set<std::string> allowed_reads;
+  // What policies may ask beside the API server (fence.http).
+  cluster::EndpointTable endpoints;
   // Which of several replicas acts (kube/election.h).
   kube::ElectionRules election;
   // How many nodes may be fenced, and when none (fence/brake.h).

@@ -2,6 +2,7 @@
 
 // Single values of the engine's configuration, each refused with its place in the file.
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,5 +23,25 @@ namespace moonfence::app {
 // `name` is the key's node: an empty value stands nowhere, or in the next line.
 [[nodiscard]] Result<void> read_duration(const std::string& file, const YAML::Node& name,
                                          const YAML::Node& value, Duration& into);
+
+// Of a mapping; an unknown key is an error. Calls `read(key, name, value)` for each entry.
+template <class Read>
+Result<void> each_entry(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                        std::span<const std::string_view> known, Read read) {
+  if (!value.IsMap()) {
+    return bad(file, name, name.Scalar() + ": not a mapping",
+               "it consists of `key: value` entries");
+  }
+  for (const auto& entry : value) {
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      return unknown_key(file, entry.first, known);
+    }
+    if (auto done = read(key, entry.first, entry.second); !done) {
+      return done;
+    }
+  }
+  return {};
+}
 
 }  // namespace moonfence::app

@@ -6,6 +6,14 @@
 
 namespace moonfence::fence {
 
+nlohmann::json answer_json(int status, const std::shared_ptr<const nlohmann::json>& body) {
+  nlohmann::json answer = {{"status", status}};
+  if (body != nullptr) {
+    answer["body"] = *body;
+  }
+  return answer;
+}
+
 struct Fetching::Job {
   Job(const policy::Policy& who, const kube::Pod& which, const policy::PodFacts& known,
       std::function<void(Fetched)> told)
@@ -56,31 +64,43 @@ void Fetching::next_round(const std::shared_ptr<Job>& job) {
   };
   job->open = plan.result->size() + 1;
   for (const auto& [name, request] : *plan.result) {
-    if (const std::string why = refusal(request); !why.empty()) {
-      job->lacks(why);
-      ended();
-      continue;
-    }
-    const auto path = kube::object_path(request.api_version, request.resource,
-                                        Namespace(request.space), request.name);
-    lookups_.get(path, [job, ended, name = name](const Result<Lookups::Body>& found) {
-      if (!found) {
-        job->lacks(found.error().message());
-      } else if (*found == nullptr) {
-        job->fetched.answers[name] = {{"status", 404}};
-      } else {
-        job->fetched.answers[name] = {{"status", 200}, {"body", **found}};
-      }
-      ended();
-    });
+    perform(job, name, request, ended);
   }
   ended();
 }
 
-std::string Fetching::refusal(const policy::Request& request) const {
-  if (request.kind != policy::Request::Kind::Object) {
-    return request.text() + ": this engine serves no endpoints yet";
+void Fetching::perform(const std::shared_ptr<Job>& job, const std::string& name,
+                       const policy::Request& request, const std::function<void()>& ended) {
+  if (request.kind == policy::Request::Kind::Http) {
+    endpoint_lookups_.get(request.endpoint, request.path,
+                          [job, ended, name](const Result<cluster::EndpointAnswer>& found) {
+                            if (!found) {
+                              job->lacks(found.error().message());
+                            } else {
+                              job->fetched.answers[name] = answer_json(found->status, found->body);
+                            }
+                            ended();
+                          });
+    return;
   }
+  if (const std::string why = refusal(request); !why.empty()) {
+    job->lacks(why);
+    ended();
+    return;
+  }
+  const auto path = kube::object_path(request.api_version, request.resource,
+                                      Namespace(request.space), request.name);
+  lookups_.get(path, [job, ended, name](const Result<Lookups::Body>& found) {
+    if (!found) {
+      job->lacks(found.error().message());
+    } else {
+      job->fetched.answers[name] = answer_json(*found == nullptr ? 404 : 200, *found);
+    }
+    ended();
+  });
+}
+
+std::string Fetching::refusal(const policy::Request& request) const {
   const std::string resource = request.api_version + "/" + request.resource;
   return allowed_.contains(resource)
              ? std::string()

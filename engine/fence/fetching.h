@@ -1,7 +1,8 @@
 #pragma once
 
 // Fetching reads for one pod what one policy asks for by its `fetch` function, round by round,
-// until the policy has enough. Only resources that the engine's configuration allows are read.
+// until the policy has enough. Only resources that the engine's configuration allows are read, and
+// only endpoints that it names.
 
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fence/endpoint_lookups.h"
 #include "fence/lookups.h"
 #include "kube/objects.h"
 #include "policy/policy.h"
@@ -21,13 +23,18 @@ struct Fetched {
   std::string missing;                                // why not all could be had; "" when it was
 };
 
+// How a policy sees an answer: {"status": 200, "body": …}; null: without a body.
+[[nodiscard]] nlohmann::json answer_json(int status,
+                                         const std::shared_ptr<const nlohmann::json>& body);
+
 class Fetching {
  public:
   static constexpr int kMostRounds = 4;
 
-  // "example.com/v1/arrays": what fence.get may read. Both must outlive it.
-  Fetching(Lookups& lookups, const std::set<std::string>& allowed)
-      : lookups_(lookups), allowed_(allowed) {}
+  // "example.com/v1/arrays": what fence.get may read. All must outlive it.
+  Fetching(Lookups& lookups, const std::set<std::string>& allowed,
+           EndpointLookups& endpoint_lookups)
+      : lookups_(lookups), allowed_(allowed), endpoint_lookups_(endpoint_lookups) {}
 
   // `done` is called once, at once or in a later turn. The policy must live until then.
   void fetch(const policy::Policy& policy, const kube::Pod& pod, const policy::PodFacts& facts,
@@ -36,10 +43,13 @@ class Fetching {
  private:
   struct Job;
   void next_round(const std::shared_ptr<Job>& job);
+  void perform(const std::shared_ptr<Job>& job, const std::string& name,
+               const policy::Request& request, const std::function<void()>& ended);
   [[nodiscard]] std::string refusal(const policy::Request& request) const;
 
   Lookups& lookups_;
   const std::set<std::string>& allowed_;
+  EndpointLookups& endpoint_lookups_;
 };
 
 }  // namespace moonfence::fence

@@ -49,9 +49,12 @@ class Gathering {
  public:
   using Done = std::function<void(Gathered)>;
 
-  // `allowed_reads`: see Fetching.
-  Gathering(kube::Reader& reader, const std::set<std::string>& allowed_reads)
-      : lookups_(reader), fetching_(lookups_, allowed_reads) {}
+  // `allowed_reads`: see Fetching; `endpoints`: see EndpointLookups.
+  Gathering(kube::Reader& reader, const std::set<std::string>& allowed_reads,
+            cluster::Endpoints* endpoints = nullptr)
+      : lookups_(reader),
+        endpoint_lookups_(endpoints),
+        fetching_(lookups_, allowed_reads, endpoint_lookups_) {}
 
   // `done` may be called at once, when nothing is left to read. The pod must carry its raw JSON.
   void gather(const kube::Pod& pod, Wants wants, Done done);
@@ -71,6 +74,7 @@ class Gathering {
   [[nodiscard]] const Claims& index(const Namespace& space, const Lookups::Body& list);
 
   Lookups lookups_;
+  EndpointLookups endpoint_lookups_;
   Fetching fetching_;
   std::map<Namespace, std::multimap<std::string, Lookups::Body>> users_;  // pods, by claim
   std::map<Namespace, policy::Objects> events_;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "audit/trail.h"
+#include "cluster/endpoint.h"
 #include "fence/actions.h"
 #include "fence/leadership.h"
 #include "kube/reader.h"
@@ -30,6 +31,7 @@ struct Surroundings {
   std::function<policy::ClusterFacts()> cluster_facts;
   const std::set<std::string>& fencing_drivers;  // see Authority
   const std::set<std::string>& allowed_reads;    // see Fetching
+  cluster::Endpoints* endpoints = nullptr;       // null: none can be asked
   ReleaseRules release = {};
 };
 

@@ -16,7 +16,6 @@
 namespace moonfence::os {
 namespace {
 
-constexpr std::size_t kLanes = 3;
 constexpr std::size_t kSpareHandles = 64;
 
 std::size_t index_of(port::Lane lane) {
@@ -31,6 +30,7 @@ class CurlHttp::Engine final : public CurlPoller::Client {
   Engine(CurlPoller& poller, HttpLimits limits) : poller_(poller), limits_(limits) {
     lanes_[index_of(port::Lane::Writes)].bound = limits.writes;
     lanes_[index_of(port::Lane::Bulk)].bound = limits.bulk;
+    lanes_[index_of(port::Lane::Endpoints)].bound = limits.endpoints;
     // A burst of deletions opens dozens of connections: resumed TLS sessions spare the server a
     // signature each. libcurl resumes only under the same trust and the same client certificate.
     MOONFENCE_CHECK(sessions_ != nullptr);
@@ -91,7 +91,7 @@ class CurlHttp::Engine final : public CurlPoller::Client {
   CurlPoller& poller_;
   HttpLimits limits_;
   port::TlsSettings tls_;
-  std::array<LaneState, kLanes> lanes_;
+  std::array<LaneState, port::kLanes> lanes_;
   std::map<Id, std::unique_ptr<Exchange>> exchanges_;
   std::set<std::pair<Moment, Id>> deadlines_;
   CURLSH* sessions_ = curl_share_init();
@@ -194,7 +194,8 @@ void CurlHttp::Engine::launch(Id id, Exchange& exchange) {
   }
   exchange.state = State::Running;
   ++lane_of(exchange).running;
-  if (auto error = configure(exchange, tls_, limits_, poller_.sockets())) {
+  if (auto error = configure(exchange, exchange.request.tls ? *exchange.request.tls : tls_, limits_,
+                             poller_.sockets())) {
     finish(id, exchange, std::move(error));
     return;
   }

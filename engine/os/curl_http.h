@@ -17,6 +17,7 @@ struct HttpLimits {
   // Exchanges that run at once; more wait in the order of their start. Watches are not bounded.
   std::size_t writes = 96;
   std::size_t bulk = 4;
+  std::size_t endpoints = 16;
   Duration connect_timeout = std::chrono::seconds(4);  // name, TCP, TLS; over all addresses
   std::size_t head_bytes = 64U << 10U;                 // of an answer, in total
 };

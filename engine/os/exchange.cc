@@ -29,6 +29,7 @@ const LaneTraits& traits(port::Lane lane) {
     case port::Lane::Watches:
       return kWatches;
     case port::Lane::Bulk:
+    case port::Lane::Endpoints:
       return kBulk;
   }
   return kWrites;

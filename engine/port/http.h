@@ -4,6 +4,7 @@
 // os::CurlHttp and, in memory, by the simulation. All calls and callbacks happen on the loop's
 // thread.
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,14 +38,29 @@ enum class Method { Get, Post, Put, Patch, Delete };
 // Exchanges of different lanes never wait for one another, and each lane has its own idea of how
 // soon a silent peer is dead.
 enum class Lane {
-  Writes,   // small and urgent: lease, deletes, live reads of one object, heartbeat
-  Watches,  // open for minutes, mostly silent
-  Bulk,     // lists
+  Writes,     // small and urgent: lease, deletes, live reads of one object, heartbeat
+  Watches,    // open for minutes, mostly silent
+  Bulk,       // lists
+  Endpoints,  // services other than the API server, which may be slow or hostile
 };
+constexpr std::size_t kLanes = 4;
 
 struct Header {
   std::string name;
   std::string value;
+};
+
+// How the server is recognised and how we show who we are. PEM texts, not paths: whoever reads the
+// files checks them first.
+struct TlsSettings {
+  std::string ca_pem = {};           // empty: the system's trust store
+  std::string certificate_pem = {};  // empty: no client certificate
+  std::string key_pem = {};
+  std::string server_name = {};  // empty: the URL's host
+  bool insecure = false;         // skip verification; only by explicit configuration
+  std::string proxy_url = {};    // empty: none
+
+  friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
 struct HttpRequest {
@@ -58,6 +74,8 @@ struct HttpRequest {
   // Asked immediately before the bytes of each attempt leave, also when the transport repeats a
   // request by itself on a fresh connection. False ends the exchange unsent.
   std::function<bool()> may_send = nullptr;
+  // Of a server other than the one that use_tls() is about; null: of that one.
+  std::shared_ptr<const TlsSettings> tls = nullptr;
 };
 
 struct HttpHead {
@@ -98,19 +116,6 @@ class HttpSink {
 class Transfer {
  public:
   virtual ~Transfer() = default;
-};
-
-// How the server is recognised and how we show who we are. PEM texts, not paths: whoever reads the
-// files checks them first.
-struct TlsSettings {
-  std::string ca_pem = {};           // empty: the system's trust store
-  std::string certificate_pem = {};  // empty: no client certificate
-  std::string key_pem = {};
-  std::string server_name = {};  // empty: the URL's host
-  bool insecure = false;         // skip verification; only by explicit configuration
-  std::string proxy_url = {};    // empty: none
-
-  friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
 class Http {

@@ -68,6 +68,7 @@ SimHttp::SimHttp(Wire& wire, std::string replica, int incarnation, std::function
   lane_of(port::Lane::Writes).bound = kWrites;
   lane_of(port::Lane::Watches).bound = std::numeric_limits<std::size_t>::max();
   lane_of(port::Lane::Bulk).bound = kBulk;
+  lane_of(port::Lane::Endpoints).bound = kEndpoints;
 }
 
 SimHttp::~SimHttp() {

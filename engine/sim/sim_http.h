@@ -25,6 +25,7 @@ class SimHttp final : public port::Http {
  public:
   static constexpr std::size_t kWrites = 96;
   static constexpr std::size_t kBulk = 4;
+  static constexpr std::size_t kEndpoints = 16;
 
   // `may_leave` is asked before every effect of the process: false once it has crashed in the
   // middle of a turn. All references must outlive it; transfers must not.
@@ -81,7 +82,7 @@ class SimHttp final : public port::Http {
   const std::string replica_;
   const int incarnation_;
   std::function<bool()> may_leave_;
-  std::array<Lane, 3> lanes_;
+  std::array<Lane, port::kLanes> lanes_;
   std::map<Id, std::unique_ptr<Exchange>> exchanges_;
   std::size_t pooled_ = 0;  // connections that wait to be used again
 };

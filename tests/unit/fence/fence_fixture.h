@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/trail.h"
+#include "cluster/endpoint.h"
 #include "fence/actions.h"
 #include "fence/desk.h"
 #include "fence/operation.h"
@@ -24,6 +25,7 @@
 #include "kube/destroyer.h"
 #include "kube/reader.h"
 #include "support/fake_credentials.h"
+#include "support/fake_files.h"
 #include "support/fake_http.h"
 #include "support/fake_log.h"
 #include "support/fake_poller.h"
@@ -108,6 +110,10 @@ struct FenceTest : testing::Test {
 
   std::set<std::string> fencing_drivers = {"csi.example.com"};
   ReleaseRules release;
+  test::FakeFiles files;
+  // One that wants no authentication; "/vendor/…" of the scripted server.
+  cluster::Endpoints endpoints{{loop, http, files, log, "moonfence/0.1"},
+                               {{"vendor", {.url = "http://vendor:80/vendor", .timeout = 5s}}}};
   std::set<std::string> allowed_reads = {"longhorn.io/v1beta2/volumes"};
 
   std::map<std::string, NodeState> nodes = {{"n1", {}}};
@@ -294,6 +300,7 @@ struct FenceTest : testing::Test {
             [] { return sample_cluster(); },
             fencing_drivers,
             allowed_reads,
+            &endpoints,
             release};
   }
 

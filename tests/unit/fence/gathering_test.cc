@@ -93,6 +93,42 @@ TEST_F(GatheringTest, what_is_not_allowed_is_not_read) {
   EXPECT_TRUE(deleted().empty());
 }
 
+constexpr const char* kAsks = R"(
+  fetch = function(pod, s, got)
+    if got.volume then return nil end
+    return { volume = fence.http("vendor", "/volumes/1?full=1") }
+  end,)";
+
+TEST_F(GatheringTest, an_endpoint_is_asked_once_for_all_pods_of_a_pass) {
+  add_pod("web-0");
+  add_pod("web-1");
+  http.on(port::Method::Get, "/vendor/volumes/1",
+          test::FakeAnswer{.body = R"({"health":"online"})", .delay = 300ms});
+  judge("", "return fence.skip(pod.fetched.volume.body.health)", kAsks);
+  EXPECT_EQ(said(), (Lines{"policy_skips: online", "policy_skips: online"}));
+  EXPECT_EQ(http.count("GET /vendor/volumes/1?full=1"), 1U);
+}
+
+TEST_F(GatheringTest, what_an_endpoint_does_not_have_is_an_answer) {
+  add_pod("web-0");
+  judge("", "return fence.skip(tostring(pod.fetched.volume.status))", kAsks);
+  EXPECT_EQ(said(), Lines{"policy_skips: 404"});
+}
+
+TEST_F(GatheringTest, a_pod_waits_while_an_endpoint_fails) {
+  for (const int status : {401, 403, 429, 500, 503}) {
+    pods.clear();
+    story.records.clear();
+    add_pod("web-0");
+    http.on(port::Method::Get, "/vendor/volumes/1", test::FakeAnswer{.status = status});
+    judge("", "return fence.delete_pod('dead')", kAsks);
+    ASSERT_FALSE(said().empty());
+    EXPECT_EQ(said().front(), "needs_unread: endpoint vendor: GET /volumes/1?full=1: HTTP " +
+                                  std::to_string(status));
+    EXPECT_TRUE(deleted().empty());
+  }
+}
+
 TEST_F(GatheringTest, a_policy_that_never_has_enough_is_stopped) {
   add_pod("web-0");
   judge("", "return fence.delete_pod('dead')", R"(

@@ -1,0 +1,52 @@
+#pragma once
+
+// EndpointLookups asks each endpoint for each path at most once in a pass, whoever asks how often,
+// and a bounded number at a time.
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/endpoint.h"
+#include "kube/caller.h"
+
+namespace moonfence::fence {
+
+class EndpointLookups {
+ public:
+  static constexpr std::size_t kParallelReads = 8;
+
+  using Done = std::function<void(const Result<cluster::EndpointAnswer>&)>;
+
+  // Null: no endpoint can be asked.
+  explicit EndpointLookups(cluster::Endpoints* endpoints) : endpoints_(endpoints) {}
+  EndpointLookups(const EndpointLookups&) = delete;
+  EndpointLookups& operator=(const EndpointLookups&) = delete;
+
+  // Calls back at once when the answer is here, else in a later turn; never after destruction.
+  void get(const std::string& endpoint, const std::string& path, Done done);
+
+ private:
+  struct Lookup {
+    std::string endpoint;
+    std::string path;
+    std::optional<Result<cluster::EndpointAnswer>> answer;
+    std::vector<Done> waiting;
+    kube::CallHandle call;
+  };
+  void pump();
+  void arrived(Lookup& lookup, const Result<cluster::EndpointAnswer>& answer);
+
+  cluster::Endpoints* endpoints_;
+  std::map<std::pair<std::string, std::string>, Lookup> lookups_;  // its elements stay in place
+  std::deque<Lookup*> queue_;
+  std::size_t in_flight_ = 0;
+};
+
+}  // namespace moonfence::fence
