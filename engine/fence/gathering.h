@@ -43,15 +43,20 @@ struct Gathered {
   std::string missing;          // why a need could not be met; "" when each was
   std::string volumes_missing;  // the same of the volumes alone
   std::map<std::string, kube::Attachment> attachments;  // to the pod's node, by name
+  // Leader Leases of the volumes' attachers, by driver, of those that are named; nullopt: it could
+  // not be read.
+  std::map<std::string, std::optional<kube::LeaseRecord>> attachers;
 };
 
 class Gathering {
  public:
   using Done = std::function<void(Gathered)>;
 
-  // `allowed_reads`: see Fetching.
-  Gathering(kube::Reader& reader, const std::set<std::string>& allowed_reads)
-      : lookups_(reader), fetching_(lookups_, allowed_reads) {}
+  using Leases = std::map<std::string, ObjectRef>;
+
+  // `allowed_reads`: see Fetching. `attachers`: which Leases are read, by driver.
+  Gathering(kube::Reader& reader, const std::set<std::string>& allowed_reads, Leases attachers = {})
+      : attachers_(std::move(attachers)), lookups_(reader), fetching_(lookups_, allowed_reads) {}
 
   // `done` may be called at once, when nothing is left to read. The pod must carry its raw JSON.
   void gather(const kube::Pod& pod, Wants wants, Done done);
@@ -64,12 +69,14 @@ class Gathering {
   void find_claims(const std::shared_ptr<Job>& job);
   void follow_claim(const std::shared_ptr<Job>& job, const Lookups::Body& claim);
   void follow_volume(const std::shared_ptr<Job>& job, const Lookups::Body& volume);
+  void find_attacher(const std::shared_ptr<Job>& job, const std::string& driver);
   void follow_owner(const std::shared_ptr<Job>& job, const nlohmann::json& object, int depth);
   void find_siblings(const std::shared_ptr<Job>& job);
   void find_nodes(const std::shared_ptr<Job>& job);
   void close(const std::shared_ptr<Job>& job);
   [[nodiscard]] const Claims& index(const Namespace& space, const Lookups::Body& list);
 
+  const Leases attachers_;
   Lookups lookups_;
   Fetching fetching_;
   std::map<Namespace, std::multimap<std::string, Lookups::Body>> users_;  // pods, by claim
