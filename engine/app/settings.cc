@@ -6,6 +6,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "app/brake_settings.h"
+#include "app/release_settings.h"
 #include "app/settings_values.h"
 #include "base/text.h"
 #include "fence/guard.h"
@@ -14,17 +15,13 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 11> kKeys = {"allowedReads",
-                                                    "api",
-                                                    "brake",
-                                                    "cacheExpiry",
-                                                    "fencingDrivers",
-                                                    "leaseDuration",
-                                                    "leaseRenewDeadline",
-                                                    "leaseRetry",
-                                                    "protectedNamespaces",
-                                                    "retryInterval",
-                                                    "retryWindow"};
+constexpr std::array<std::string_view, 14> kKeys = {"allowedReads",        "api",
+                                                    "attacherLeases",      "brake",
+                                                    "cacheExpiry",         "controllerLease",
+                                                    "fencingDrivers",      "leaseDuration",
+                                                    "leaseRenewDeadline",  "leaseRetry",
+                                                    "protectedNamespaces", "release",
+                                                    "retryInterval",       "retryWindow"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -132,6 +129,15 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "brake") {
     return read_brake(file, name, value, settings.brake);
+  }
+  if (key == "release") {
+    return read_release(file, name, value, settings.release);
+  }
+  if (key == "controllerLease") {
+    return read_controller_lease(file, name, value, settings.release);
+  }
+  if (key == "attacherLeases") {
+    return read_attacher_leases(file, name, value, settings.release);
   }
   if (key == "protectedNamespaces") {
     return read_namespaces(file, name, value, settings.protected_namespaces);
