@@ -139,14 +139,14 @@ Detaching::Stand Detaching::stand_of(Detachment& detachment, bool complete) {
     return Stand::Dropped;
   }
   const bool is_gone = gone_.contains(pod) || (complete && !present_.contains(pod));
-  if (is_gone && !detachment.pod_gone_at) {
-    detachment.pod_gone_at = around_.loop.now();
-  }
   if (!detachment.before_pod && !is_gone) {
     if (!is_judged) {  // otherwise its deletion failed, and is repeated at the pace of retries
       wait(detachment, Reason::AwaitingDetach, "pod " + verdict.pod.ref.text() + " is still there");
     }
     return Stand::Waits;
+  }
+  if (is_gone && !detachment.pod_gone_at) {
+    detachment.pod_gone_at = around_.loop.now();
   }
   return Stand::Consider;
 }
