@@ -88,7 +88,38 @@ std::optional<EventNews> news_of_detaching(const Record& record) {
   }
 }
 
+// Also told there. What only delays a release is told by nobody: Kubernetes' own check follows.
+std::optional<EventNews> news_of_release(const Record& record) {
+  EventNews news = {.type = EventNews::Type::Normal,
+                    .regarding = pod_of(record),
+                    .action = "Release",
+                    .reason = "VolumeReleased",
+                    .note = "Kubernetes took its volume off node " + record.node.text() +
+                            ": the storage had let go of it" + tail(record)};
+  switch (record.reason) {
+    case Reason::ReleaseAcknowledged:
+      return news;
+    case Reason::StorageWithdrawn:
+      news.type = EventNews::Type::Warning;
+      news.reason = "StorageWithdrawn";
+      news.note = record.text + tail(record);
+      return news;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<EventNews> news_of_holding(const Record& record) {
+  if (record.reason == Reason::ForcedDetachNear) {
+    return EventNews{.type = EventNews::Type::Warning,
+                     .regarding = pod_of(record),
+                     .action = "Detach",
+                     .reason = "ForcedDetachNear",
+                     .note = "Volume attachment " + record.attachment + " to node " +
+                             record.node.text() +
+                             " is still there; Kubernetes will soon act as if it were gone" +
+                             because(record) + tail(record)};
+  }
   EventNews news = {.type = EventNews::Type::Warning,
                     .regarding = node_of(record),
                     .action = "Fence",
@@ -150,6 +181,10 @@ std::optional<EventNews> news_of_outcome(const Record& record) {
 }  // namespace
 
 std::optional<EventNews> news_of(const Record& record) {
+  const bool ends = record.kind == Record::Kind::Outcome || record.kind == Record::Kind::Refusal;
+  if (ends && record.action == "release_volume") {
+    return news_of_release(record);
+  }
   switch (record.kind) {
     case Record::Kind::IncidentOpened:
       return EventNews{.type = EventNews::Type::Warning,

@@ -95,7 +95,7 @@ class Engine::Graph final : public fence::Leadership {
         incident_random_(around.random.fork("incidents")),
         desk_({loop_, reader_, actions_, trail_, log_, active_, *this, brake_, self_test_.doubt(),
                protections_, [this] { return facts(); }, told_.settings.fencing_drivers,
-               told_.settings.allowed_reads, &endpoints_},
+               told_.settings.allowed_reads, &endpoints_, told_.settings.release},
               rules(), [this] { return make_incident_id(*incident_random_); }),
         nodes_(loop_, log_, told_.settings.cache_expiry, desk_),
         watch_random_(around.random.fork("watch")),

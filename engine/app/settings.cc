@@ -7,6 +7,7 @@
 
 #include "app/brake_settings.h"
 #include "app/endpoint_settings.h"
+#include "app/release_settings.h"
 #include "app/settings_values.h"
 #include "base/text.h"
 #include "fence/guard.h"
@@ -15,12 +16,14 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 12> kKeys = {"allowedReads",  "api",
-                                                    "brake",         "cacheExpiry",
-                                                    "endpoints",     "fencingDrivers",
-                                                    "leaseDuration", "leaseRenewDeadline",
-                                                    "leaseRetry",    "protectedNamespaces",
-                                                    "retryInterval", "retryWindow"};
+constexpr std::array<std::string_view, 15> kKeys = {"allowedReads",   "api",
+                                                    "attacherLeases", "brake",
+                                                    "cacheExpiry",    "controllerLease",
+                                                    "endpoints",      "fencingDrivers",
+                                                    "leaseDuration",  "leaseRenewDeadline",
+                                                    "leaseRetry",     "protectedNamespaces",
+                                                    "release",        "retryInterval",
+                                                    "retryWindow"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -131,6 +134,15 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "endpoints") {
     return read_endpoints(file, name, value, settings.endpoints);
+  }
+  if (key == "release") {
+    return read_release(file, name, value, settings.release);
+  }
+  if (key == "controllerLease") {
+    return read_controller_lease(file, name, value, settings.release);
+  }
+  if (key == "attacherLeases") {
+    return read_attacher_leases(file, name, value, settings.release);
   }
   if (key == "protectedNamespaces") {
     return read_namespaces(file, name, value, settings.protected_namespaces);

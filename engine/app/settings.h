@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "cluster/endpoint.h"
 #include "fence/brake.h"
+#include "fence/release.h"
 #include "kube/election.h"
 
 namespace moonfence::app {
@@ -27,6 +28,8 @@ struct Settings {
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing. Only
   // their volume attachments are ever deleted.
   std::set<std::string> fencing_drivers;
+  // Whether a detached volume is taken out of its dead node's status (fence/release.h).
+  fence::ReleaseRules release;
   // What fence.get may read: "group/version/resource" ("v1/resource" of the core group).
   std::set<std::string> allowed_reads;
   // What policies may ask beside the API server (fence.http).

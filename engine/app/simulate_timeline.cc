@@ -66,6 +66,13 @@ std::string audit_text(const std::string& detail) {
   if (kind == "verdict") {
     return "moonfence  judges " + pod + ": " + why;
   }
+  if (record.value("action", "") == "release_volume") {
+    return kind == "intent"   ? std::string()
+           : reason == "done" ? "moonfence  released the volume of " + pod
+           : reason == "release_acknowledged"
+               ? "Kubernetes took the volume of " + pod + " off " + node
+               : "moonfence  did not release the volume of " + pod + ": " + why;
+  }
   const std::string attachment = record.value("attachment", "");
   if (!attachment.empty() && (kind == "outcome" || kind == "refusal")) {
     const bool done = reason == "done" || reason == "marked_only";

@@ -19,6 +19,8 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::AwaitingTaint,
     Reason::Unreadable,
     Reason::AwaitingDetach,
+    Reason::AttacherSilent,
+    Reason::AttacherUnwatched,
     Reason::ForcedDetachNear,
     Reason::ReleaseUnacknowledged,
     Reason::LeaseAlive,
@@ -123,6 +125,10 @@ std::string_view code(Reason reason) {
       return "unreadable";
     case Reason::AwaitingDetach:
       return "awaiting_detach";
+    case Reason::AttacherSilent:
+      return "attacher_silent";
+    case Reason::AttacherUnwatched:
+      return "attacher_unwatched";
     case Reason::ForcedDetachNear:
       return "forced_detach_near";
     case Reason::ReleaseUnacknowledged:

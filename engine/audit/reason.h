@@ -20,11 +20,13 @@ enum class Reason {
   PoliciesChanged,  // the node is still down and other policies are in force
 
   // Why an incident does not go on yet.
-  HoldingDown,       // the policy wants the node to be down for longer
-  AwaitingTaint,     // without a NoSchedule taint a replacement may be bound to the dead node
-  Unreadable,        // the node or its pods could not be read; nothing is decided on less
-  AwaitingDetach,    // volume attachments are marked for deletion; the storage has not let go yet
-  ForcedDetachNear,  // the storage has not let go, and Kubernetes will soon act as if it had
+  HoldingDown,        // the policy wants the node to be down for longer
+  AwaitingTaint,      // without a NoSchedule taint a replacement may be bound to the dead node
+  Unreadable,         // the node or its pods could not be read; nothing is decided on less
+  AwaitingDetach,     // volume attachments are marked for deletion; the storage has not let go yet
+  AttacherSilent,     // nobody would detach its volumes: its pod is not deleted; also a refusal
+  AttacherUnwatched,  // no Lease of its volumes' attacher is configured
+  ForcedDetachNear,   // the storage has not let go, and Kubernetes will soon act as if it had
   ReleaseUnacknowledged,  // a volume was released and Kubernetes has not taken it off the node
   LeaseAlive,  // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
   LeaseUnreadable,  // Ready is Unknown, and the Lease could not be read; also a refusal

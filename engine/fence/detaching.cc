@@ -18,6 +18,8 @@ constexpr Duration kFirstLook = std::chrono::milliseconds(250);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 // The same when only a policy's next word is waited for.
 constexpr Duration kLongestIdlePause = std::chrono::seconds(30);
+// Six minutes after the pod Kubernetes acts as if the storage had let go: time to do something.
+constexpr Duration kAlarm = std::chrono::minutes(4);
 
 // Two PersistentVolumes may name one volume: it is known by driver and handle (release-step.md §3).
 std::string key_of(const policy::VolumeFacts& volume) {
@@ -137,14 +139,14 @@ Detaching::Stand Detaching::stand_of(Detachment& detachment, bool complete) {
     return Stand::Dropped;
   }
   const bool is_gone = gone_.contains(pod) || (complete && !present_.contains(pod));
-  if (is_gone && !detachment.pod_gone_at) {
-    detachment.pod_gone_at = around_.loop.now();
-  }
   if (!detachment.before_pod && !is_gone) {
     if (!is_judged) {  // otherwise its deletion failed, and is repeated at the pace of retries
       wait(detachment, Reason::AwaitingDetach, "pod " + verdict.pod.ref.text() + " is still there");
     }
     return Stand::Waits;
+  }
+  if (is_gone && !detachment.pod_gone_at) {
+    detachment.pod_gone_at = around_.loop.now();
   }
   return Stand::Consider;
 }
@@ -216,6 +218,7 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
   if (attachment.held_by_attacher) {
     detachment.held = attachment;
   }
+  alarm_before_force(detachment, attachment);
   if (attachment.terminating) {
     detachment.asked = attachment.uid;
     wait(detachment, Reason::AwaitingDetach, attachment.detach_error);
@@ -240,6 +243,15 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
                    .volume = detachment.volume.pv,
                    .used_by_others = false,
                    .before_pod = detachment.before_pod}});
+}
+
+void Detaching::alarm_before_force(Detachment& detachment, const kube::Attachment& attachment) {
+  if (detachment.alarmed || !detachment.pod_gone_at ||
+      around_.loop.now() - *detachment.pod_gone_at < kAlarm) {
+    return;
+  }
+  detachment.alarmed = true;
+  record(detachment, Record::Kind::IncidentHeld, Reason::ForcedDetachNear, attachment.detach_error);
 }
 
 std::string Detaching::other_user(const Detachment& detachment) const {
@@ -313,10 +325,16 @@ void Detaching::tell(Detachment& detachment, Reason reason, const std::string& t
     return;
   }
   detachment.told = std::move(news);
+  record(detachment,
+         reason == Reason::AwaitingDetach ? Record::Kind::IncidentHeld : Record::Kind::Refusal,
+         reason, text);
+}
+
+void Detaching::record(const Detachment& detachment, Record::Kind kind, Reason reason,
+                       const std::string& text) {
   const PodDeletion& verdict = detachment.verdict;
   Record record;
-  record.kind =
-      reason == Reason::AwaitingDetach ? Record::Kind::IncidentHeld : Record::Kind::Refusal;
+  record.kind = kind;
   record.reason = reason;
   record.incident = occasion_.incident;
   record.node = authority_->node;

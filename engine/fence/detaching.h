@@ -68,6 +68,9 @@ class Detaching {
   void wait(Detachment& detachment, audit::Reason reason, const std::string& text);
   void arrived(const std::string& name, const Result<kube::Attachment>& attachment);
   void gone(const std::string& name);
+  void alarm_before_force(Detachment& detachment, const kube::Attachment& attachment);
+  void record(const Detachment& detachment, audit::Record::Kind kind, audit::Reason reason,
+              const std::string& text);
   void tell(Detachment& detachment, audit::Reason reason, const std::string& text);
   void looked_at_one();
 

@@ -208,6 +208,7 @@ void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volum
   if (driver.empty() || handle.empty()) {
     return;
   }
+  find_attacher(job, driver);
   ++job->open;
   const std::string name = policy::attachment_name(handle, driver, job->pod.node.text());
   lookups_.get(kube::attachment_path(name), [this, job](const Result<Body>& found) {
@@ -221,6 +222,22 @@ void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volum
       } else {
         job->lacks_volume(attachment.error());
       }
+    }
+    close(job);
+  });
+}
+
+void Gathering::find_attacher(const std::shared_ptr<Job>& job, const std::string& driver) {
+  const auto named = attachers_.find(driver);
+  if (named == attachers_.end()) {
+    return;
+  }
+  ++job->open;
+  lookups_.get(kube::lease_path(named->second), [this, job, driver](const Result<Body>& found) {
+    auto& record = job->gathered.attachers[driver];
+    if (found && *found != nullptr) {
+      const auto lease = kube::decode_lease(**found);
+      record = lease ? std::optional(lease->record) : std::nullopt;
     }
     close(job);
   });

@@ -43,16 +43,23 @@ struct Gathered {
   std::string missing;          // why a need could not be met; "" when each was
   std::string volumes_missing;  // the same of the volumes alone
   std::map<std::string, kube::Attachment> attachments;  // to the pod's node, by name
+  // Leader Leases of the volumes' attachers, by driver, of those that are named; nullopt: it could
+  // not be read.
+  std::map<std::string, std::optional<kube::LeaseRecord>> attachers;
 };
 
 class Gathering {
  public:
   using Done = std::function<void(Gathered)>;
 
-  // `allowed_reads`: see Fetching; `endpoints`: see EndpointLookups.
+  using Leases = std::map<std::string, ObjectRef>;
+
+  // `allowed_reads`: see Fetching; `endpoints`: see EndpointLookups. `attachers`: which Leases are
+  // read, by driver.
   Gathering(kube::Reader& reader, const std::set<std::string>& allowed_reads,
-            cluster::Endpoints* endpoints = nullptr)
-      : lookups_(reader),
+            cluster::Endpoints* endpoints = nullptr, Leases attachers = {})
+      : attachers_(std::move(attachers)),
+        lookups_(reader),
         endpoint_lookups_(endpoints),
         fetching_(lookups_, allowed_reads, endpoint_lookups_) {}
 
@@ -67,12 +74,14 @@ class Gathering {
   void find_claims(const std::shared_ptr<Job>& job);
   void follow_claim(const std::shared_ptr<Job>& job, const Lookups::Body& claim);
   void follow_volume(const std::shared_ptr<Job>& job, const Lookups::Body& volume);
+  void find_attacher(const std::shared_ptr<Job>& job, const std::string& driver);
   void follow_owner(const std::shared_ptr<Job>& job, const nlohmann::json& object, int depth);
   void find_siblings(const std::shared_ptr<Job>& job);
   void find_nodes(const std::shared_ptr<Job>& job);
   void close(const std::shared_ptr<Job>& job);
   [[nodiscard]] const Claims& index(const Namespace& space, const Lookups::Body& list);
 
+  const Leases attachers_;
   Lookups lookups_;
   EndpointLookups endpoint_lookups_;
   Fetching fetching_;

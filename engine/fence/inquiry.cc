@@ -18,6 +18,8 @@ namespace {
 
 // When a policy that failed over the node is asked again.
 constexpr Duration kNodeRetry = std::chrono::seconds(30);
+// When an attacher that showed no life is looked at again.
+constexpr Duration kAttacherRetry = std::chrono::seconds(5);
 
 Reason reason_of(Verdict::Kind kind) {
   switch (kind) {
@@ -329,7 +331,34 @@ std::optional<Deed> Inquiry::enforce(Case& asked, PassResult& result) {
     result.unfit = result.unfit || asked.unfit;
     return std::nullopt;
   }
+  const Verdict& verdict = *decision.by->verdict;
+  if (const std::string driver = silent_attacher(asked, verdict); !driver.empty()) {
+    record_refusal(asked.pod, *decision.by, Reason::AttacherSilent, driver);
+    result.look_again = std::min(result.look_again.value_or(kAttacherRetry), kAttacherRetry);
+    return std::nullopt;
+  }
+  if (verdict.release && around_.release.on) {
+    for (const policy::VolumeFacts& volume : verdict.volumes) {
+      if (!around_.release.attachers.contains(volume.driver)) {
+        mention_once(binding(decision.by->binding), Reason::AttacherUnwatched, volume.driver);
+      }
+    }
+  }
   return deed_of(asked, *decision.by);
+}
+
+std::string Inquiry::silent_attacher(const Case& asked, const Verdict& verdict) {
+  if (!verdict.release || !around_.release.on) {
+    return {};
+  }
+  for (const policy::VolumeFacts& volume : verdict.volumes) {
+    const auto lease = asked.known.attachers.find(volume.driver);
+    if (lease != asked.known.attachers.end() &&
+        !(lease->second && is_fresh(*lease->second, asked.cluster.now))) {
+      return volume.driver;
+    }
+  }
+  return {};
 }
 
 Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {

@@ -129,6 +129,9 @@ class Inquiry {
   void ask_later(std::size_t index, Case& asked);
   [[nodiscard]] Opinion run(std::size_t index, Case& asked);
   [[nodiscard]] std::optional<Deed> enforce(Case& asked, PassResult& result);
+  // A release begins with a pod whose volumes somebody will detach: the driver of whom nobody
+  // knows that, "" when somebody will.
+  [[nodiscard]] std::string silent_attacher(const Case& asked, const policy::Verdict& verdict);
   [[nodiscard]] Deed deed_of(Case& asked, const Opinion& by);
   void observe(const Case& asked, PassResult& result);
   void look_again(const Decision& decision, PassResult& result) const;

@@ -78,6 +78,9 @@ void AuditChecker::on_intent(const AuditLine& line) {
 }
 
 void AuditChecker::on_outcome(const AuditLine& line) {
+  if (line.reason == "release_acknowledged") {
+    return;  // what Kubernetes did, after the outcome of what we did
+  }
   Book& book = books_[line.life];
   const auto intent = book.intents.find({line.incident, line.subject()});
   if (intent == book.intents.end()) {

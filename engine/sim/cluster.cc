@@ -11,6 +11,7 @@
 #include "sim/facts.h"
 #include "sim/ground.h"
 #include "sim/kubelet.h"
+#include "sim/leader_lease.h"
 #include "sim/node_lifecycle.h"
 #include "sim/pod_gc.h"
 #include "sim/replica_set.h"
@@ -147,6 +148,11 @@ struct Cluster::State {
     keep_chronicle(ground);
     servers = std::make_unique<Servers>(ground, plan);
     manager = std::make_unique<ControllerManager>(ground);
+    // Nobody else reads it, and its beats would lengthen every other world.
+    if (const auto release = plan.settings.find("release");
+        release != plan.settings.end() && release->second == "on") {
+      leader_lease = std::make_unique<LeaderLease>(ground);
+    }
     scheduler_nodes = ground.informer("scheduler", "nodes");
     scheduler_pods = ground.informer("scheduler", "pods");
     scheduler = std::make_unique<Scheduler>(ground, *scheduler_nodes, *scheduler_pods);
@@ -168,6 +174,8 @@ struct Cluster::State {
   std::unique_ptr<Servers> servers;
   std::unique_ptr<ControllerManager> manager;  // null while it is away
   loop::Timer manager_returns;
+  std::unique_ptr<ControllerManager> manager;
+  std::unique_ptr<LeaderLease> leader_lease;
   std::unique_ptr<Informer> scheduler_nodes;
   std::unique_ptr<Informer> scheduler_pods;
   std::unique_ptr<Scheduler> scheduler;
@@ -194,9 +202,12 @@ bool Cluster::State::remove_lease(const std::string& name, const std::string& ac
 
 bool Cluster::State::restart_controllers(Duration away) {
   manager.reset();
+  const bool leads = leader_lease != nullptr;
+  leader_lease.reset();
   ground.tell(Happening::Kind::Fault, "controller-manager", "is away",
               "for " + format_duration(away));
-  manager_returns = ground.loop.after(away, [this] {
+  manager_returns = ground.loop.after(away, [this, leads] {
+    leader_lease = leads ? std::make_unique<LeaderLease>(ground) : nullptr;
     manager = std::make_unique<ControllerManager>(ground);
     manager->take_up();
     ground.tell(Happening::Kind::Fault, "controller-manager", "is back");

@@ -63,6 +63,10 @@ void DeleteChecker::on_left(const WireRequest& request) {
       check_detach(request, known_[life_of(request)]);
       return;
     }
+  } else if (request.method == port::Method::Patch && target.resource == "nodes" &&
+             target.subresource == "status") {
+    check_release(request, known_[life_of(request)]);
+    return;
   } else if (target.resource == "events" ||
              (target.resource == "leases" && target.space == "moonfence") ||
              (target.resource == "configmaps" && target.space == "moonfence" &&
@@ -103,6 +107,21 @@ void DeleteChecker::check_detach(const WireRequest& request, const Known& known)
   if (const AuditLine* intent = intent_of(what, request, known); intent != nullptr) {
     check_node(what, *intent, known);
   }
+}
+
+// One intent of several: they are about one node and were recorded together.
+void DeleteChecker::check_release(const WireRequest& request, const Known& known) {
+  const std::string node = read_path(request.target).name;
+  const std::string what = request.replica + " releases volumes of node " + node + ": ";
+  const auto intent =
+      std::find_if(known.intents.begin(), known.intents.end(), [&node](const auto& entry) {
+        return entry.second.node == node && entry.second.reason == "policy_releases";
+      });
+  if (intent == known.intents.end()) {
+    accuse(rules::kIntentFirst, what + "no intent");
+    return;
+  }
+  check_node(what, intent->second, known);
 }
 
 // The intent that a deletion of one object, by its UID, rests on; null when it breaks a rule.

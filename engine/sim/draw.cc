@@ -56,6 +56,7 @@ class Drawing {
     draw_workloads(*random_.fork("workloads"));
     plan_.policies = draw_policies(*random_.fork("policies"));
     draw_timings(*random_.fork("timings"));
+    draw_release(*random_.fork("release"));
     const auto cruelty = random_.fork("cruelty");
     // A third of the worlds is calm, a third unpleasant, a third cruel.
     cruelty_ = static_cast<int>(number(*cruelty, 0, 2));
@@ -134,6 +135,12 @@ class Drawing {
     if (happens(random, 0.3)) {
       plan_.settings["retry-interval"] = "2s";
       plan_.settings["retry-window"] = "10s";
+    }
+  }
+
+  void draw_release(port::Random& random) {
+    if (happens(random, 0.5)) {
+      plan_.settings["release"] = "on";
     }
   }
 

@@ -31,7 +31,7 @@ return policy {
   needs = { "volumes" },
   trigger = { failures = 1 },
   pod = function(pod)
-    return fence.delete_pod_and_attachments("the node is silent")
+    return fence.delete_pod_and_attachments("the node is silent", { release = true })
   end,
 }
 )";

@@ -21,9 +21,10 @@ std::span<const Rule> all_rules() {
       Rule{kCoveredPod,
            "a deletion is covered by a binding that enforces, in force within the "
            "second before it left"},
-      Rule{kExpectedWrite,
-           "the engine writes nothing but deletions of pods, events, its Lease and its "
-           "own ConfigMaps"},
+      Rule{
+          kExpectedWrite,
+          "the engine writes nothing but deletions of pods and attachments, volumesInUse of nodes, "
+          "events, its Lease and its own ConfigMaps"},
       Rule{kLiveRead,
            "when a deletion leaves, a live reading that left at most 1 s before said "
            "that this very node is down"},
@@ -62,6 +63,9 @@ std::span<const Rule> all_rules() {
       Rule{kLastConsumer,
            "an attachment is deleted only when every other pod of the node that "
            "uses the volume is gone"},
+      Rule{kReleaseLast,
+           "a volume is released only when the storage has let go of it, no attachment to the node "
+           "is left and no pod of the node uses it"},
       Rule{kBoundedLane,
            "at most 96 writes, 4 lists and 4 watches of a replica are under way, and "
            "at most 256 exchanges exist"},

@@ -42,6 +42,7 @@ inline constexpr std::string_view kOneIncident = "one-incident";
 // The data.
 inline constexpr std::string_view kSingleWriter = "single-writer";
 inline constexpr std::string_view kLastConsumer = "last-consumer";
+inline constexpr std::string_view kReleaseLast = "release-last";
 // Bounds.
 inline constexpr std::string_view kBoundedLane = "bounded-lane";
 inline constexpr std::string_view kBoundedRequests = "bounded-requests";

@@ -63,6 +63,14 @@ Result<bool> apply_knob(Plan& plan, const ScenarioLine& line, std::string_view n
     auto done = into(range.from, from);
     return taken(done ? into(range.to, to) : std::move(done));
   }
+  if (name == kReleaseWord) {
+    if (value != "on" && value != "off") {
+      return line.wrong("release: '" + escaped(value, 64) + "' is neither on nor off",
+                        "write on, or leave it out");
+    }
+    plan.settings[std::string(name)] = value;
+    return true;
+  }
   const auto settings = setting_words();
   if (std::find(settings.begin(), settings.end(), name) != settings.end()) {
     const auto parsed = line.duration(name, value);
@@ -91,6 +99,7 @@ std::vector<std::string_view> knob_names(std::string_view statement) {
     names.insert(names.end(), settings.begin(), settings.end());
     const auto limits = limit_words();
     names.insert(names.end(), limits.begin(), limits.end());
+    names.emplace_back(kReleaseWord);
   }
   if (statement == "timing" || statement.empty()) {
     add_names(timing_words(), names);

@@ -50,6 +50,8 @@ struct WorkloadWord {
 // Settings of the engine's --config: durations, and limits of the brake.
 [[nodiscard]] std::span<const std::string_view> setting_words();
 [[nodiscard]] std::span<const std::string_view> limit_words();
+// Of one, on or off: whether the engine may release volumes.
+inline constexpr std::string_view kReleaseWord = "release";
 
 // The entry of that name, nullptr when there is none.
 template <class Word>

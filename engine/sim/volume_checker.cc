@@ -5,7 +5,9 @@
 #include <map>
 #include <string_view>
 
+#include "sim/facts.h"
 #include "sim/fields.h"
+#include "sim/volumes.h"
 
 namespace moonfence::sim {
 namespace {
@@ -99,30 +101,91 @@ void VolumeChecker::judge(const std::string& volume, const Machine& one, const M
 }
 
 void VolumeChecker::on_change(const Change& change) {
+  if (!is_engine(change.actor)) {
+    return;
+  }
+  if (change.key.resource == "volumeattachments") {
+    check_detach(change);
+  } else if (change.key.resource == "nodes") {
+    check_release(change);
+  }
+}
+
+namespace {
+
+// Of the claims of a pod, those that lead to a volume of which this is true.
+template <class Is>
+bool uses_volume(const ObjectStore& store, const Json& pod, const Is& is_the_one) {
+  const Json* sources = find_field(pod, {"spec", "volumes"});
+  return sources != nullptr && sources->is_array() &&
+         std::any_of(sources->begin(), sources->end(), [&](const Json& source) {
+           const Object claim =
+               store.find({.resource = "persistentvolumeclaims",
+                           .space = text_field(pod, {"metadata", "namespace"}),
+                           .name = text_field(source, {"persistentVolumeClaim", "claimName"})});
+           return claim != nullptr && is_the_one(text_field(*claim, {"spec", "volumeName"}));
+         });
+}
+
+}  // namespace
+
+void VolumeChecker::check_detach(const Change& change) const {
   // The mark counts: from it on the storage may let go.
-  if (change.key.resource != "volumeattachments" || !is_engine(change.actor) ||
-      (change.before != nullptr &&
-       !text_field(*change.before, {"metadata", "deletionTimestamp"}).empty())) {
+  if (change.before != nullptr &&
+      !text_field(*change.before, {"metadata", "deletionTimestamp"}).empty()) {
     return;
   }
   const std::string& node = text_field(*change.after, {"spec", "nodeName"});
   const std::string& volume = text_field(*change.after, {"spec", "source", "persistentVolumeName"});
-  const auto uses_volume = [this, &volume](const Json& pod) {
-    const Json* sources = find_field(pod, {"spec", "volumes"});
-    return sources != nullptr && sources->is_array() &&
-           std::any_of(sources->begin(), sources->end(), [&](const Json& source) {
-             const Object claim = truth().store().find(
-                 {.resource = "persistentvolumeclaims",
-                  .space = text_field(pod, {"metadata", "namespace"}),
-                  .name = text_field(source, {"persistentVolumeClaim", "claimName"})});
-             return claim != nullptr && text_field(*claim, {"spec", "volumeName"}) == volume;
-           });
-  };
   for (const Object& pod : truth().store().list("pods")) {
-    if (text_field(*pod, {"spec", "nodeName"}) == node && uses_volume(*pod)) {
+    if (text_field(*pod, {"spec", "nodeName"}) == node &&
+        uses_volume(truth().store(), *pod, [&](const auto& name) { return name == volume; })) {
       accuse(rules::kLastConsumer, change.actor + " deleted attachment " + change.key.name +
                                        " while pod " + text_field(*pod, {"metadata", "name"}) +
                                        " of node " + node + " uses it");
+    }
+  }
+}
+
+void VolumeChecker::check_release(const Change& change) const {
+  const auto in_use = [](const Object& node) {
+    std::set<std::string> names;
+    for (const Json& name : list_field(*node, {"status", "volumesInUse"})) {
+      names.insert(name.get<std::string>());
+    }
+    return names;
+  };
+  const std::string& node = change.key.name;
+  const std::set<std::string> left = in_use(change.after);
+  for (const std::string& name : in_use(change.before)) {
+    if (left.contains(name)) {
+      continue;
+    }
+    const std::string what = change.actor + " released " + name + " of node " + node;
+    for (const Object& object : truth().store().list("persistentvolumes")) {
+      const auto volume = volume_of(*object);
+      if (!volume || volume->unique_name() != name) {
+        continue;
+      }
+      const auto& published = truth().machines().published;
+      const auto holders = published.find(volume->handle);
+      if (holders != published.end() && holders->second.contains(node)) {
+        accuse(rules::kReleaseLast, what + ", which the storage has not let go of");
+      }
+      if (truth().store().find({.resource = "volumeattachments",
+                                .space = {},
+                                .name = attachment_name(*volume, node)}) != nullptr) {
+        accuse(rules::kReleaseLast, what + ", which is attached");
+      }
+      for (const Object& pod : truth().store().list("pods")) {
+        if (text_field(*pod, {"spec", "nodeName"}) == node &&
+            uses_volume(truth().store(), *pod, [&](const auto& claimed) {
+              return claimed == volume->persistent_volume;
+            })) {
+          accuse(rules::kReleaseLast,
+                 what + ", which pod " + text_field(*pod, {"metadata", "name"}) + " uses");
+        }
+      }
     }
   }
 }

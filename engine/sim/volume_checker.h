@@ -1,9 +1,9 @@
 #pragma once
 
 // The data: two writers of one volume of a single writer, seen on the machines themselves, and an
-// attachment deleted under a consumer (invariant I3). Two writers are no violation when one of the
-// machines was cut off alive: a policy that judges by the Ready condition alone cannot tell that
-// from a machine without power. Those are counted.
+// attachment deleted under a consumer (invariant I3), a volume released too early. Two writers are
+// no violation when one of the machines was cut off alive: a policy that judges by the Ready
+// condition alone cannot tell that from a machine without power. Those are counted.
 
 #include <cstdint>
 #include <set>
@@ -27,6 +27,8 @@ class VolumeChecker final : public Checker {
 
  private:
   using Pair = std::tuple<std::string, std::string, std::string>;  // volume, machine, machine
+  void check_detach(const Change& change) const;
+  void check_release(const Change& change) const;
   void judge(const std::string& volume, const Machine& one, const Machine& other);
   // Of what runs where and what is published where: most turns change neither.
   [[nodiscard]] std::uint64_t fingerprint() const;

@@ -85,6 +85,13 @@ STORAGE_RULES = (
 )
 
 
+# what it needs beside them to release volumes; of Leases only that of kube-controller-manager
+RELEASE_RULES = (
+    {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
+)
+
+
 # what the engine needs beside them in its own namespace when its policies come from there
 POLICY_RULES = (
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},

@@ -4,20 +4,24 @@ The stand-in publishes and unpublishes as external-attacher does: an attachment 
 has let go. It also counts volumes that were on two nodes at once; there must never be one.
 """
 
+import time
+
 import pytest
 
-from .engine import RULES, STORAGE_RULES
+from .engine import RELEASE_RULES, RULES, STORAGE_RULES
 from .faults import holds
+from .hollow_objects import now_micro, unique_volume
 from .kube import wait_for
 from .policies import policy_text
 
 BOTH = 'fence.delete_pod_and_attachments("its node is dead")'
+RELEASED = 'fence.delete_pod_and_attachments("its node is dead", { release = true })'
 
 
 @pytest.fixture
 def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
     """storage(...) -> (engine, node, pod): a StatefulSet pod with a volume on `node`, two other nodes to go to."""
-    def make(verdict: str = BOTH, fencing: bool = True, **settings):
+    def make(verdict: str = BOTH, fencing: bool = True, release: bool = False, **settings):
         (node,) = make_nodes(1)
         workloads.create_driver()
         if settings:
@@ -28,10 +32,15 @@ def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
         make_nodes(2)
         policy = tmp_path / "both.lua"
         policy.write_text(policy_text("both", verdict, more='needs = { "volumes" },'))
+        config = {"fencingDrivers": f"[{workloads.driver}]" if fencing else "[]",
+                  "retryInterval": "500ms", "retryWindow": "10s"}
+        if release:
+            # the control plane's own controllers elect nobody
+            cluster.client.create("leases", {"metadata": {"name": "controllers"}, "spec": {
+                "holderIdentity": "test", "leaseDurationSeconds": 3600, "renewTime": now_micro()}}, workloads.namespace)
+            config |= {"release": "on", "controllerLease": f"{workloads.namespace}/controllers"}
         engine = start_engine(
-            policy=policy, rules=[*RULES, *STORAGE_RULES],
-            config={"fencingDrivers": f"[{workloads.driver}]" if fencing else "[]",
-                    "retryInterval": "500ms", "retryWindow": "10s"})
+            policy=policy, rules=[*RULES, *STORAGE_RULES, *(RELEASE_RULES if release else ())], config=config)
         return engine, node
     yield make
     assert not [volume for volume in cluster.hollow.status()["double"] if workloads.driver in str(volume)]
@@ -104,3 +113,38 @@ def test_without_rights_to_read_claims_it_waits_for_them(cluster, workloads, sto
     assert "incident_closed" not in {r["kind"] for r in engine.records()}
     engine.account.allow([*RULES, *STORAGE_RULES])
     wait_for("both are deleted", lambda: deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1, 90)
+
+
+def claims(cluster, node: str) -> tuple:
+    """What the node's kubelet and kube-controller-manager say of its volumes."""
+    status = cluster.client.get("nodes", node)["status"]
+    return status.get("volumesInUse") or [], [v["name"] for v in status.get("volumesAttached") or []]
+
+
+def test_a_volume_is_released_as_soon_as_the_storage_has_let_go(cluster, workloads, storage):
+    engine, node = storage(RELEASED, release=True, detach_delay=1.0)
+    volume = unique_volume(workloads.driver, workloads.handle("data-web-0"))
+    assert volume in claims(cluster, node)[0] and volume in claims(cluster, node)[1]
+    cluster.hollow.fail(node, "silent")
+    wait_for("the attachment is deleted", lambda: deleted(engine, "volumeattachments") == 1, 60, 0.02)
+    wait_for("the storage has let go", lambda: not attachment(cluster, workloads, node), 30, 0.01)
+    gone = time.monotonic()
+    wait_for("the controller has heard of it", lambda: volume not in claims(cluster, node)[1], 10, 0.01)
+    took = time.monotonic() - gone
+    workloads.wait_running("web-0", not_on=node, seconds=20)
+    (released,) = [r for r in engine.records() if r["reason"] == "policy_releases"]
+    assert released["action"] == "release_volume" and released["attachment_uid"]
+    wait_for("it is acknowledged", lambda: "release_acknowledged" in reasons(engine, "outcome"), 30)
+    print(f"off volumesAttached {took:.3f} s after the attachment was gone")
+    assert took < 1.0, took  # the controller's own check comes once a minute
+
+
+def test_nothing_is_released_while_the_storage_has_not_let_go(cluster, workloads, storage):
+    engine, node = storage(RELEASED, release=True, refuse_detach="array is offline")
+    volume = unique_volume(workloads.driver, workloads.handle("data-web-0"))
+    cluster.hollow.fail(node, "silent")
+    wait_for("it says why it waits", lambda: "awaiting_detach" in reasons(engine, "incident_held"), 60)
+    holds(5, lambda: volume in claims(cluster, node)[0] and "policy_releases" not in reasons(engine, "intent"))
+    cluster.hollow.attacher(workloads.driver, refuse_detach="")
+    wait_for("it is released", lambda: volume not in claims(cluster, node)[0], 60)
+    workloads.wait_running("web-0", not_on=node, seconds=20)

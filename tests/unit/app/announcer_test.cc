@@ -56,6 +56,30 @@ TEST(Announcer, the_end_of_an_incident_is_told_when_there_is_something_to_tell) 
   }
 }
 
+TEST(Announcer, a_release_is_told_when_it_is_through_or_has_gone_wrong) {
+  const auto told = [](Record::Kind kind, Reason reason) {
+    Record record = record_of(kind, reason);
+    record.action = "release_volume";
+    record.attachment = "csi-1";
+    const auto news = news_of(record);
+    return news ? news->reason : "";
+  };
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::ReleaseAcknowledged), "VolumeReleased");
+  EXPECT_EQ(told(Record::Kind::Refusal, Reason::StorageWithdrawn), "StorageWithdrawn");
+  for (const Reason reason : {Reason::Done, Reason::ReleaseOvertaken, Reason::OutcomeLost}) {
+    EXPECT_EQ(told(Record::Kind::Outcome, reason), "");
+  }
+  EXPECT_EQ(told(Record::Kind::Refusal, Reason::ControllerSilent), "");
+}
+
+TEST(Announcer, a_detach_that_takes_too_long_is_told_at_the_pod) {
+  Record record = record_of(Record::Kind::IncidentHeld, Reason::ForcedDetachNear);
+  record.attachment = "csi-1";
+  ASSERT_TRUE(news_of(record));
+  EXPECT_EQ(news_of(record)->reason, "ForcedDetachNear");
+  EXPECT_EQ(news_of(record)->regarding.kind, "Pod");
+}
+
 TEST(Announcer, an_incident_that_failing_policies_end_names_them) {
   Record record = record_of(Record::Kind::IncidentClosed, Reason::PolicyFailing);
   record.text = "policies that fail: db, web";

@@ -52,6 +52,35 @@ TEST(Settings, fencing_drivers_are_names_of_csi_drivers) {
   }
 }
 
+TEST(Settings, releases_are_off_unless_they_are_on) {
+  EXPECT_FALSE(parse_settings("api: 1\n", "f")->release.on);
+  EXPECT_TRUE(parse_settings("api: 1\nrelease: on\n", "f")->release.on);
+  EXPECT_FALSE(parse_settings("api: 1\nrelease: off\n", "f")->release.on);
+  for (const char* value : {"true", "yes", "[on]", "", "On"}) {
+    const std::string text = fault("api: 1\nrelease: " + std::string(value) + "\n");
+    EXPECT_NE(text.find("engine.yaml:2:"), std::string::npos) << value << ": " << text;
+  }
+}
+
+TEST(Settings, the_leases_of_who_acts_on_a_release_are_named) {
+  const auto settings = parse_settings(
+      "api: 1\ncontrollerLease: control/kcm\nattacherLeases: {csi.example.com: storage/a.b-c}\n",
+      "f");
+  ASSERT_TRUE(settings) << settings.error().text;
+  EXPECT_EQ(settings->release.controller.text(), "control/kcm");
+  EXPECT_EQ(settings->release.attachers.at("csi.example.com").text(), "storage/a.b-c");
+  EXPECT_EQ(parse_settings("api: 1\n", "f")->release.controller.text(),
+            "kube-system/kube-controller-manager");
+  for (const char* value : {"kcm", "a/b/c", "/kcm", "control/", "[a/b]", "A/b", "a/B"}) {
+    for (const char* key : {"controllerLease: ", "attacherLeases: {d: "}) {
+      const bool is_map = std::string_view(key).ends_with("{d: ");
+      const std::string text = fault("api: 1\n" + std::string(key) + value + (is_map ? "}" : ""));
+      EXPECT_NE(text.find("engine.yaml:2:"), std::string::npos) << key << value << ": " << text;
+    }
+  }
+  EXPECT_NE(fault("api: 1\nattacherLeases: [a/b]\n"), "");
+}
+
 TEST(Settings, an_unknown_key_is_an_error_with_its_line_and_the_nearest_known_one) {
   const std::string text = fault("api: 1\n\nretryIntervall: 5s\n");
   EXPECT_NE(text.find("engine.yaml:3:"), std::string::npos) << text;

@@ -59,6 +59,23 @@ TEST_F(DetachingTest, a_refusal_of_the_storage_is_told_with_its_words) {
   EXPECT_EQ(story.records.back().text, "array is offline");
 }
 
+TEST_F(DetachingTest, before_kubernetes_would_use_force_somebody_is_told_once) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  storage_lets_go = false;
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(2s);
+  attachments[attachment]["status"]["detachError"] = {{"message", "array is offline"}};
+  run_for(235s);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::ForcedDetachNear), 0U);
+  run_for(10s);
+  ASSERT_EQ(story.count(Record::Kind::IncidentHeld, Reason::ForcedDetachNear), 1U);
+  EXPECT_EQ(story.records.back().text, "array is offline");
+  EXPECT_EQ(story.records.back().attachment, attachment);
+  run_for(10min);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::ForcedDetachNear), 1U);
+}
+
 TEST_F(DetachingTest, a_pod_that_a_finalizer_keeps_keeps_its_attachment) {
   add_pod_with_volume("web-0");
   pods["web-0"]["metadata"]["finalizers"] = {"example.com/hold"};

@@ -34,7 +34,7 @@ struct ReleasingTest : StorageTest {
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager",
             [this](const test::FakeRequest&) {
               return renewed.empty() ? status(403, "Forbidden", "kube-controller-manager")
-                                     : test::FakeAnswer{.body = controller_lease().dump()};
+                                     : test::FakeAnswer{.body = lease_json(renewed).dump()};
             });
   }
 
@@ -81,12 +81,13 @@ struct ReleasingTest : StorageTest {
     return story.count(Record::Kind::Refusal, reason) > 0;
   }
 
- private:
-  json controller_lease() const {
+  static json lease_json(const std::string& renewed) {
     return {{"metadata", {{"name", "kcm"}, {"uid", "lease-kcm"}, {"resourceVersion", "5"}}},
             {"spec",
              {{"holderIdentity", "kcm-1"}, {"leaseDurationSeconds", 15}, {"renewTime", renewed}}}};
   }
+
+ private:
   test::FakeAnswer patch(const test::FakeRequest& request) {
     on_patch();
     EXPECT_EQ(request.header("Content-Type"), "application/json-patch+json");
@@ -354,6 +355,68 @@ TEST_F(ReleasingTest, nothing_leaves_that_could_not_be_recorded) {
   story.full = true;
   run_for(1min);
   EXPECT_EQ(patches(), Lines{});
+}
+
+struct AttacherTest : ReleasingTest {
+  std::string attacher_renewed = "2026-01-02T04:59:55.000000Z";
+
+  AttacherTest() {
+    release.attachers = {{driver, {.space = Namespace("storage"), .name = "attacher"}}};
+    http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/storage/leases/attacher",
+            [this](const test::FakeRequest&) {
+              return attacher_renewed.empty()
+                         ? status(404, "NotFound", "attacher")
+                         : test::FakeAnswer{.body = lease_json(attacher_renewed).dump()};
+            });
+  }
+};
+
+TEST_F(AttacherTest, an_attacher_that_is_alive_holds_nobody_up) {
+  add("web-0", "vol-1");
+  open();
+  run_incident();
+  EXPECT_EQ(patches().size(), 1U);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::AttacherUnwatched), 0U);
+}
+
+TEST_F(AttacherTest, without_a_living_attacher_the_pod_is_not_deleted) {
+  for (const char* stamp : {"2026-01-02T04:59:30.000000Z", ""}) {
+    attacher_renewed = stamp;
+    add("web-0", "vol-1");
+    open();
+    tell(Look::Fell);
+    run_for(1min);
+    EXPECT_EQ(deleted(), Lines{}) << stamp;
+    EXPECT_TRUE(was_refused(Reason::AttacherSilent)) << stamp;
+    desk.reset();
+  }
+}
+
+TEST_F(AttacherTest, the_pod_goes_when_its_attacher_is_back) {
+  attacher_renewed = "";
+  add("web-0", "vol-1");
+  open();
+  tell(Look::Fell);
+  run_for(1min);
+  attacher_renewed = "2026-01-02T04:59:59.000000Z";
+  run_for(10s);
+  EXPECT_EQ(deleted().size(), 2U);
+}
+
+TEST_F(AttacherTest, who_releases_nothing_needs_no_attacher) {
+  attacher_renewed = "";
+  add("web-0", "vol-1");
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted().size(), 2U);
+}
+
+TEST_F(ReleasingTest, an_attacher_whose_lease_is_not_named_is_told_of_once) {
+  add("web-0", "vol-1");
+  add("web-1", "vol-2");
+  open();
+  run_incident();
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::AttacherUnwatched), 1U);
 }
 
 TEST_F(ReleasingTest, between_passes_few_objects_are_read_and_ever_more_seldom) {
