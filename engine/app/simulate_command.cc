@@ -31,13 +31,19 @@ sim::Scenario without_engine(const sim::Scenario& scenario) {
   return stock;
 }
 
+// Several replicas contend for the Lease.
+sim::ReplicaFactory replicas_of(const sim::Scenario& scenario, const Settings& settings) {
+  return make_sim_replicas(
+      {.settings = settings, .leader_elect = scenario.plan.engines > 1, .mode = {}});
+}
+
 class Show {
  public:
-  Show(sim::Scenario scenario, const Settings& settings, SimulateView& view)
+  Show(const sim::Scenario& scenario, const Settings& settings, SimulateView& view)
       : view_(view),
         stock_(without_engine(scenario), make_sim_replicas({.settings = settings, .mode = {}}),
                silence_),
-        run_(std::move(scenario), make_sim_replicas({.settings = settings, .mode = {}}), story_) {
+        run_(scenario, replicas_of(scenario, settings), story_) {
     story_.listen([this](const sim::Happening& happening) {
       notices_.see(happening);
       heard_.push_back(happening);
@@ -121,7 +127,7 @@ SimulateExit run_simulate_command(const SimulateOptions& options, const Simulate
   }
   const auto view =
       options.json ? make_json_lines(ground.out) : make_timeline(ground.out, ground.colours);
-  Show show(std::move(*scenario), *settings, *view);
+  Show show(*scenario, *settings, *view);
   const bool whole = show.play(ground.pace, speed_of(options, ground.on_terminal));
   const SimulationFacts facts = show.facts();
   view->end(facts);
@@ -141,8 +147,7 @@ SimulateExit run_scenario_file(const std::string& path, port::Files& files,
     return SimulateExit::Unusable;
   }
   sim::Story silence;
-  sim::ScenarioRun run(std::move(*scenario), make_sim_replicas({.settings = *settings, .mode = {}}),
-                       silence);
+  sim::ScenarioRun run(*scenario, replicas_of(*scenario, *settings), silence);
   run.run();
   const std::vector<std::string> failures = run.failures();
   for (const std::string& failure : failures) {

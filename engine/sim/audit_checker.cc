@@ -5,6 +5,7 @@
 
 #include "sim/called_path.h"
 #include "sim/fields.h"
+#include "sim/leadership_checker.h"
 #include "sim/settling.h"
 
 namespace moonfence::sim {
@@ -14,6 +15,11 @@ namespace {
 constexpr Duration kOutcomeTime = std::chrono::seconds(6);
 
 }  // namespace
+
+std::string AuditChecker::node_uid(const std::string& name) const {
+  const Object node = truth().store().find({.resource = "nodes", .space = {}, .name = name});
+  return node == nullptr ? std::string() : text_field(*node, {"metadata", "uid"});
+}
 
 AuditLine read_audit_line(const Life& life, std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
@@ -70,8 +76,9 @@ void AuditChecker::on_audit(const AuditLine& line) {
 void AuditChecker::on_intent(const AuditLine& line) {
   Book& book = books_[line.life];
   intended_.insert(line.subject());
+  intended_.insert(line.node_uid);
   const auto key = std::pair(line.incident, line.subject());
-  if (!book.intents.emplace(key, Pending{.since = now()}).second) {
+  if (!book.intents.emplace(key, Pending{.since = now(), .node_uid = line.node_uid}).second) {
     accuse(rules::kOutcomeRecorded, line.life.replica + " means to delete pod " + line.pod +
                                         " again before the outcome of the first time is known");
   }
@@ -110,14 +117,17 @@ void AuditChecker::check_claim(const AuditLine& line) {
 }
 
 void AuditChecker::on_left(const WireRequest& request) {
-  if (request.method != port::Method::Delete) {
+  if (!is_destructive(request)) {
     return;
   }
   Book& book = books_[life_of(request)];
-  const auto intent = std::find_if(book.intents.begin(), book.intents.end(),
-                                   [uid = uid_precondition(request.body)](const auto& entry) {
-                                     return entry.first.second == uid && !entry.second.left;
-                                   });
+  const bool of_node = request.method == port::Method::Patch;
+  const std::string uid =
+      of_node ? node_uid(read_path(request.target).name) : uid_precondition(request.body);
+  const auto intent =
+      std::find_if(book.intents.begin(), book.intents.end(), [&uid, of_node](const auto& entry) {
+        return (of_node ? entry.second.node_uid : entry.first.second) == uid && !entry.second.left;
+      });
   if (intent == book.intents.end()) {
     accuse(rules::kIntentFirst,
            request.replica + " sends " + request.target + " without an intent of its own");
@@ -128,16 +138,24 @@ void AuditChecker::on_left(const WireRequest& request) {
 
 void AuditChecker::on_change(const Change& change) {
   brake_.on_change(change, truth());
+  if (is_engine(change.actor)) {
+    check_known(change);
+  }
+}
+
+void AuditChecker::check_known(const Change& change) {
+  const std::string& resource = change.key.resource;
+  const bool is_node = resource == "nodes";
   // Of a mark and the removal that follows it, the first.
-  if (change.key.resource != "pods" || !is_engine(change.actor) ||
-      (change.before != nullptr &&
-       !text_field(*change.before, {"metadata", "deletionTimestamp"}).empty())) {
+  const bool was_marked = change.before != nullptr &&
+                          !text_field(*change.before, {"metadata", "deletionTimestamp"}).empty();
+  if ((resource != "pods" && resource != "volumeattachments" && !is_node) ||
+      (was_marked && !is_node)) {
     return;
   }
-  const std::string& uid = text_field(*change.after, {"metadata", "uid"});
-  if (!intended_.contains(uid)) {
-    accuse(rules::kAuditComplete, change.actor + " changed pod " + change.key.space + "/" +
-                                      change.key.name + " and the audit does not know");
+  if (!intended_.contains(text_field(*change.after, {"metadata", "uid"}))) {
+    accuse(rules::kAuditComplete, change.actor + " changed " + resource + " " + change.key.space +
+                                      "/" + change.key.name + " and the audit does not know");
   }
 }
 

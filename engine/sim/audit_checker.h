@@ -33,26 +33,30 @@ class AuditChecker final : public Checker {
  private:
   struct Pending {
     Moment since{};
-    bool left = false;  // its DELETE is on the way
+    std::string node_uid;
+    bool left = false;  // its call is on the way
   };
   struct Open {
     std::string incident;
     Moment since{};
   };
   struct Book {
-    // Without an outcome yet, by incident and pod UID: a call may outlive its incident.
+    // Without an outcome yet, by incident and subject: a call may outlive its incident.
     std::map<std::pair<std::string, std::string>, Pending> intents;
     std::map<std::string, Open> incidents;  // by node
   };
+  void check_known(const Change& change);
   void on_intent(const AuditLine& line);
   void on_outcome(const AuditLine& line);
   void check_claim(const AuditLine& line);
   // A policy that waits for something holds its incident open for as long.
   [[nodiscard]] bool may_wait() const;
+  [[nodiscard]] std::string node_uid(const std::string& name) const;
   [[nodiscard]] bool keeps_a_pod(const std::string& node) const;
 
-  std::map<Life, Book> books_;      // of those that live
-  std::set<std::string> intended_;  // pod UIDs, by anybody
+  std::map<Life, Book> books_;  // of those that live
+  // UIDs of pods, attachments and nodes, by anybody.
+  std::set<std::string> intended_;
   BrakeTruth brake_;
   int opened_ = 0;
   int closed_ = 0;

@@ -75,6 +75,8 @@ class Checker {
   virtual void on_answered(const WireRequest& /*request*/, const ServerAnswer& /*answer*/) {}
   virtual void on_heard(const WireRequest& /*request*/, int /*status*/, std::string_view /*text*/) {
   }
+  // The replica has heard the end, whatever it was.
+  virtual void on_ended(const WireRequest& /*request*/) {}
   virtual void on_audit(const AuditLine& /*line*/) {}
   virtual void on_change(const Change& /*change*/) {}
   virtual void after_turn(const Standing& /*standing*/) {}

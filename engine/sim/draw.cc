@@ -53,6 +53,7 @@ class Drawing {
   Plan make() {
     plan_.name = "seed";
     draw_shape(*random_.fork("shape"));
+    draw_replicas(*random_.fork("replicas"));
     draw_workloads(*random_.fork("workloads"));
     plan_.policies = draw_policies(*random_.fork("policies"));
     draw_timings(*random_.fork("timings"));
@@ -64,6 +65,8 @@ class Drawing {
     draw_machines(*random_.fork("machines"));
     draw_engines(*random_.fork("engines"));
     draw_servers(*random_.fork("servers"));
+    draw_controllers(*random_.fork("controllers"));
+    draw_storage(*random_.fork("storage"));
     draw_objects(*random_.fork("objects"));
     draw_edits(*random_.fork("edits"));
     draw_brake(*random_.fork("brake"));
@@ -290,6 +293,44 @@ class Drawing {
           break;
         default:
           add(at, Verb::Outage, "", {{"for", length}});
+          break;
+      }
+    }
+  }
+
+  void draw_replicas(port::Random& random) {
+    if (happens(random, 0.25)) {
+      plan_.engines = static_cast<int>(number(random, 2, 3));
+    }
+  }
+
+  void draw_controllers(port::Random& random) {
+    if (happens(random, 0.5)) {
+      plan_.kubernetes = 36;
+    }
+    while (happens(random, cruelty_ == 0 ? 0.1 : 0.3)) {
+      const Duration at = moment(random);
+      add(at, Verb::RestartControllers, "",
+          {{"for", text(between(random, milliseconds(100), seconds(20)))}});
+    }
+  }
+
+  void draw_storage(port::Random& random) {
+    if (happens(random, 0.2)) {
+      plan_.timings.detach = milliseconds(number(random, 10, 30'000));
+    }
+    while (happens(random, cruelty_ == 0 ? 0.1 : 0.3)) {
+      const Duration at = moment(random);
+      const std::string length = text(between(random, milliseconds(500), seconds(90)));
+      switch (number(random, 0, 2)) {
+        case 0:
+          add(at, Verb::StopAttacher, "", {{"for", length}});
+          break;
+        case 1:
+          add(at, Verb::RefuseAttach, a_node(random), {{"for", length}});
+          break;
+        default:
+          add(at, Verb::RefuseDetach, a_node(random), {{"for", length}});
           break;
       }
     }

@@ -4,8 +4,10 @@
 
 #include "sim/bounds_checker.h"
 #include "sim/brake_checker.h"
+#include "sim/budget_checker.h"
 #include "sim/delete_checker.h"
 #include "sim/fields.h"
+#include "sim/leadership_checker.h"
 #include "sim/liveness_checker.h"
 
 namespace moonfence::sim {
@@ -42,7 +44,9 @@ Judge::Judge(const Plan& plan, const Truth& truth, const TimeLine& time, const S
   add<BrakeChecker>();
   audit_ = &add<AuditChecker>();
   volumes_ = &add<VolumeChecker>();
+  add<LeadershipChecker>();
   add<BoundsChecker>();
+  add<BudgetChecker>();
   add<LivenessChecker>();
 }
 
@@ -96,6 +100,9 @@ void Judge::on_ended(const WireRequest& request, int status, const port::HttpEnd
   if (story_.heard()) {
     tell(Happening::Kind::Call, request.replica, line_of(request),
          end.error ? "ends: " + end.error->text : "ends with " + std::to_string(status));
+  }
+  for (const auto& checker : checkers_) {
+    checker->on_ended(request);
   }
 }
 

@@ -153,6 +153,9 @@ void Kubelet::heal() {
   change(was_off ? "power on" : "well again");
   if (was_off) {
     boot();
+  } else if (restarted) {
+    restarted_ = true;
+    knows_pods_ = false;
   }
   reconnect();
 }
@@ -240,7 +243,9 @@ std::vector<std::string> Kubelet::volumes_in_use() const {
   for (const auto& [uid, work] : works_) {
     if (work.stage != Stage::Stopped) {
       for (const Volume& volume : work.volumes) {
-        names.insert(volume.unique_name());
+        if (!work.unreported.contains(volume.unique_name())) {
+          names.insert(volume.unique_name());
+        }
       }
     }
   }

@@ -4,11 +4,13 @@
 // runs the pods bound to it once their volumes are attached, and removes pods that are being
 // deleted after their containers have stopped. Cut off from the API server it goes on running what
 // it runs; back again it learns what became of its pods, stops what is gone, and writes its own
-// list of volumes in use over whatever stands in the API.
+// list of volumes in use over whatever stands in the API. Restarted, it never again reports what
+// runs on with a volume that the API does not call attached.
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,6 +66,7 @@ class Kubelet final {
     bool gone = false;
     Stage stage = Stage::Unresolved;
     std::vector<Volume> volumes;
+    std::set<std::string> unreported = {};  // of them, by unique name: see forget_detached()
     loop::Timer timer;
   };
   using Works = std::map<std::string, Work>;
@@ -85,6 +88,7 @@ class Kubelet final {
 
   // Pods (kubelet_pods.cc)
   void relist();
+  void forget_detached();
   void look_at(const std::string& uid);
   void resolve(const std::string& uid);
   [[nodiscard]] std::optional<std::vector<Volume>> resolved(const Json& pod) const;
@@ -106,8 +110,9 @@ class Kubelet final {
   Machine& machine_;
   bool was_sound_ = true;
   bool unheard_ = false;  // what it posts does not come through; its Lease does
-  // After a boot it keeps the API's list of volumes in use until it knows its pods.
+  // After a start it keeps the API's list of volumes in use until it knows its pods.
   bool knows_pods_ = true;
+  bool restarted_ = false;  // its process, not the machine
   bool is_registering_ = false;
   Moment posted_{};
   Works works_;

@@ -63,8 +63,34 @@ void Kubelet::saw_attachment() {
   }
 }
 
+// What it finds mounted and the node's volumesAttached does not name it takes for a volume that
+// needs no attaching.
+void Kubelet::forget_detached() {
+  const Object node = ground_.store.find({.resource = "nodes", .space = {}, .name = plan_.name});
+  if (node == nullptr) {
+    return;
+  }
+  std::set<std::string> attached;
+  for (const Json& entry : list_field(*node, {"status", "volumesAttached"})) {
+    attached.insert(text_field(entry, {"name"}));
+  }
+  for (auto& [uid, work] : works_) {
+    if (work.stage != Stage::Running && work.stage != Stage::Stopping) {
+      continue;
+    }
+    for (const Volume& volume : work.volumes) {
+      if (!attached.contains(volume.unique_name())) {
+        work.unreported.insert(volume.unique_name());
+      }
+    }
+  }
+}
+
 void Kubelet::relist() {
   knows_pods_ = true;
+  if (std::exchange(restarted_, false)) {
+    forget_detached();
+  }
   for (auto& [uid, work] : works_) {
     const Object pod = views_.pods.find_uid(uid);
     work.gone = pod == nullptr;

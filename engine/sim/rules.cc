@@ -40,19 +40,25 @@ std::span<const Rule> all_rules() {
       Rule{kTaintedNode,
            "when a deletion leaves, the node carries a NoSchedule taint that says "
            "down, or did within the last second"},
+      Rule{kLeaseHolder,
+           "of several replicas, whoever has deleted something or changed a node holds the Lease "
+           "in that moment, unless the call was under way for more than 5.5 s"},
+      Rule{kOneActor, "no two replicas have such calls under way at the same time"},
       Rule{kBrakeDown,
            "no deletion leaves while a replica has known for 1 s that more workers are down than "
            "the brake lets pass"},
       Rule{kBrakePace,
            "a replica's deletions concern no more nodes at once and within the window "
            "than the brake lets pass"},
-      Rule{kIntentFirst, "an intent is in the audit before its DELETE leaves, one for each"},
+      Rule{kIntentFirst,
+           "an intent is in the audit before its DELETE or the PATCH of its node leaves, one for "
+           "each"},
       Rule{kOutcomeRecorded,
            "an intent is followed by its outcome or refusal within 6 s of the "
            "replica's running"},
       Rule{kAuditComplete,
-           "whatever the engine deleted can be found in the audit as an intent "
-           "before it"},
+           "whatever the engine deleted, and every node that it changed, can be found in the "
+           "audit as an intent before it"},
       Rule{kAuditTrue, "an outcome that says done, marked or gone is true"},
       Rule{kOneIncident,
            "a replica has at most one open incident a node, and closes what it "
@@ -63,15 +69,18 @@ std::span<const Rule> all_rules() {
       Rule{kLastConsumer,
            "an attachment is deleted only when every other pod of the node that "
            "uses the volume is gone"},
-      Rule{kReleaseLast,
-           "a volume is released only when the storage has let go of it, no attachment to the node "
-           "is left and no pod of the node uses it"},
+      Rule{kReleasedLast,
+           "the engine takes a volume out of a node's volumesInUse only when the node is down, its "
+           "attachment is gone, the storage has let go, and no pod of the node uses it"},
       Rule{kBoundedLane,
            "at most 96 writes, 4 lists and 4 watches of a replica are under way, and "
            "at most 256 exchanges exist"},
       Rule{kBoundedRequests, "a replica sends at most 500 requests in a second"},
       Rule{kBoundedTurns, "a replica takes at most 20,000 turns in a second"},
       Rule{kBoundedTimers, "a replica has at most 1,000 timers"},
+      Rule{kBoundedIncident,
+           "an incident costs at most 40 readings of its node or Lease and 3 each second, and 4 "
+           "tries of one object and one each 2 s"},
       Rule{kNodeDealtWith,
            "once faults have ended for long enough, a node that is down holds no "
            "pod that a policy in force deletes"},

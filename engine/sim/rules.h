@@ -30,6 +30,9 @@ inline constexpr std::string_view kRecoveredNode = "recovered-node";
 inline constexpr std::string_view kSilentKubelet = "silent-kubelet";
 inline constexpr std::string_view kLivingLease = "living-lease";
 inline constexpr std::string_view kTaintedNode = "tainted-node";
+// Who.
+inline constexpr std::string_view kLeaseHolder = "lease-holder";
+inline constexpr std::string_view kOneActor = "one-actor";
 // How much at once.
 inline constexpr std::string_view kBrakeDown = "brake-down";
 inline constexpr std::string_view kBrakePace = "brake-pace";
@@ -42,12 +45,13 @@ inline constexpr std::string_view kOneIncident = "one-incident";
 // The data.
 inline constexpr std::string_view kSingleWriter = "single-writer";
 inline constexpr std::string_view kLastConsumer = "last-consumer";
-inline constexpr std::string_view kReleaseLast = "release-last";
+inline constexpr std::string_view kReleasedLast = "released-last";
 // Bounds.
 inline constexpr std::string_view kBoundedLane = "bounded-lane";
 inline constexpr std::string_view kBoundedRequests = "bounded-requests";
 inline constexpr std::string_view kBoundedTurns = "bounded-turns";
 inline constexpr std::string_view kBoundedTimers = "bounded-timers";
+inline constexpr std::string_view kBoundedIncident = "bounded-incident";
 // Liveness.
 inline constexpr std::string_view kNodeDealtWith = "node-dealt-with";
 inline constexpr std::string_view kIncidentClosed = "incident-closed";

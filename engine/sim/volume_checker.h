@@ -1,9 +1,11 @@
 #pragma once
 
-// The data: two writers of one volume of a single writer, seen on the machines themselves, and an
-// attachment deleted under a consumer (invariant I3), a volume released too early. Two writers are
-// no violation when one of the machines was cut off alive: a policy that judges by the Ready
-// condition alone cannot tell that from a machine without power. Those are counted.
+// The data: two writers of one volume of a single writer, seen on the machines themselves, an
+// attachment deleted under a consumer (invariant I3), and a volume said to be no longer in use
+// before it is detached. Two writers are no violation when one of the
+// machines was cut off alive: a policy that judges by the Ready condition alone cannot tell that
+// from a machine without power; nor a writer beside a machine that does not write and that the
+// attach/detach controller is not certain of. Those are counted.
 
 #include <cstdint>
 #include <set>
@@ -27,9 +29,11 @@ class VolumeChecker final : public Checker {
 
  private:
   using Pair = std::tuple<std::string, std::string, std::string>;  // volume, machine, machine
-  void check_detach(const Change& change) const;
-  void check_release(const Change& change) const;
-  void judge(const std::string& volume, const Machine& one, const Machine& other);
+  void on_detached(const Change& change);
+  void on_released(const Change& change);
+  void judge_release(const Change& change, const std::string& name);
+  void judge(const std::string& volume, const Machine& one, const Machine& other, bool both_write);
+  [[nodiscard]] bool may_be_attached_twice() const;
   // Of what runs where and what is published where: most turns change neither.
   [[nodiscard]] std::uint64_t fingerprint() const;
 

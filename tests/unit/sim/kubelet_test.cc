@@ -157,6 +157,40 @@ TEST_F(KubeletTest, a_booted_one_leaves_its_list_of_volumes_until_it_knows_its_p
       10s);
 }
 
+TEST_F(KubeletTest, a_restarted_one_never_reports_what_the_api_does_not_call_attached) {
+  begin();
+  ASSERT_TRUE(perform(Verb::StopKubelet, home));
+  ASSERT_TRUE(run_until([this] { return ready(home) == "Unknown"; }));
+  const auto forget = [](Json& edited) {
+    edited["status"].erase("volumesInUse");
+    edited["status"].erase("volumesAttached");
+  };
+  ASSERT_TRUE(cluster->store().update({.resource = "nodes", .space = {}, .name = home}, forget,
+                                      ObjectStore::Part::Status, "somebody"));
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  run_for(30s);
+  EXPECT_TRUE(contains_container(home, uid_of(*core)));
+  EXPECT_TRUE(list_field(*node(home), {"status", "volumesInUse"}).empty());
+}
+
+TEST_F(KubeletTest, one_that_was_only_cut_off_reports_its_volumes_again) {
+  begin();
+  ASSERT_TRUE(perform(Verb::PartitionNode, home));
+  ASSERT_TRUE(run_until([this] { return ready(home) == "Unknown"; }));
+  const auto forget = [](Json& edited) {
+    edited["status"].erase("volumesInUse");
+    edited["status"].erase("volumesAttached");
+  };
+  ASSERT_TRUE(cluster->store().update({.resource = "nodes", .space = {}, .name = home}, forget,
+                                      ObjectStore::Part::Status, "somebody"));
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  EXPECT_TRUE(run_until(
+      [this] {
+        return !list_field(*node(home), {"status", "volumesInUse"}).empty();
+      },
+      11s));
+}
+
 TEST_F(KubeletTest, a_pod_held_by_a_finalizer_has_stopped_and_gives_its_volume_up) {
   plan.workloads.at(0).finalizers = {"example.com/hold"};
   begin();

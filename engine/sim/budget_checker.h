@@ -1,0 +1,44 @@
+#pragma once
+
+// What one incident may cost: looking at its node, and trying to act on one object. An engine that
+// looks without end because nothing changes, or hammers at one deletion, is wrong however slowly it
+// does so. The bounds grow with the incident's age, for it may have to wait for hours.
+
+#include <map>
+#include <string>
+
+#include "sim/checker.h"
+
+namespace moonfence::sim {
+
+class BudgetChecker final : public Checker {
+ public:
+  // Of the node and of its Lease, each counted as one.
+  static constexpr int kLooksAtFirst = 40;
+  static constexpr int kLooksEachSecond = 3;
+  // Of one pod, attachment or node.
+  static constexpr int kTriesAtFirst = 4;
+  static constexpr Duration kSecondsForATry = std::chrono::seconds(2);
+
+  explicit BudgetChecker(Bench& bench) : Checker(bench) {}
+  void on_died(const Life& life, bool told) override;
+  void on_left(const WireRequest& request) override;
+  void on_audit(const AuditLine& line) override;
+
+ private:
+  struct Account {
+    Moment since{};
+    int looks = 0;
+    std::map<std::string, int> tries = {};  // by target
+    bool told = false;
+  };
+  using Accounts = std::map<std::string, Account>;  // of open incidents, by node
+
+  void count_look(const WireRequest& request, const std::string& node);
+  void count_try(const WireRequest& request, const std::string& target);
+  void overdraw(Account& account, const std::string& text);
+
+  std::map<Life, Accounts> accounts_;
+};
+
+}  // namespace moonfence::sim
