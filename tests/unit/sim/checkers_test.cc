@@ -322,67 +322,6 @@ TEST_F(JudgeTest, an_attachment_is_not_deleted_under_a_consumer) {
   EXPECT_EQ(broken(), Names{"last-consumer"});
 }
 
-struct ReleaseJudgeTest : JudgeTest {
-  const Volume volume = {.persistent_volume = "pv", .driver = "csi.example.com", .handle = "vol"};
-
-  ReleaseJudgeTest() {
-    (void)store.create("persistentvolumes", "",
-                       {{"metadata", {{"name", "pv"}}},
-                        {"spec", {{"csi", {{"driver", volume.driver}, {"volumeHandle", "vol"}}}}}},
-                       "admin");
-    set_in_use(Json::array({volume.unique_name(), "kubernetes.io/csi/other^x"}), "kubelet");
-  }
-  void set_in_use(const Json& names, const std::string& actor) {
-    (void)store.update(
-        {.resource = "nodes", .space = {}, .name = "n1"},
-        [&names](Json& node) { node["status"]["volumesInUse"] = names; }, ObjectStore::Part::Status,
-        actor);
-  }
-  void release() { set_in_use(Json::array({"kubernetes.io/csi/other^x"}), "moonfence-0"); }
-};
-
-TEST_F(ReleaseJudgeTest, a_volume_that_the_storage_has_let_go_of_may_be_released) {
-  release();
-  EXPECT_EQ(broken(), Names{});
-}
-
-TEST_F(ReleaseJudgeTest, a_volume_that_is_attached_is_not_released) {
-  (void)store.create(
-      "volumeattachments", "",
-      {{"metadata", {{"name", attachment_name(volume, "n1")}}}, {"spec", {{"nodeName", "n1"}}}},
-      "admin");
-  release();
-  EXPECT_EQ(broken(), Names{"release-last"});
-}
-
-TEST_F(ReleaseJudgeTest, a_volume_that_a_pod_of_the_node_uses_is_not_released) {
-  (void)store.create(
-      "persistentvolumeclaims", "noobaa",
-      {{"metadata", {{"name", "data"}, {"namespace", "noobaa"}}}, {"spec", {{"volumeName", "pv"}}}},
-      "admin");
-  (void)store.update(
-      {.resource = "pods", .space = "noobaa", .name = "core-0"},
-      [](Json& pod) {
-        pod["spec"]["volumes"] =
-            Json::array({{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data"}}}}});
-      },
-      ObjectStore::Part::Whole, "admin");
-  release();
-  EXPECT_EQ(broken(), Names{"release-last"});
-}
-
-TEST_F(ReleaseJudgeTest, a_volume_that_is_published_is_not_released) {
-  machines.published["vol"].insert("n1");
-  release();
-  EXPECT_EQ(broken(), Names{"release-last"});
-}
-
-TEST_F(ReleaseJudgeTest, what_the_kubelet_takes_away_is_its_own_word) {
-  machines.published["vol"].insert("n1");
-  set_in_use(Json::array(), "kubelet");
-  EXPECT_EQ(broken(), Names{});
-}
-
 TEST_F(JudgeTest, at_the_end_of_a_calm_run_nothing_may_be_left) {
   tell("incident_opened", "node_unknown");
   pass(59s);

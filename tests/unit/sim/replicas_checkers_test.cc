@@ -233,6 +233,14 @@ TEST_F(ReleaseTest, a_volume_is_not_released_from_a_node_that_is_ready) {
   EXPECT_EQ(broken(), Names{"released-last"});
 }
 
+TEST_F(ReleaseTest, what_the_kubelet_takes_away_is_its_own_word) {
+  machines.published["vol-1"].insert("n1");
+  change_node([this](Json& node) { node["status"]["volumesInUse"] = Json::array({name}); },
+              "kubelet");
+  change_node([](Json& node) { node["status"].erase("volumesInUse"); }, "kubelet");
+  EXPECT_EQ(broken(), Names{});
+}
+
 // --- what an incident costs
 
 TEST_F(JudgeTest, an_incident_looks_at_its_node_so_often_and_no_oftener) {
