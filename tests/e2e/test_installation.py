@@ -1,11 +1,18 @@
 """The shipped manifests against a real API server, and the engine with the shipped roles of each mode."""
 
-import pytest
+import re
+import shutil
+import subprocess
 
+import pytest
+import yaml
+
+from .control_plane import REPO
+from .documents import BLOCK
 from .engine import binary
 from .faults import metric
-from .installation import (DEPLOY, NAMESPACE, USER, Installation, Right, ShippedAccount, differences, documented_rights, manifest,
-                           objects, one, rights, rights_of, run_with)
+from .installation import (DEPLOY, NAMESPACE, Installation, Right, ShippedAccount, differences, documented_rights,
+                           manifest, objects, one, rights, rights_of, run_with)
 from .kube import ApiError, wait_for
 from .policies import LAST_GOOD, STATUS, PolicyMap, policy_text
 
@@ -253,3 +260,47 @@ def test_the_shipped_bindings_are_accepted(cluster, shipped, start_engine):
         policies.wait_state(overlay, state)
     shipped.apply([one(manifest("observe"), "ConfigMap", "moonfence-policies")])
     assert engine.requests(status=403) == []
+
+
+# --- as docs/install.md says
+
+def built(folder) -> list:
+    done = subprocess.run([REPO / "scripts" / "manifests", "--build", folder], stdout=subprocess.PIPE, text=True, check=True)
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def documented_overlay(tmp_path):
+    """deploy/ with a folder of one's own, as the page shows it."""
+    shutil.copytree(DEPLOY, tmp_path / "deploy")
+    mine = tmp_path / "deploy" / "mine"
+    mine.mkdir()
+    for block in BLOCK.finditer((REPO / "docs" / "install.md").read_text()):
+        (mine / block["name"]).write_text(block["text"])
+    return mine
+
+
+def test_a_folder_of_ones_own_changes_what_it_says_and_nothing_else(tmp_path):
+    mine = documented_overlay(tmp_path)
+    found, shipped = built(mine), manifest("enforce")
+    image = one(found, "Deployment")["spec"]["template"]["spec"]["containers"][0].pop("image")
+    assert image.startswith("registry.example.com/moonfence@sha256:")
+    assert "mode: enforce" in one(found, "ConfigMap", "moonfence-policies")["data"]["moonfence.yaml"]
+    config = one(found, "ConfigMap", "moonfence-config")["data"]["config.yaml"]
+    assert "[driver.longhorn.io]" in config and "config.yaml" not in run_with(binary(), config, tmp_path)
+    one(shipped, "Deployment")["spec"]["template"]["spec"]["containers"][0].pop("image")
+
+    def rest(objects_of):
+        return sorted((each for each in objects_of if each["kind"] != "ConfigMap"), key=str)
+    assert rest(found) == rest(shipped)
+
+
+def test_configuration_is_what_an_upgrade_can_leave_alone():
+    labelled = [each["metadata"]["name"] for each in manifest("enforce")
+                if each["metadata"]["labels"].get("app.kubernetes.io/component") == "configuration"]
+    assert sorted(labelled) == ["moonfence-config", "moonfence-policies"]
+
+
+def test_the_image_of_the_manifests_is_of_this_version():
+    version = re.search(r"project\(moonfence VERSION (\S+)", (REPO / "CMakeLists.txt").read_text())[1]
+    image = one(manifest("enforce"), "Deployment")["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert image == f"moonfence:{version}"
