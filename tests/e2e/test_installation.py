@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -26,7 +27,9 @@ SERVED = {
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"): (30, None),
 }
 # roles that are there before the engine uses them: docs/operating.md does not tell of them yet
-AWAITED = {Right("", "", "nodes", "patch"), Right("", "", "nodes/status", "patch")}
+AWAITED = {
+    Right("", "", "nodes", "patch"), Right("", "storage.k8s.io", "volumeattachments", "list"),
+    Right("", "", "nodes/status", "patch"), Right("kube-system", "coordination.k8s.io", "leases", "get")}
 MODES = ("taint", "release")
 EVERYWHERE = ("observe", "enforce-1.20", "noobaa", "longhorn", "storageos", "iomesh")
 BINDINGS = "api: 1\nbindings:\n- {{policy: every, source: every.lua, namespaces: [{}], mode: enforce}}\n"
@@ -111,7 +114,9 @@ def test_the_roles_grant_what_the_documentation_tells_and_nothing_else():
     granted = rights([*manifest("enforce"), *(each for mode in MODES for each in rights_of(mode))])
     told = documented_rights()
     assert len(told) > 20 and not told & AWAITED
-    assert granted - told == AWAITED and told - granted == set()
+    assert granted - told == AWAITED
+    # what is told of one namespace may be granted in all
+    assert {right for right in told - granted if replace(right, namespace="") not in granted} == set()
 
 
 def test_each_mode_adds_to_the_one_before():
