@@ -34,8 +34,9 @@ CASES = {
     "MoonfenceBraked": ({f"moonfence_brake_engaged{{{JOB}}}": "0x5 1x20"}, {f"moonfence_brake_engaged{{{JOB}}}": "0x20"}),
     "MoonfenceIncidentLasts": ({f"moonfence_incidents_open{{{JOB}}}": "0x2 1x20"},
                                {f"moonfence_incidents_open{{{JOB}}}": "0x8 1x20"}),
-    "MoonfenceDeletionFailed": ({ACTIONS % "outcome_lost": "_x10 1x10"}, {ACTIONS % "done": "0+1x20", ACTIONS % "replaced": "_x10 1x10"}),
-    "MoonfenceForbidden": ({REQUESTS % "403": "1x10 2x10"}, {REQUESTS % "404": "0+1x20", REQUESTS % "403": "3x20"}),
+    "MoonfenceDeletionFailed": ({ACTIONS % "done": "0+1x20", ACTIONS % "outcome_lost": "_x10 1x10"},
+                                {ACTIONS % "done": "0+1x20", ACTIONS % "replaced": "_x10 1x10"}),
+    "MoonfenceForbidden": ({REQUESTS % "200": "0+1x20", REQUESTS % "403": "_x10 1x10"}, {REQUESTS % "404": "0+1x20", REQUESTS % "403": "3x20"}),
     "MoonfenceAuditUnwritable": ({f"moonfence_audit_write_failures_total{{{JOB}}}": "0x10 2x10"},
                                  {f"moonfence_audit_write_failures_total{{{JOB}}}": "2x20"}),
 }
