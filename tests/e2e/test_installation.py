@@ -166,10 +166,73 @@ def test_a_mode_may_nothing_that_belongs_to_another(cluster, shipped, token, mak
 
 
 @pytest.fixture
+def replicas(cluster, shipped):
+    """replicas(name) -> a client with the token that the replica of this name has: bound to its pod."""
+    made = []
+
+    def make(name: str):
+        template = one(manifest("enforce"), "Deployment")["spec"]["template"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "spec": {**template["spec"], "nodeSelector": {"moonfence.io/none": ""}},
+               "metadata": {"name": name, "namespace": NAMESPACE}}
+        made.append(pod)
+        shipped.apply([pod])
+        account = ShippedAccount(cluster, NAMESPACE, "moonfence", cluster.client.get("pods", name, NAMESPACE))
+        return cluster.control_plane.token_client(account.token())
+    yield make
+    for pod in made:
+        cluster.client.delete("pods", pod["metadata"]["name"], NAMESPACE, grace=0)
+    shipped.made = [each for each in shipped.made if each not in made]
+
+
+def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint(
+        cluster, enforcing, replicas, make_nodes, workloads):
+    """The admission policies of the overlay `enforce`; before 1.30 there is nothing that could ask them."""
+    policies = [each for each in manifest("enforce") if each["kind"].startswith("ValidatingAdmission")]
+    assert len(policies) == 6
+    if cluster.control_plane.version < (1, 30):
+        assert not any(map(enforcing.serves, policies))
+        return
+    (node,) = make_nodes(1)
+    workloads.stateful_set("web", 2, labels={"app": "web"})
+    uids = [pod["metadata"]["uid"] for pod in workloads.wait_all_running("web", 2)]
+    leader, standby = replicas("replica-0"), replicas("replica-1")
+    enforcing.apply([*policies, *rights_of("taint"), *rights_of("release"), {
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": "replica-0_1"},
+        "metadata": {"name": "moonfence", "namespace": NAMESPACE}}])
+    taint = {"spec": {"taints": [{"key": "moonfence.io/fenced", "effect": "NoSchedule"}]}}
+
+    def says(call) -> str:
+        try:
+            call()
+        except ApiError as error:
+            return error.message
+        return "done"
+
+    def delete(client, index: int, uid: str = ""):
+        return says(lambda: client.delete("pods", f"web-{index}", workloads.namespace, grace=0, uid=uid or None))
+    try:
+        wait_for("the policies are asked", lambda: "deletes by UID only" in delete(leader, 1), 30)
+        assert "does not hold the Lease" in delete(standby, 0, uids[0])
+        wait_for("the Lease is known", lambda: delete(leader, 0, uids[0]) == "done", 10)
+        assert "does not hold the Lease" in says(lambda: standby.patch("nodes", node, taint))
+        assert says(lambda: leader.patch("nodes", node, taint)) == "done"
+        for body, subresource, word in (
+                ({"spec": {"unschedulable": True}}, "", "changes taints only"), ({"spec": {"taints": None}}, "", "done"),
+                ({"metadata": {"labels": {"a": "b"}}}, "", "changes annotations only"),
+                ({"metadata": {"annotations": {"a": "b"}}}, "", "its own annotation only"),
+                ({"status": {"addresses": []}}, "status", "changes volumesInUse only"),
+                ({"status": {"volumesInUse": ["kubernetes.io/csi/a^b"]}}, "status", "adds none")):
+            assert word in says(lambda: leader.patch("nodes", node, body, subresource=subresource)), body
+        assert "configured by" in says(lambda: leader.patch("configmaps", "moonfence-policies", {"data": {}}, NAMESPACE))
+    finally:
+        enforcing.remove([*policies, *rights_of("taint"), *rights_of("release")])
+
+
+@pytest.fixture
 def failover(cluster, shipped, workloads, make_nodes, start_engine):
-    """failover(mode) -> an engine that has judged the pods of a failed node, by a policy that needs everything:
-    a StatefulSet's with a volume, a Deployment's and a Job's."""
-    def make(mode: str) -> tuple:
+    """failover(mode) -> (engine, node, pods): an engine that has judged the pods of a failed node, by a policy that needs
+    everything: a StatefulSet's with a volume, a Deployment's and a Job's. `more` are lines of its configuration."""
+    def make(mode: str, more: str = "") -> tuple:
         (node,) = make_nodes(1)
         workloads.create_driver()
         workloads.stateful_set("db", volume=True, toleration_seconds=600)
@@ -185,7 +248,7 @@ def failover(cluster, shipped, workloads, make_nodes, start_engine):
 
         config = one(manifest("observe"), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
         declared = config.replace("fencingDrivers: []", f"fencingDrivers: [{workloads.driver}]")
-        assert declared != config
+        assert declared != config and "fencingDrivers" in config
         start_engine.accounts["shipped"] = ShippedAccount(cluster, NAMESPACE, "moonfence")
         policies = PolicyMap(cluster.client, NAMESPACE)
         text = policy_text("every", 'fence.delete_pod_and_attachments("a test says so")',
@@ -195,7 +258,7 @@ def failover(cluster, shipped, workloads, make_nodes, start_engine):
             cluster.client.delete(resource, name, NAMESPACE, missing_ok=True)  # as before the first start
         policies.edit(every_lua=text, moonfence_yaml=bindings)
         engine = start_engine(account="shipped", policy=None, mode="observe" if mode == "observe" else None, elect=None,
-                              config=declared)
+                              config=declared + more)
         policies.wait_state("every", "Observe" if mode == "observe" else "Active")
         # what is told of an object again and again is one event that is patched: before the node fails, and after it,
         # when 1.20 has made the engine write events of the older kind
