@@ -283,7 +283,9 @@ def judged(engine) -> set:
 def repeated(engine, reason: str) -> bool:
     """An event of this reason was written, and patched when the same was to be told again."""
     events = engine.requests(resource="events")
-    made = {entry.body["metadata"]["name"] for entry in events if entry.verb == "create" and entry.body["reason"] == reason}
+    # what is refused has no body in the log
+    made = {entry.body["metadata"]["name"] for entry in events
+            if entry.verb == "create" and entry.body and entry.body["reason"] == reason}
     return any(entry.verb == "patch" and entry.name in made for entry in events)
 
 
