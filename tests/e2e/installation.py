@@ -203,10 +203,11 @@ class ShippedAccount(Account):
 def differences(wanted, got, place: str = "") -> list:
     """What of `wanted` is not in `got`: a field that the server does not know is dropped by it in silence."""
     if isinstance(wanted, dict) and isinstance(got, dict):
-        return [fault for key, value in wanted.items() for fault in (
-            differences(value, got[key], f"{place}.{key}") if key in got or value is None else [f"{place}.{key} is dropped"])]
+        dropped = [f"{place}.{key} is dropped" for key in wanted if key not in got and wanted[key] is not None]
+        return dropped + [fault for key in wanted if key in got
+                          for fault in differences(wanted[key], got[key], f"{place}.{key}")]
     if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
-        return [fault for i, (one, other) in enumerate(zip(wanted, got)) for fault in differences(one, other, f"{place}[{i}]")]
+        return [fault for i, pair in enumerate(zip(wanted, got)) for fault in differences(*pair, f"{place}[{i}]")]
     return [] if wanted == got else [f"{place}: {json.dumps(wanted)} became {json.dumps(got)}"]
 
 

@@ -1,0 +1,88 @@
+"""The alerts and the dashboard of deploy/monitoring: they fire when they should, ask for metrics that the engine has, and
+are explained. Evaluated by promtool, in Prometheus' own time."""
+
+import json
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from .control_plane import REPO
+from .installation import objects
+
+MONITORING = REPO / "deploy" / "monitoring"
+GROUPS = objects(MONITORING / "alerts.yaml")[0]["spec"]["groups"]
+RULES = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}
+JOB = 'job="moonfence", namespace="moonfence"'
+UP = f'up{{{JOB}, pod="%s"}}'
+LEADER = f'leader_election_master_status{{{JOB}, name="moonfence", pod="%s"}}'
+ACTIONS = f'moonfence_actions_total{{{JOB}, action="delete_pod", result="%s"}}'
+REQUESTS = f'rest_client_requests_total{{{JOB}, method="DELETE", code="%s"}}'
+
+# alert: (series under which it fires after 15 minutes, series under which it does not), each {series: values a minute}
+CASES = {
+    "MoonfenceDown": ({UP % "a": "1x3 0x20"}, {UP % "a": "0x20", UP % "b": "1x20"}),
+    "MoonfenceNoLeader": ({LEADER % "a": "1x3 0x20", LEADER % "b": "0x20"}, {LEADER % "a": "1x20", LEADER % "b": "0x20"}),
+    "MoonfenceSeveralLeaders": ({LEADER % "a": "1x20", LEADER % "b": "1x20"},
+                                # a hand-over between two scrapes
+                                {LEADER % "a": "1x15 0x5", LEADER % "b": "0x14 1x6"}),
+    "MoonfenceWatchBroken": ({f'moonfence_watch_connected{{{JOB}, resource="nodes"}}': "1x5 0x20"},
+                             {f'moonfence_watch_connected{{{JOB}, resource="nodes"}}': "1x14 0 1x5"}),
+    "MoonfencePolicyRejected": ({f'moonfence_policy_info{{{JOB}, policy="p", state="Stale"}}': "1x20"},
+                                {f'moonfence_policy_info{{{JOB}, policy="p", state="Active"}}': "1x20"}),
+    "MoonfenceBraked": ({f"moonfence_brake_engaged{{{JOB}}}": "0x5 1x20"}, {f"moonfence_brake_engaged{{{JOB}}}": "0x20"}),
+    "MoonfenceIncidentLasts": ({f"moonfence_incidents_open{{{JOB}}}": "0x2 1x20"},
+                               {f"moonfence_incidents_open{{{JOB}}}": "0x8 1x20"}),
+    "MoonfenceDeletionFailed": ({ACTIONS % "done": "0+1x20", ACTIONS % "outcome_lost": "_x10 1x10"},
+                                {ACTIONS % "done": "0+1x20", ACTIONS % "replaced": "_x10 1x10"}),
+    "MoonfenceForbidden": ({REQUESTS % "200": "0+1x20", REQUESTS % "403": "_x10 1x10"}, {REQUESTS % "404": "0+1x20", REQUESTS % "403": "3x20"}),
+    "MoonfenceAuditUnwritable": ({f"moonfence_audit_write_failures_total{{{JOB}}}": "0x10 2x10"},
+                                 {f"moonfence_audit_write_failures_total{{{JOB}}}": "2x20"}),
+}
+
+
+def promtool(*words) -> str:
+    done = subprocess.run(["promtool", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return "" if done.returncode == 0 else done.stdout
+
+
+def test_of(alert: str, series: dict, fires: bool) -> dict:
+    expression = f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})'
+    return {"interval": "1m", "input_series": [{"series": name, "values": values} for name, values in series.items()],
+            "promql_expr_test": [{"expr": expression, "eval_time": "15m",
+                                  "exp_samples": [{"labels": "{}", "value": 1}] if fires else []}]}
+
+
+test_of.__test__ = False
+
+
+@pytest.mark.parametrize("alert", sorted({*RULES, *CASES}))
+def test_an_alert_fires_when_it_should_and_not_otherwise(alert, tmp_path):
+    bad, good = CASES[alert]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": GROUPS}))
+    assert promtool("check", "rules", tmp_path / "rules.yaml") == "" and alert in RULES
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [
+        test_of(alert, bad, True), test_of(alert, good, False)]}))
+    assert promtool("test", "rules", tmp_path / "tests.yaml") == ""
+
+
+def asked_for(text: str) -> set:
+    return set(re.findall(r"\b((?:moonfence|leader_election|rest_client)_\w+?)(?:_bucket)?(?=[{\[ )])", text))
+
+
+def test_what_is_asked_for_are_metrics_of_the_engine():
+    had = set(re.findall(r'\.Name\("(\w+)"\)', (REPO / "engine" / "app" / "metrics.cc").read_text()))
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    wanted = asked_for("\n".join([*shown, *(rule["expr"] for rule in RULES.values())]))
+    assert len(shown) > 12 and len(wanted) > 12 and wanted <= had, wanted - had
+
+
+def test_each_alert_is_explained():
+    page = (REPO / "docs" / "alerts.md").read_text()
+    assert re.findall(r"^\| `(\w+)`", page, re.M) == list(RULES)
+    for alert, rule in RULES.items():
+        wait = {"2m": "2 min", "1m": "1 min", "5m": "5 min", "10m": "10 min", None: "at once"}[rule.get("for")]
+        assert f"| `{alert}` | {wait} |" in page
+        assert rule["labels"]["severity"] in ("critical", "warning") and rule["annotations"]["summary"]
