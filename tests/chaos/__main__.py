@@ -48,4 +48,7 @@ def main() -> int:
     return 1 if wrong or not right else 0
 
 
-sys.exit(main())
+try:
+    sys.exit(main())
+except KeyboardInterrupt:
+    sys.exit("chaos: interrupted")

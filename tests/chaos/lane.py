@@ -6,6 +6,7 @@ from typing import Callable, Optional
 from e2e.cluster import Cluster
 from e2e.doomed import uid_of
 from e2e.engine import RULES, STORAGE_RULES, Account, Engine
+from e2e.faults import metric
 from e2e.kube import wait_for
 from e2e.policies import policy_text
 from e2e.workloads import Workloads, free
@@ -74,11 +75,13 @@ class Lane:
         return engine.start()
 
     def leader(self, not_this: Optional[Engine] = None) -> Engine:
-        """The replica that holds the Lease, which the next one may have to wait for."""
+        """The replica that holds the Lease and says so: the Lease may still name one that was killed."""
         def holder():
             lease = self.cluster.client.find("leases", "moonfence", self.namespace)
             name = (lease or {"spec": {}})["spec"].get("holderIdentity") or ""
-            return next((e for e in self.engines if name.startswith(e.name + "_") and e is not not_this), None)
+            found = next((e for e in self.engines if name.startswith(e.name + "_") and e is not not_this), None)
+            leads = found and metric(found, "leader_election_master_status", name="moonfence") == 1
+            return found if leads else None
         return wait_for("a replica leads", holder, 60, 0.05)
 
     def may_go(self) -> tuple:

@@ -3,6 +3,7 @@
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -55,13 +56,15 @@ def play(cluster: Cluster, kind: Kind, times: int, seed: str, settings: Optional
     """So many rounds of a kind, spread over its lanes."""
     width = min(lanes or kind.lanes, kind.lanes, times)
     folder = Path(tempfile.mkdtemp(prefix=f"{kind.name}-", dir=cluster.control_plane.folder))
-    result = Result(kind.name, [], 0)
+    result, over = Result(kind.name, [], 0), threading.Event()
 
     def one_lane(index: int):
         lane = Lane(cluster, f"{kind.name}-{index + 1}", folder, settings)
         try:
             kind.equip(lane)
             for number in range(index + 1, times + 1, width):
+                if over.is_set():
+                    break
                 begun = time.monotonic()
                 note, seconds, faults = kind.play(lane, number, seed)
                 verdict = f"right after {seconds:6.2f} s" if not faults else "WRONG               "
@@ -82,7 +85,13 @@ def play(cluster: Cluster, kind: Kind, times: int, seed: str, settings: Optional
             one_lane(0)  # in this thread: components that it starts end with the thread that started them
         else:
             with ThreadPoolExecutor(width) as pool:
-                list(pool.map(one_lane, range(width)))
+                lanes_under_way = [pool.submit(one_lane, index) for index in range(width)]
+                try:
+                    for lane in lanes_under_way:
+                        lane.result()
+                except BaseException:
+                    over.set()  # each lane ends its round and cleans up
+                    raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return result
