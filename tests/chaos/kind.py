@@ -117,6 +117,7 @@ class Kind:
             faults.append(str(fault))
             faults += self.try_to_mend(now)
         faults += self.faults(now) + lane.new_faults()
+        faults += lane.story(faults)
         doomed.remove()
         return note, seconds, faults
 

@@ -95,6 +95,14 @@ class Lane:
         self.told |= set(fresh)
         return fresh
 
+    def story(self, faults: list) -> list:
+        """What the engines say of the incidents in which they deleted the pods that these faults name."""
+        records = [(engine.name, record) for engine in self.engines for record in engine.records()]
+        guilty = {r["incident"] for _, r in records if r.get("pod_uid") and any(r["pod_uid"] in f for f in faults)}
+        told = ("incident_opened", "incident_held", "intent")
+        return [" ".join([r["time"], name, r["kind"], r["reason"], r["node"], r.get("pod", "")])
+                for name, r in records if r.get("incident") in guilty and r["kind"] in told][-20:]
+
     def faults(self) -> list:
         entries = self.audit.deletes(by=self.account.user.replace(".", r"\.") + "$")
         double = [f"{volume} on two nodes at once" for volume in self.cluster.hollow.status()["double"]
