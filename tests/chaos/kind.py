@@ -114,12 +114,20 @@ class Kind:
             seconds = time.monotonic() - now.failed
             self.mend(now)
         except (AssertionError, TimeoutError, RuntimeError) as fault:
-            faults.append(str(fault))
-            faults += self.try_to_mend(now)
+            faults += [str(fault), *last_words(now), *self.try_to_mend(now)]
         faults += self.faults(now) + lane.new_faults()
         faults += lane.story(faults)
         doomed.remove()
         return note, seconds, faults
+
+
+def last_words(now: Round) -> list:
+    """What the engines recorded last about the round's node, and what is still attached to it."""
+    left = [f"attached to {now.doomed.node}: {a['metadata']['name']}, marked: {'deletionTimestamp' in a['metadata']}"
+            for a in now.doomed.attached_to(now.doomed.node)]
+    words = [" ".join([r["time"], engine.name, r["kind"], r["reason"], r.get("pod", ""), r.get("text", "")[:120]])
+             for engine in now.lane.engines for r in engine.records()[-60:] if r.get("node") == now.doomed.node]
+    return left + words[-16:]
 
 
 def wait_closed(now: Round):
