@@ -15,8 +15,6 @@ from e2e.kube import wait_for
 from .lane import Lane
 from .trigger import Sprung, Trigger
 
-RIGHT_WITHIN = 90  # seconds: a bound, not a wait
-
 
 @dataclass
 class Round:
@@ -57,6 +55,7 @@ class Kind:
     pods = 3        # on the node that fails
     volumes = False
     raced = False   # all replicas act at once, without leader election
+    right_within = 90.0  # seconds: a bound, not a wait
 
     def __init__(self, name: str, **more):
         self.name = name
@@ -110,7 +109,7 @@ class Kind:
                 lane.leader()
             doomed.place()
             note = self.harm(now)
-            doomed.workloads.wait("the right state", lambda: self.is_right(now), RIGHT_WITHIN)
+            doomed.workloads.wait("the right state", lambda: self.is_right(now), self.right_within)
             seconds = time.monotonic() - now.failed
             self.mend(now)
         except (AssertionError, TimeoutError, RuntimeError) as fault:

@@ -50,7 +50,7 @@ class Plane(Kind):
         def well():
             nodes = [n for n in now.lane.cluster.client.list("nodes") if n["metadata"]["name"] != now.doomed.node]
             return all(node_ready(n) == "True" and not taints(n) for n in nodes)
-        wait_for("the other nodes live", well, 90)
+        wait_for("the other nodes live", well, self.right_within)
 
 
 class ApiServer(Plane):
@@ -69,7 +69,9 @@ class ApiServer(Plane):
 
 class Etcd(Plane):
     """etcd stops for 30 s: it is frozen, or ends and begins again. The controller manager goes on meanwhile and takes
-    the outage for the silence of every node."""
+    the outage for the silence of every node; its reflectors may take another minute to come back."""
+
+    right_within = 240.0
 
     def break_it(self, now: Round) -> Callable[[], str]:
         plane, frozen = now.lane.cluster.control_plane, now.chance.random() < 0.5
