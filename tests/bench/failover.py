@@ -6,7 +6,8 @@ real node adds its own status tick (2 to 10 s). Two ways take turns in the same 
     plain      pod, then attachment; Kubernetes finds out by its check once a minute
     release    the same, and the engine tells Kubernetes that the volume is free
 
-Several nodes fail one after the other in a batch, so that the waiting for NotReady is shared.
+Several nodes fail one after the other in a batch, so that the waiting for NotReady is shared. Nodes, pods and
+attachments come by three watches: of steps that are a few milliseconds apart the later may be seen first.
 """
 
 import itertools
@@ -27,6 +28,7 @@ from e2e.workloads import Workloads
 from .observer import Observer
 from .stage import Stage
 
+RELEASE_RULE = {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]}
 BATCH = 10      # nodes that fail in one batch
 APART = 1.5     # seconds between two of them
 STEPS = ("NotReady → pod deleted", "→ attachment gone", "→ volume left volumesAttached", "→ new attachment",
@@ -92,7 +94,8 @@ class Trial:
         self.folder = stage.folder
         self.space = Workloads(stage.client, "failover").create_namespace()
         self.space.create_driver()
-        self.account = Account(self.cluster, "failover", "moonfence").create([*RULES, *STORAGE_RULES])
+        self.account = Account(self.cluster, "failover", "moonfence").create(
+            [*RULES, *STORAGE_RULES, RELEASE_RULE])
         self.observer = Observer(stage.control_plane)
 
     def batch(self, way: Way, detach: float, count: int) -> list:

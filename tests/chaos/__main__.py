@@ -14,14 +14,16 @@ import time
 from e2e.cluster import running_cluster
 
 from .network import permitted
-from .program import FLAGS, GRACE, HEAD, KINDS, chosen, play, say
+from .program import FLAGS, GRACE, HEAD, KINDS, PENDING, chosen, play, say
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20, metavar="N", help="rounds of each kind (default: 20)")
-    parser.add_argument("--only", nargs="+", default=[], metavar="KIND", help=f"of: {' '.join(KINDS)}")
+    parser.add_argument("--only", nargs="+", default=[], metavar="KIND",
+                        help=f"of: {' '.join(KINDS)}; not yet right, and left out when none is named: "
+                        f"{' '.join(PENDING)}")
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(10**6)),
                         help="draws the moments (default: another each time)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
@@ -48,4 +50,7 @@ def main() -> int:
     return 1 if wrong or not right else 0
 
 
-sys.exit(main())
+try:
+    sys.exit(main())
+except KeyboardInterrupt:
+    sys.exit("chaos: interrupted")

@@ -15,8 +15,6 @@ from e2e.kube import wait_for
 from .lane import Lane
 from .trigger import Sprung, Trigger
 
-RIGHT_WITHIN = 90  # seconds: a bound, not a wait
-
 
 @dataclass
 class Round:
@@ -57,6 +55,7 @@ class Kind:
     pods = 3        # on the node that fails
     volumes = False
     raced = False   # all replicas act at once, without leader election
+    right_within = 90.0  # seconds: a bound, not a wait
 
     def __init__(self, name: str, **more):
         self.name = name
@@ -110,15 +109,24 @@ class Kind:
                 lane.leader()
             doomed.place()
             note = self.harm(now)
-            doomed.workloads.wait("the right state", lambda: self.is_right(now), RIGHT_WITHIN)
+            doomed.workloads.wait("the right state", lambda: self.is_right(now), self.right_within)
             seconds = time.monotonic() - now.failed
             self.mend(now)
         except (AssertionError, TimeoutError, RuntimeError) as fault:
-            faults.append(str(fault))
-            faults += self.try_to_mend(now)
+            faults += [str(fault), *last_words(now), *self.try_to_mend(now)]
         faults += self.faults(now) + lane.new_faults()
+        faults += lane.story(faults)
         doomed.remove()
         return note, seconds, faults
+
+
+def last_words(now: Round) -> list:
+    """What the engines recorded last about the round's node, and what is still attached to it."""
+    left = [f"attached to {now.doomed.node}: {a['metadata']['name']}, marked: {'deletionTimestamp' in a['metadata']}"
+            for a in now.doomed.attached_to(now.doomed.node)]
+    words = [" ".join([r["time"], engine.name, r["kind"], r["reason"], r.get("pod", ""), r.get("text", "")[:120]])
+             for engine in now.lane.engines for r in engine.records()[-60:] if r.get("node") == now.doomed.node]
+    return left + words[-16:]
 
 
 def wait_closed(now: Round):

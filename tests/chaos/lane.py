@@ -6,6 +6,7 @@ from typing import Callable, Optional
 from e2e.cluster import Cluster
 from e2e.doomed import uid_of
 from e2e.engine import RULES, STORAGE_RULES, Account, Engine
+from e2e.faults import metric
 from e2e.kube import wait_for
 from e2e.policies import policy_text
 from e2e.workloads import Workloads, free
@@ -74,11 +75,13 @@ class Lane:
         return engine.start()
 
     def leader(self, not_this: Optional[Engine] = None) -> Engine:
-        """The replica that holds the Lease, which the next one may have to wait for."""
+        """The replica that holds the Lease and says so: the Lease may still name one that was killed."""
         def holder():
             lease = self.cluster.client.find("leases", "moonfence", self.namespace)
             name = (lease or {"spec": {}})["spec"].get("holderIdentity") or ""
-            return next((e for e in self.engines if name.startswith(e.name + "_") and e is not not_this), None)
+            found = next((e for e in self.engines if name.startswith(e.name + "_") and e is not not_this), None)
+            leads = found and metric(found, "leader_election_master_status", name="moonfence") == 1
+            return found if leads else None
         return wait_for("a replica leads", holder, 60, 0.05)
 
     def may_go(self) -> tuple:
@@ -91,6 +94,14 @@ class Lane:
         fresh = [fault for fault in self.faults() if fault not in self.told]
         self.told |= set(fresh)
         return fresh
+
+    def story(self, faults: list) -> list:
+        """What the engines say of the incidents in which they deleted the pods that these faults name."""
+        records = [(engine.name, record) for engine in self.engines for record in engine.records()]
+        guilty = {r["incident"] for _, r in records if r.get("pod_uid") and any(r["pod_uid"] in f for f in faults)}
+        told = ("incident_opened", "incident_held", "intent")
+        return [" ".join([r["time"], name, r["kind"], r["reason"], r["node"], r.get("pod", "")])
+                for name, r in records if r.get("incident") in guilty and r["kind"] in told][-20:]
 
     def faults(self) -> list:
         entries = self.audit.deletes(by=self.account.user.replace(".", r"\.") + "$")

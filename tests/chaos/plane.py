@@ -5,6 +5,7 @@ import time
 from typing import Callable
 
 from e2e.doomed import uid_of
+from e2e.faults import metric
 from e2e.kube import wait_for
 from e2e.workloads import Workloads, node_ready, taints
 
@@ -49,7 +50,7 @@ class Plane(Kind):
         def well():
             nodes = [n for n in now.lane.cluster.client.list("nodes") if n["metadata"]["name"] != now.doomed.node]
             return all(node_ready(n) == "True" and not taints(n) for n in nodes)
-        wait_for("the other nodes live", well, 90)
+        wait_for("the other nodes live", well, self.right_within)
 
 
 class ApiServer(Plane):
@@ -68,7 +69,9 @@ class ApiServer(Plane):
 
 class Etcd(Plane):
     """etcd stops for 30 s: it is frozen, or ends and begins again. The controller manager goes on meanwhile and takes
-    the outage for the silence of every node."""
+    the outage for the silence of every node; its reflectors may take another minute to come back."""
+
+    right_within = 240.0
 
     def break_it(self, now: Round) -> Callable[[], str]:
         plane, frozen = now.lane.cluster.control_plane, now.chance.random() < 0.5
@@ -125,11 +128,15 @@ class Storm(Plane):
             return all(node_ready(n) == "True" and not taints(n) for n in nodes)
         self.workloads.wait("all nodes live", calm, 60)
         self.workloads.wait_all_running("storm", 2 * self.nodes, seconds=90)
+        # or the next round would find the brake engaged already
+        wait_for("the brake has cooled down", lambda: all(
+            metric(engine, "moonfence_brake_engaged") == 0 for engine in lane.engines), 60)
         seconds = time.monotonic() - began
         lost = before - {uid_of(p) for p in self.workloads.pods("storm")}
         faults = [f"{len(lost)} pods of {len(down)} nodes were deleted"] if lost else []
-        lane.told |= set(lane.faults()) if lost else set()  # the same, pod by pod
-        return f"{len(down)} of {self.nodes} nodes {mode} within {within:.2f} s", seconds, faults + lane.new_faults()
+        pod_by_pod = lane.new_faults()
+        note = f"{len(down)} of {self.nodes} nodes {mode} within {within:.2f} s"
+        return note, seconds, faults + pod_by_pod[:1] + lane.story(pod_by_pod)
 
 
 def kinds() -> list:

@@ -3,6 +3,7 @@
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Callable, Optional
 
 from e2e.cluster import Cluster
 
-from . import connections, plane, replicas
+from . import connections, pending, plane, replicas
 from .kind import Kind
 from .lane import Lane
 
@@ -20,6 +21,8 @@ GRACE = 8
 # Without a release Kubernetes looks once a minute whether a volume is still attached, with this every two seconds.
 FLAGS = ("--attach-detach-reconcile-sync-period=2s",)
 KINDS = {kind.name: kind for module in (replicas, connections, plane) for kind in module.kinds()}
+# What cannot end right yet; played when it is named.
+PENDING = {kind.name: kind for kind, _ in pending.pending()}
 
 
 @dataclass
@@ -55,13 +58,15 @@ def play(cluster: Cluster, kind: Kind, times: int, seed: str, settings: Optional
     """So many rounds of a kind, spread over its lanes."""
     width = min(lanes or kind.lanes, kind.lanes, times)
     folder = Path(tempfile.mkdtemp(prefix=f"{kind.name}-", dir=cluster.control_plane.folder))
-    result = Result(kind.name, [], 0)
+    result, over = Result(kind.name, [], 0), threading.Event()
 
     def one_lane(index: int):
         lane = Lane(cluster, f"{kind.name}-{index + 1}", folder, settings)
         try:
             kind.equip(lane)
             for number in range(index + 1, times + 1, width):
+                if over.is_set():
+                    break
                 begun = time.monotonic()
                 note, seconds, faults = kind.play(lane, number, seed)
                 verdict = f"right after {seconds:6.2f} s" if not faults else "WRONG               "
@@ -82,14 +87,21 @@ def play(cluster: Cluster, kind: Kind, times: int, seed: str, settings: Optional
             one_lane(0)  # in this thread: components that it starts end with the thread that started them
         else:
             with ThreadPoolExecutor(width) as pool:
-                list(pool.map(one_lane, range(width)))
+                lanes_under_way = [pool.submit(one_lane, index) for index in range(width)]
+                try:
+                    for lane in lanes_under_way:
+                        lane.result()
+                except BaseException:
+                    over.set()  # each lane ends its round and cleans up
+                    raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return result
 
 
 def chosen(names: list) -> list:
-    unknown = [name for name in names if name not in KINDS]
+    known = {**KINDS, **PENDING}
+    unknown = [name for name in names if name not in known]
     if unknown:
-        sys.exit(f"chaos: unknown kind {' '.join(unknown)}; known: {' '.join(KINDS)}")
-    return [KINDS[name] for name in names or KINDS]
+        sys.exit(f"chaos: unknown kind {' '.join(unknown)}; known: {' '.join(known)}")
+    return [known[name] for name in names or KINDS]
