@@ -80,6 +80,11 @@ Metrics::Metrics()
                          .Name("moonfence_incidents_braked")
                          .Help("Incidents that wait for the brake")
                          .Register(registry_)),
+      quarantined_(
+          BuildGauge()
+              .Name("moonfence_nodes_quarantined")
+              .Help("Nodes with our taint: fenced, all of them; kept, back and not proven clean")
+              .Register(registry_)),
       verdicts_(BuildCounter()
                     .Name("moonfence_verdicts_total")
                     .Help("New or changed decisions about pods of failed nodes, by reason")
@@ -135,6 +140,7 @@ Metrics::Metrics()
   build_.Add({{"version", std::string(version())}, {"commit", std::string(commit())}}).Set(1);
   set_open_incidents(0);
   set_brake({});
+  set_quarantine(0, 0);
   set_audit_failures(0);
 }
 
@@ -190,6 +196,11 @@ void Metrics::set_brake(const BrakeState& state) {
   brake_zones_.Add({}).Set(static_cast<double>(state.disrupted_zones));
   brake_fencing_.Add({}).Set(static_cast<double>(state.being_fenced));
   brake_waiting_.Add({}).Set(static_cast<double>(state.waiting));
+}
+
+void Metrics::set_quarantine(std::size_t fenced, std::size_t kept) {
+  quarantined_.Add({{"state", "fenced"}}).Set(static_cast<double>(fenced));
+  quarantined_.Add({{"state", "kept"}}).Set(static_cast<double>(kept));
 }
 
 void Metrics::set_leader(bool leads) {

@@ -12,9 +12,12 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "audit/reason.h"
 #include "audit/trail.h"
 #include "fence/guard.h"
+#include "fence/node_actions.h"
 #include "kube/destroyer.h"
 #include "kube/objects.h"
 #include "loop/loop.h"
@@ -72,6 +75,15 @@ class GuardedActions {
   void delete_attachment(AttachmentDeletion deletion, std::shared_ptr<const Authority> authority,
                          std::weak_ptr<const void> listener, Done done);
 
+  // Sets our taint, by operations_to_set(), before the deletion that waits for it and by the
+  // deletion's own right. `node_changed`: it was read by what is no longer so.
+  void set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
+                      std::shared_ptr<const Authority> authority,
+                      std::weak_ptr<const void> listener, Done done);
+  // Takes it off again, by operations_to_lift().
+  void lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,
+                       std::weak_ptr<const void> listener, Done done);
+
   [[nodiscard]] std::size_t in_flight() const;
 
  private:
@@ -87,6 +99,7 @@ class GuardedActions {
   kube::Destroyer destroyer_;
   audit::Trail& trail_;
   Calls calls_;
+  NodeActions node_actions_;
 };
 
 }  // namespace moonfence::fence

@@ -16,6 +16,7 @@ Reading reading_of(const kube::Node& node, const PulseWatch::Finding& found, Mom
   return {.readiness = cluster::readiness_of(node),
           .uid = node.uid,
           .keeps_replacements_off = cluster::keeps_replacements_off(node),
+          .own_taint = carried_by(node),
           .pulse = found.pulse,
           .dead_at = found.dead_at,
           .sent = sent};
@@ -150,6 +151,7 @@ void Operation::take_reading(Moment sent) {
                                sent, around_.loop.now());
   }
   authority_->reading = reading_of(*node_, found, sent);
+  as_read_ = *node_;
   if (!acting_) {
     both_arrived();
     return;
@@ -282,7 +284,7 @@ void Operation::judge(Known known, const policy::ClusterFacts& facts) {
 
 void Operation::pump() {
   pumping_ = true;
-  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_) {
+  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_ && !tainting_) {
     if (result_.braked) {
       queue_.clear();  // one refusal speaks for all of them
       break;
@@ -292,6 +294,10 @@ void Operation::pump() {
       read_node();
       break;
     }
+    if (needs_quarantine(*authority_)) {
+      quarantine();
+      continue;
+    }
     Waiting waiting = std::move(queue_.front());
     queue_.pop_front();
     ++in_flight_;
@@ -299,6 +305,50 @@ void Operation::pump() {
   }
   pumping_ = false;
   end_if_done();
+}
+
+void Operation::quarantine() {
+  if (result_.untainted || taint_attempts_ == kTaintAttempts) {
+    result_.untainted = true;
+    queue_.clear();
+    return;
+  }
+  const auto& next = queue_.front().deletion;
+  const auto* pod = std::get_if<PodDeletion>(&next);
+  const PodDeletion& waiting = pod != nullptr ? *pod : std::get<AttachmentDeletion>(next).verdict;
+  const FenceMark mark = mark_for(as_read_, occasion_.incident, around_.cluster_facts().now);
+  ++taint_attempts_;
+  tainting_ = true;
+  around_.actions.set_quarantine(waiting, operations_to_set(as_read_, mark), authority_, alive_,
+                                 [this](const ActionOutcome& outcome) { quarantined(outcome); });
+}
+
+void Operation::quarantined(const ActionOutcome& outcome) {
+  tainting_ = false;
+  switch (outcome.reason) {
+    case Reason::Done:
+    case Reason::NodeChanged:
+    case Reason::OutcomeLost:
+    case Reason::AlreadyGone:
+    case Reason::ReadingTooOld:
+      read_node();  // the live node must carry it
+      break;
+    case Reason::Refused:
+    case Reason::Retryable:
+      result_.untainted = true;
+      queue_.clear();
+      break;
+    default:
+      // The guard's word on the deletion itself, to which another one may not be subject.
+      --taint_attempts_;
+      Waiting waiting = std::move(queue_.front());
+      queue_.pop_front();
+      ++in_flight_;
+      deletion_ended(std::move(waiting), outcome);
+  }
+  if (!pumping_) {  // a refusal of the guard is answered inside pump()'s loop
+    pump();
+  }
 }
 
 void Operation::send(Waiting waiting) {
@@ -354,7 +404,7 @@ bool Operation::judged_all() const {
 }
 
 void Operation::end_if_done() {
-  if (!judged_all() || !queue_.empty() || in_flight_ > 0 || reading_) {
+  if (!judged_all() || !queue_.empty() || in_flight_ > 0 || reading_ || tainting_) {
     return;
   }
   next_slice_.cancel();

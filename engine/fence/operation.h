@@ -46,6 +46,8 @@ class Operation {
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
   // a path where that happens every time it must end: each attempt writes two records.
   static constexpr int kLateAttempts = 3;
+  // How often in a pass our taint is tried to be set.
+  static constexpr int kTaintAttempts = 3;
   // How old the lists may be by which a volume is known to have no other user. The node's taint
   // keeps new pods off, but for those that tolerate it.
   static constexpr Duration kListLifetime = std::chrono::seconds(5);
@@ -94,6 +96,9 @@ class Operation {
   void take_up(const std::string& text);
   void judge(Known known, const policy::ClusterFacts& facts);
   void pump();
+  // Our taint, by the right of the deletion that is next; the others go on when it is there.
+  void quarantine();
+  void quarantined(const ActionOutcome& outcome);
   void send(Waiting waiting);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
   void pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome);
@@ -133,6 +138,9 @@ class Operation {
   bool reading_ = false;     // a reading is under way: the node, or the Lease that it needs
   bool unlisted_ = false;    // a list could not be read
   bool undecoded_ = false;   // a pod could not be understood
+  kube::Node as_read_;       // of the newest reading
+  int taint_attempts_ = 0;
+  bool tainting_ = false;  // our taint is being set
   bool acting_ = false;
   bool first_slice_ = true;  // nothing was handed over for deletion yet
   bool pumping_ = false;

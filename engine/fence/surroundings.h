@@ -29,6 +29,7 @@ struct Surroundings {
   std::function<policy::ClusterFacts()> cluster_facts;
   const std::set<std::string>& fencing_drivers;  // see Authority
   const std::set<std::string>& allowed_reads;    // see Fetching
+  Quarantine quarantine = Quarantine::Off;       // see Authority
 };
 
 }  // namespace moonfence::fence

@@ -26,7 +26,8 @@ AuditLine read_audit_line(const Life& life, std::string_view text) {
           .node_uid = field("node_uid"),
           .pod_uid = field("pod_uid"),
           .pod = field("namespace") + "/" + field("pod"),
-          .attachment_uid = field("attachment_uid")};
+          .attachment_uid = field("attachment_uid"),
+          .action = field("action")};
 }
 
 void AuditChecker::on_died(const Life& life, bool told) {
@@ -88,7 +89,7 @@ void AuditChecker::on_outcome(const AuditLine& line) {
     return;
   }
   book.intents.erase(intent);
-  if (line.kind == "outcome" && line.attachment_uid.empty()) {
+  if (line.kind == "outcome" && line.attachment_uid.empty() && !line.changes_node()) {
     check_claim(line);
   }
 }
@@ -107,14 +108,16 @@ void AuditChecker::check_claim(const AuditLine& line) {
 }
 
 void AuditChecker::on_left(const WireRequest& request) {
-  if (request.method != port::Method::Delete) {
+  const bool changes_node =
+      request.method == port::Method::Patch && read_path(request.target).resource == "nodes";
+  if (request.method != port::Method::Delete && !changes_node) {
     return;
   }
   Book& book = books_[life_of(request)];
-  const auto intent = std::find_if(book.intents.begin(), book.intents.end(),
-                                   [uid = uid_precondition(request.body)](const auto& entry) {
-                                     return entry.first.second == uid && !entry.second.left;
-                                   });
+  const auto intent = std::find_if(
+      book.intents.begin(), book.intents.end(),
+      [uid = changes_node ? tested_uid(request.body) : uid_precondition(request.body)](
+          const auto& entry) { return entry.first.second == uid && !entry.second.left; });
   if (intent == book.intents.end()) {
     accuse(rules::kIntentFirst,
            request.replica + " sends " + request.target + " without an intent of its own");

@@ -7,6 +7,7 @@
 #include "sim/delete_checker.h"
 #include "sim/fields.h"
 #include "sim/liveness_checker.h"
+#include "sim/taint_checker.h"
 
 namespace moonfence::sim {
 namespace {
@@ -40,6 +41,7 @@ Judge::Judge(const Plan& plan, const Truth& truth, const TimeLine& time, const S
           }} {
   add<DeleteChecker>();
   add<BrakeChecker>();
+  add<TaintChecker>();
   audit_ = &add<AuditChecker>();
   volumes_ = &add<VolumeChecker>();
   add<BoundsChecker>();

@@ -22,8 +22,8 @@ std::span<const Rule> all_rules() {
            "a deletion is covered by a binding that enforces, in force within the "
            "second before it left"},
       Rule{kExpectedWrite,
-           "the engine writes nothing but deletions of pods, events, its Lease and its "
-           "own ConfigMaps"},
+           "the engine writes nothing but deletions of pods, its taint, events, its Lease "
+           "and its own ConfigMaps"},
       Rule{kLiveRead,
            "when a deletion leaves, a live reading that left at most 1 s before said "
            "that this very node is down"},
@@ -39,6 +39,14 @@ std::span<const Rule> all_rules() {
       Rule{kTaintedNode,
            "when a deletion leaves, the node carries a NoSchedule taint that says "
            "down, or did within the last second"},
+      Rule{
+          kOwnTaint,
+          "of a node the engine changes the taint and the annotation moonfence.io/fenced only, and "
+          "never that taint without its annotation"},
+      Rule{kHandedBackClean,
+           "its taint comes off only while the node is Ready, and either another boot than the one "
+           "it "
+           "was set against, or Ready for 29 s without a pod that is being deleted"},
       Rule{kBrakeDown,
            "no deletion leaves while a replica has known for 1 s that more workers are down than "
            "the brake lets pass"},

@@ -30,6 +30,8 @@ inline constexpr std::string_view kRecoveredNode = "recovered-node";
 inline constexpr std::string_view kSilentKubelet = "silent-kubelet";
 inline constexpr std::string_view kLivingLease = "living-lease";
 inline constexpr std::string_view kTaintedNode = "tainted-node";
+inline constexpr std::string_view kOwnTaint = "own-taint";
+inline constexpr std::string_view kHandedBackClean = "handed-back-clean";
 // How much at once.
 inline constexpr std::string_view kBrakeDown = "brake-down";
 inline constexpr std::string_view kBrakePace = "brake-pace";

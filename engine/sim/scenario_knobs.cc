@@ -56,6 +56,14 @@ Result<bool> apply_knob(Plan& plan, const ScenarioLine& line, std::string_view n
     auto done = into(range.from, from);
     return taken(done ? into(range.to, to) : std::move(done));
   }
+  if (name == "quarantine") {
+    if (value != "off" && value != "missing" && value != "always") {
+      return line.wrong("quarantine: '" + escaped(value, 64) + "' is not known",
+                        "write off, missing or always");
+    }
+    plan.settings["quarantine"] = value;
+    return true;
+  }
   const auto settings = setting_words();
   if (std::find(settings.begin(), settings.end(), name) != settings.end()) {
     const auto parsed = line.duration(name, value);
@@ -84,6 +92,7 @@ std::vector<std::string_view> knob_names(std::string_view statement) {
     names.insert(names.end(), settings.begin(), settings.end());
     const auto limits = limit_words();
     names.insert(names.end(), limits.begin(), limits.end());
+    names.emplace_back("quarantine");
   }
   if (statement == "timing" || statement.empty()) {
     add_names(timing_words(), names);
