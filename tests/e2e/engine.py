@@ -85,6 +85,16 @@ STORAGE_RULES = (
 )
 
 
+# what it needs beside them to taint nodes itself and to take its taint off again
+QUARANTINE_RULES = (
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+    {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["get"]},
+)
+
+
 # what the engine needs beside them in its own namespace when its policies come from there
 POLICY_RULES = (
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
@@ -176,6 +186,7 @@ class Engine:
         self.elect = elect
         self.kubeconfig = kubeconfig or cluster.control_plane.token_kubeconfig(
             f"{account.namespace}-{account.name}-{number}", account.token(), server=server)
+        self.quarantines = (config or {}).get("quarantine", "off") != "off"
         self.config = self.folder / f"{self.name}.yaml"
         settings = {"api": 1, "brake": UNBRAKED, **(config or {})}
         self.config.write_text("".join(f"{k}: {v}\n" for k, v in settings.items()))
@@ -334,6 +345,8 @@ class Engine:
                 assert self.elect is not False and entry.verb in ("create", "update"), entry
             elif entry.resource == "volumeattachments":
                 assert entry.verb == "delete" and (entry.uid_precondition or entry.status in (401, 403)), entry
+            elif entry.resource == "nodes":
+                assert self.quarantines and (entry.verb, entry.subresource) == ("patch", ""), entry
             elif entry.resource != "events":
                 assert (entry.verb, entry.resource, entry.subresource) == ("delete", "pods", ""), entry
         for entry in self.deletes(resource="pods"):
