@@ -94,10 +94,10 @@ void GuardedActions::delete_attachment(AttachmentDeletion deletion,
 }
 
 void GuardedActions::set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
-                                    std::shared_ptr<const Authority> authority,
+                                    const std::shared_ptr<const Authority>& authority,
                                     std::weak_ptr<const void> listener, Done done) {
-  node_actions_.set_quarantine(waiting, std::move(operations), std::move(authority),
-                               std::move(listener), std::move(done));
+  node_actions_.set_quarantine(waiting, std::move(operations), authority, std::move(listener),
+                               std::move(done));
 }
 
 void GuardedActions::lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,

@@ -78,7 +78,7 @@ class GuardedActions {
   // Sets our taint, by operations_to_set(), before the deletion that waits for it and by the
   // deletion's own right. `node_changed`: it was read by what is no longer so.
   void set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
-                      std::shared_ptr<const Authority> authority,
+                      const std::shared_ptr<const Authority>& authority,
                       std::weak_ptr<const void> listener, Done done);
   // Takes it off again, by operations_to_lift().
   void lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,

@@ -68,7 +68,9 @@ struct Memory {
   std::set<Uid> handled;  // pods that it has settled
   PulseWatch pulse;
   std::map<std::string, Detachment> detachments;  // by the attachment's name
-  Duration detach_pause{};                        // between looks at attachments that are going
+  // Before which our taint was set: it is set again when somebody drops it.
+  std::optional<PodDeletion> fenced_for;
+  Duration detach_pause{};                // between looks at attachments that are going
   std::map<Uid, Moment> detaching_since;  // attachments-first: pods whose attachments are to go
   Side enforcing;
   Side observing;

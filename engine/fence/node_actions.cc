@@ -76,7 +76,7 @@ std::size_t NodeActions::in_flight() const {
 }
 
 void NodeActions::set_quarantine(const PodDeletion& waiting, json operations,
-                                 std::shared_ptr<const Authority> authority,
+                                 const std::shared_ptr<const Authority>& authority,
                                  std::weak_ptr<const void> listener, Done done) {
   Record told = told_of(authority->node, authority->node_uid, waiting.incident, "set_quarantine");
   told.policy = waiting.policy;

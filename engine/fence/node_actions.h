@@ -34,7 +34,7 @@ class NodeActions {
 
   // As GuardedActions tells of them.
   void set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
-                      std::shared_ptr<const Authority> authority,
+                      const std::shared_ptr<const Authority>& authority,
                       std::weak_ptr<const void> listener, Done done);
   void lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,
                        std::weak_ptr<const void> listener, Done done);

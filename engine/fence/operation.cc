@@ -295,7 +295,7 @@ void Operation::pump() {
       break;
     }
     if (needs_quarantine(*authority_)) {
-      quarantine();
+      quarantine(next_deletion());
       continue;
     }
     Waiting waiting = std::move(queue_.front());
@@ -307,31 +307,40 @@ void Operation::pump() {
   end_if_done();
 }
 
-void Operation::quarantine() {
+const PodDeletion& Operation::next_deletion() const {
+  const auto& next = queue_.front().deletion;
+  const auto* pod = std::get_if<PodDeletion>(&next);
+  return pod != nullptr ? *pod : std::get<AttachmentDeletion>(next).verdict;
+}
+
+void Operation::quarantine(const PodDeletion& waiting) {
   if (result_.untainted || taint_attempts_ == kTaintAttempts) {
     result_.untainted = true;
     queue_.clear();
     return;
   }
-  const auto& next = queue_.front().deletion;
-  const auto* pod = std::get_if<PodDeletion>(&next);
-  const PodDeletion& waiting = pod != nullptr ? *pod : std::get<AttachmentDeletion>(next).verdict;
   const FenceMark mark = mark_for(as_read_, occasion_.incident, around_.cluster_facts().now);
   ++taint_attempts_;
   tainting_ = true;
+  const auto ended = [this, waiting](const ActionOutcome& outcome) {
+    quarantined(waiting, outcome);
+  };
   around_.actions.set_quarantine(waiting, operations_to_set(as_read_, mark), authority_, alive_,
-                                 [this](const ActionOutcome& outcome) { quarantined(outcome); });
+                                 ended);
 }
 
-void Operation::quarantined(const ActionOutcome& outcome) {
+void Operation::quarantined(const PodDeletion& waiting, const ActionOutcome& outcome) {
   tainting_ = false;
   switch (outcome.reason) {
     case Reason::Done:
+      memory_.fenced_for = waiting;
+      read_node();  // the live node must carry it
+      break;
     case Reason::NodeChanged:
     case Reason::OutcomeLost:
     case Reason::AlreadyGone:
     case Reason::ReadingTooOld:
-      read_node();  // the live node must carry it
+      read_node();
       break;
     case Reason::Refused:
     case Reason::Retryable:
@@ -339,16 +348,31 @@ void Operation::quarantined(const ActionOutcome& outcome) {
       queue_.clear();
       break;
     default:
-      // The guard's word on the deletion itself, to which another one may not be subject.
-      --taint_attempts_;
-      Waiting waiting = std::move(queue_.front());
-      queue_.pop_front();
-      ++in_flight_;
-      deletion_ended(std::move(waiting), outcome);
+      refuse_next(outcome);
   }
   if (!pumping_) {  // a refusal of the guard is answered inside pump()'s loop
     pump();
   }
+}
+
+// The guard's word on the deletion itself, to which another one may not be subject.
+void Operation::refuse_next(const ActionOutcome& outcome) {
+  if (queue_.empty()) {
+    taint_attempts_ = kTaintAttempts;
+    return;
+  }
+  --taint_attempts_;
+  Waiting waiting = std::move(queue_.front());
+  queue_.pop_front();
+  ++in_flight_;
+  const bool pumps = std::exchange(pumping_, true);  // we do, in a moment
+  deletion_ended(std::move(waiting), outcome);
+  pumping_ = pumps;
+}
+
+bool Operation::lost_quarantine() const {
+  return memory_.fenced_for && needs_quarantine(*authority_) && !result_.untainted &&
+         taint_attempts_ < kTaintAttempts;
 }
 
 void Operation::send(Waiting waiting) {
@@ -408,6 +432,10 @@ void Operation::end_if_done() {
     return;
   }
   next_slice_.cancel();
+  if (lost_quarantine()) {
+    quarantine(*memory_.fenced_for);
+    return;
+  }
   // Who else uses a volume is told by the lists: the next pass has fresh ones.
   const bool fresh = around_.loop.now() - listed_at_ <= kListLifetime;
   if (!fresh && !memory_.detachments.empty()) {

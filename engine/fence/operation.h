@@ -96,9 +96,15 @@ class Operation {
   void take_up(const std::string& text);
   void judge(Known known, const policy::ClusterFacts& facts);
   void pump();
-  // Our taint, by the right of the deletion that is next; the others go on when it is there.
-  void quarantine();
-  void quarantined(const ActionOutcome& outcome);
+  // The right by which our taint is set: that of the deletion that is next, and goes on when the
+  // node carries it.
+  [[nodiscard]] const PodDeletion& next_deletion() const;
+  void quarantine(const PodDeletion& waiting);
+  void quarantined(const PodDeletion& waiting, const ActionOutcome& outcome);
+  void refuse_next(const ActionOutcome& outcome);
+  // kube-controller-manager, which writes the whole list of taints from a picture that may be old,
+  // can drop ours: what was deleted would come back to a node that nobody watches over.
+  [[nodiscard]] bool lost_quarantine() const;
   void send(Waiting waiting);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
   void pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome);

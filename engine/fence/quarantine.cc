@@ -1,5 +1,6 @@
 #include "fence/quarantine.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -106,8 +107,15 @@ FenceMark mark_for(const kube::Node& node, const IncidentId& incident, WallTime 
   constexpr std::size_t kMost = 32;
   constexpr std::size_t kLongest = 8U << 10U;
   FenceMark mark = {.incident = incident, .boot_id = node.boot_id, .since = now};
+  std::vector<std::string> names = volumes_of(*node.raw);
+  if (const auto old = read_mark(node.fence_mark); old && old->boot_id == node.boot_id) {
+    mark.since = old->since;  // of the same boot: what it had then may still be there
+    names.insert(names.end(), old->volumes.begin(), old->volumes.end());
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+  }
   std::size_t length = 0;
-  for (std::string& name : volumes_of(*node.raw)) {
+  for (std::string& name : names) {
     length += name.size();
     if (mark.volumes.size() == kMost || length > kLongest) {
       mark.volumes.emplace_back("…");

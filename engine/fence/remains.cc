@@ -93,13 +93,16 @@ std::string doubt_about(const kube::Node& node, const FenceMark& mark, const Rem
       return "volume " + volume + " is in use or attached, and no pod of the node needs it";
     }
   }
-  if (const std::string doubt = doubt_by_attachments(node, remains); !doubt.empty()) {
+  if (std::string doubt = doubt_by_attachments(node, remains); !doubt.empty()) {
     return doubt;
   }
   for (const std::string& volume : mark.volumes) {
     if (!remains.used_volumes.contains(volume)) {
-      const std::string doubt = doubt_by_restart(node, mark, remains, now);
-      return doubt.empty() ? doubt : doubt + ": volume " + volume + " may still be mounted";
+      std::string doubt = doubt_by_restart(node, mark, remains, now);
+      if (!doubt.empty()) {
+        doubt.append(": volume ").append(volume).append(" may still be mounted");
+      }
+      return doubt;
     }
   }
   return {};

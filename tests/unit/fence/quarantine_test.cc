@@ -59,6 +59,32 @@ TEST(CarriedTaint, it_is_ours_only_by_our_mark) {
   EXPECT_EQ(carried_by(node_with(other_effect, to_text(mark_of()))), Carried::MarkOnly);
 }
 
+TEST(FenceMark, a_later_one_of_the_same_boot_keeps_what_the_first_one_knew) {
+  json node = {{"metadata", {{"name", "n1"}, {"uid", "u1"}}},
+               {"status",
+                {{"nodeInfo", {{"bootID", "b1"}}},
+                 {"volumesInUse", {"v2", "v3"}},
+                 {"volumesAttached", {{{"name", "v1"}}, {{"name", "v2"}}}}}}};
+  const auto mark = [&node] {
+    return mark_for(*kube::decode_node(node, true), IncidentId("i2"), WallTime(1767330099s));
+  };
+  EXPECT_EQ(mark().volumes, (Lines{"v1", "v2", "v3"}));
+  FenceMark old = mark_of();
+  old.volumes = {"v0", "v2"};
+  node["metadata"]["annotations"][kKey] = to_text(old);
+  EXPECT_EQ(mark().volumes, (Lines{"v0", "v1", "v2", "v3"}));
+  EXPECT_EQ(mark().since, old.since);
+  EXPECT_EQ(mark().incident, IncidentId("i2"));
+  node["status"]["nodeInfo"]["bootID"] = "b2";
+  EXPECT_EQ(mark().volumes, (Lines{"v1", "v2", "v3"}));
+  EXPECT_EQ(mark().since, WallTime(1767330099s));
+  for (int i = 0; i < 100; ++i) {
+    node["status"]["volumesInUse"].push_back("w" + std::to_string(i));
+  }
+  EXPECT_EQ(mark().volumes.size(), 33U);
+  EXPECT_EQ(mark().volumes.back(), "…");
+}
+
 TEST(QuarantinePatch, it_tests_everything_that_it_was_read_by) {
   EXPECT_EQ(operations_to_set(node_with({}, ""), mark_of()), json::parse(R"([
     {"op": "test", "path": "/status/nodeInfo/bootID", "value": "b1"},
@@ -192,6 +218,24 @@ TEST_F(QuarantineTest, nothing_is_deleted_before_the_live_node_carries_it) {
   story.hook = [](const Record&) {};
   run_for(1min);
   EXPECT_EQ(deletes().size(), 2U);
+}
+
+TEST_F(QuarantineTest, a_taint_that_is_dropped_after_the_deletions_is_set_again) {
+  quarantine = Quarantine::Always;
+  nodes["n1"].tainted = true;
+  open_desk();
+  tell(Look::Fell);
+  run_for(500ms);
+  EXPECT_EQ(deletes().size(), 2U);
+  nodes["n1"].taints.clear();  // by a controller with an old picture of the list
+  run_for(1s);
+  EXPECT_TRUE(nodes["n1"].is_fenced());
+  EXPECT_EQ(patches(), (Lines{"n1 0s", "n1 1s"}));
+  nodes["n1"].taints.clear();
+  protections.namespaces = {Namespace("db")};  // the right to it is gone
+  run_for(1min);
+  EXPECT_FALSE(nodes["n1"].is_fenced());
+  EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
 TEST_F(QuarantineTest, a_node_that_changed_meanwhile_is_read_again) {
