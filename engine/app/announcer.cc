@@ -144,6 +144,35 @@ std::optional<EventNews> news_of_holding(const Record& record) {
   }
 }
 
+// Our taint, on the node: when it was set, when it was taken off, and why it could not be.
+std::optional<EventNews> news_of_quarantine(const Record& record) {
+  const bool sets = record.action == "set_quarantine";
+  EventNews news = {.type = EventNews::Type::Normal,
+                    .regarding = node_of(record),
+                    .action = sets ? "Quarantine" : "HandBack",
+                    .reason = sets ? "NodeQuarantined" : "NodeHandedBack",
+                    .note = (sets ? "Tainted moonfence.io/fenced until the node is proven clean"
+                                  : "The taint moonfence.io/fenced was taken off") +
+                            tail(record)};
+  if (record.reason == Reason::Done) {
+    return record.kind == Record::Kind::Outcome ? std::optional(news) : std::nullopt;
+  }
+  if (record.reason == Reason::NodeChanged || record.reason == Reason::AlreadyGone ||
+      record.reason == Reason::ReadingTooOld) {
+    return std::nullopt;  // it is tried again at once
+  }
+  news.type = EventNews::Type::Warning;
+  news.reason = sets ? "QuarantineFailed" : "QuarantineKept";
+  news.note = (sets ? "The taint moonfence.io/fenced was not set: "
+                    : "The taint moonfence.io/fenced stays: ") +
+              std::string(audit::code(record.reason)) + because(record) + tail(record);
+  return news;
+}
+
+bool is_quarantine(const Record& record) {
+  return record.action == "set_quarantine" || record.action == "lift_quarantine";
+}
+
 std::optional<EventNews> news_of_outcome(const Record& record) {
   if (!record.attachment.empty()) {
     return news_of_detaching(record);
@@ -184,6 +213,9 @@ std::optional<EventNews> news_of(const Record& record) {
   const bool ends = record.kind == Record::Kind::Outcome || record.kind == Record::Kind::Refusal;
   if (ends && record.action == "release_volume") {
     return news_of_release(record);
+  }
+  if (is_quarantine(record)) {
+    return record.kind == Record::Kind::Intent ? std::nullopt : news_of_quarantine(record);
   }
   switch (record.kind) {
     case Record::Kind::IncidentOpened:

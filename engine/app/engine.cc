@@ -13,6 +13,7 @@
 #include "cluster/endpoint.h"
 #include "cluster/node_cache.h"
 #include "fence/desk.h"
+#include "fence/hand_back.h"
 #include "fence/leadership.h"
 #include "kube/elector.h"
 #include "kube/events.h"
@@ -65,6 +66,22 @@ class Observers final : public kube::CallObserver {
   SelfTest& self_test_;
 };
 
+// Who is told about nodes.
+class Audience final : public cluster::NodeListener {
+ public:
+  Audience(fence::IncidentDesk& desk, fence::HandBack& hand_back)
+      : desk_(desk), hand_back_(hand_back) {}
+  void look_at(const cluster::NodeView& node, cluster::Look why) override {
+    desk_.look_at(node, why);
+    hand_back_.look_at(node, why);
+  }
+  void census_changed(const cluster::Census& census) override { desk_.census_changed(census); }
+
+ private:
+  fence::IncidentDesk& desk_;
+  fence::HandBack& hand_back_;
+};
+
 }  // namespace
 
 class Engine::Graph final : public fence::Leadership {
@@ -93,11 +110,11 @@ class Engine::Graph final : public fence::Leadership {
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
         election_random_(around.random.fork("election")),
         incident_random_(around.random.fork("incidents")),
-        desk_({loop_, reader_, actions_, trail_, log_, active_, *this, brake_, self_test_.doubt(),
-               protections_, [this] { return facts(); }, told_.settings.fencing_drivers,
-               told_.settings.allowed_reads, &endpoints_, told_.settings.release},
-              rules(), [this] { return make_incident_id(*incident_random_); }),
-        nodes_(loop_, log_, told_.settings.cache_expiry, desk_),
+        desk_(fence_surroundings(), rules(),
+              [this] { return make_incident_id(*incident_random_); }),
+        hand_back_(fence_surroundings()),
+        audience_(desk_, hand_back_),
+        nodes_(loop_, log_, told_.settings.cache_expiry, audience_),
         watch_random_(around.random.fork("watch")),
         node_watch_(loop_, caller_, *watch_random_, log_,
                     {.resource = "nodes",
@@ -162,6 +179,7 @@ class Engine::Graph final : public fence::Leadership {
     left_ = std::move(left);
     log_.info("stopping", {{"in_flight", static_cast<std::int64_t>(actions_.in_flight())}});
     desk_.stop();
+    hand_back_.stop();
     drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
     leave_when_drained();
   }
@@ -174,16 +192,37 @@ class Engine::Graph final : public fence::Leadership {
   }
 
  private:
+  [[nodiscard]] fence::Surroundings fence_surroundings() {
+    return {loop_,
+            reader_,
+            actions_,
+            trail_,
+            log_,
+            active_,
+            *this,
+            brake_,
+            self_test_.doubt(),
+            protections_,
+            [this] { return facts(); },
+            told_.settings.fencing_drivers,
+            told_.settings.allowed_reads,
+            &endpoints_,
+            told_.settings.release,
+            told_.settings.quarantine};
+  }
+
   void lead() {
     metrics_.set_leader(
         true);  // not at the next tick: whoever sees us act may ask in the same moment
     desk_.lead();
+    hand_back_.lead();
     nodes_.look_again(cluster::Look::TookOver);
   }
 
   void step_down() {
     metrics_.set_leader(false);
     desk_.step_down();
+    hand_back_.step_down();
   }
 
   [[nodiscard]] policy::Mode file_mode() const {
@@ -352,6 +391,7 @@ class Engine::Graph final : public fence::Leadership {
                         .disrupted_zones = brake_.disrupted_zones(loop_.now()),
                         .being_fenced = brake_.being_fenced(),
                         .waiting = desk_.braked_incidents()});
+    metrics_.set_quarantine(hand_back_.fenced(), hand_back_.doubtful());
     metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
     metrics_.set_audit_failures(trail_.failures());
     if (nodes_.synced() && !told_synced_) {
@@ -416,6 +456,8 @@ class Engine::Graph final : public fence::Leadership {
   std::optional<kube::Elector> elector_;  // absent: --leader-elect=false
   std::unique_ptr<port::Random> incident_random_;
   fence::IncidentDesk desk_;
+  fence::HandBack hand_back_;
+  Audience audience_;
   cluster::NodeCache nodes_;
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;

@@ -88,6 +88,11 @@ Metrics::Metrics()
                         .Name("moonfence_self_doubts_total")
                         .Help("Times the engine began to doubt itself, by cause")
                         .Register(registry_)),
+      quarantined_(
+          BuildGauge()
+              .Name("moonfence_nodes_quarantined")
+              .Help("Nodes with our taint: fenced, all of them; kept, back and not proven clean")
+              .Register(registry_)),
       verdicts_(BuildCounter()
                     .Name("moonfence_verdicts_total")
                     .Help("New or changed decisions about pods of failed nodes, by reason")
@@ -144,6 +149,7 @@ Metrics::Metrics()
   set_open_incidents(0);
   set_brake({});
   set_doubts(false);
+  set_quarantine(0, 0);
   set_audit_failures(0);
 }
 
@@ -207,6 +213,11 @@ void Metrics::set_doubts(bool doubts) {
 
 void Metrics::count_doubt(const std::string& cause) {
   doubt_causes_.Add({{"cause", cause}}).Increment();
+}
+
+void Metrics::set_quarantine(std::size_t fenced, std::size_t kept) {
+  quarantined_.Add({{"state", "fenced"}}).Set(static_cast<double>(fenced));
+  quarantined_.Add({{"state", "kept"}}).Set(static_cast<double>(kept));
 }
 
 void Metrics::set_leader(bool leads) {

@@ -39,6 +39,8 @@ class Metrics final : public kube::CallObserver {
     std::size_t waiting = 0;
   };
   void set_brake(const BrakeState& state);
+  // Nodes with our taint, and those of them that are back and not proven clean.
+  void set_quarantine(std::size_t fenced, std::size_t kept);
   void set_leader(bool leads);
   // Whether we doubt ourselves, and each cause as it begins (fence/self_doubt.h).
   void set_doubts(bool doubts);
@@ -88,6 +90,7 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Gauge>& brake_waiting_;
   prometheus::Family<prometheus::Gauge>& doubts_;
   prometheus::Family<prometheus::Counter>& doubt_causes_;
+  prometheus::Family<prometheus::Gauge>& quarantined_;
   prometheus::Family<prometheus::Counter>& verdicts_;
   prometheus::Family<prometheus::Counter>& refusals_;
   prometheus::Family<prometheus::Counter>& actions_;

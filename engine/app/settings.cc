@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <yaml-cpp/yaml.h>
 
@@ -16,14 +17,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 15> kKeys = {"allowedReads",   "api",
-                                                    "attacherLeases", "brake",
-                                                    "cacheExpiry",    "controllerLease",
-                                                    "endpoints",      "fencingDrivers",
-                                                    "leaseDuration",  "leaseRenewDeadline",
-                                                    "leaseRetry",     "protectedNamespaces",
-                                                    "release",        "retryInterval",
-                                                    "retryWindow"};
+constexpr std::array<std::string_view, 16> kKeys = {"allowedReads", "api", "attacherLeases", "brake", "cacheExpiry", "controllerLease", "endpoints", "fencingDrivers", "leaseDuration", "leaseRenewDeadline", "leaseRetry", "protectedNamespaces", "quarantine", "release", "retryInterval", "retryWindow"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -98,6 +92,23 @@ Result<void> read_list(const std::string& file, const YAML::Node& name, const YA
   return {};
 }
 
+Result<void> read_quarantine(const std::string& file, const YAML::Node& name,
+                             const YAML::Node& value, fence::Quarantine& into) {
+  constexpr std::array<std::pair<std::string_view, fence::Quarantine>, 3> kWords = {
+      {{"off", fence::Quarantine::Off},
+       {"missing", fence::Quarantine::Missing},
+       {"always", fence::Quarantine::Always}}};
+  const std::string word = value.IsScalar() ? value.Scalar() : "";
+  for (const auto& [known, quarantine] : kWords) {
+    if (known == word) {
+      into = quarantine;
+      return {};
+    }
+  }
+  return bad(file, name, "quarantine: '" + escaped(word, 64) + "' is not known",
+             "write off, missing or always");
+}
+
 Result<void> read_entry(const std::string& file, const std::string& key, const YAML::Node& name,
                         const YAML::Node& value, Settings& settings) {
   if (key == "api") {
@@ -128,6 +139,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "leaseRetry") {
     return read_duration(file, name, value, settings.election.retry);
+  }
+  if (key == "quarantine") {
+    return read_quarantine(file, name, value, settings.quarantine);
   }
   if (key == "brake") {
     return read_brake(file, name, value, settings.brake);

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "cluster/endpoint.h"
 #include "fence/brake.h"
+#include "fence/quarantine.h"
 #include "fence/release.h"
 #include "kube/election.h"
 
@@ -38,6 +39,8 @@ struct Settings {
   kube::ElectionRules election;
   // How many nodes may be fenced, and when none (fence/brake.h).
   fence::BrakeRules brake;
+  // Whether nodes are tainted by us before something is deleted (fence/quarantine.h).
+  fence::Quarantine quarantine = fence::Quarantine::Off;
   // No policy reaches these, whatever is bound to them.
   std::set<Namespace> protected_namespaces = {Namespace("kube-node-lease"),
                                               Namespace("kube-public"), Namespace("kube-system")};

@@ -43,6 +43,19 @@ std::string seconds_text(Duration duration, int digits) {
   return {buffer, static_cast<std::size_t>(length)};
 }
 
+// Our taint: "taints n1", "keeps the taint of n1: …".
+std::string taint_text(const std::string& kind, const std::string& action, const std::string& node,
+                       const std::string& reason, const std::string& why) {
+  const bool sets = action == "set_quarantine";
+  if (kind == "outcome" && reason == "done") {
+    return sets ? "moonfence  taints " + node : "moonfence  takes its taint off " + node;
+  }
+  return kind == "intent"
+             ? ""
+             : (sets ? "moonfence  did not taint " : "moonfence  keeps the taint of ") + node +
+                   ": " + why;
+}
+
 std::string audit_text(const std::string& detail) {
   const nlohmann::json record = nlohmann::json::parse(detail, nullptr, false);
   if (!record.is_object()) {
@@ -72,6 +85,9 @@ std::string audit_text(const std::string& detail) {
            : reason == "release_acknowledged"
                ? "Kubernetes took the volume of " + pod + " off " + node
                : "moonfence  did not release the volume of " + pod + ": " + why;
+  }
+  if (const std::string action = record.value("action", ""); action.ends_with("_quarantine")) {
+    return taint_text(kind, action, node, reason, why);
   }
   const std::string attachment = record.value("attachment", "");
   if (!attachment.empty() && (kind == "outcome" || kind == "refusal")) {

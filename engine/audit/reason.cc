@@ -52,10 +52,12 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::PolicyDeletesAttachments,
     Reason::PolicyReleases,
     Reason::PolicyHoldsNode,
+    Reason::SetsQuarantine,
     Reason::NeedsUnread,
     Reason::PolicyFailed,
     Reason::PolicyFailing,
     Reason::PolicyConflict,
+    Reason::LiftsQuarantine,
     Reason::ModeObserves,
     Reason::IncidentClosed,
     Reason::NotLeader,
@@ -83,10 +85,12 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::TaintNotServed,
     Reason::NoUid,
     Reason::AuditUnwritable,
+    Reason::NotProvenClean,
     Reason::Done,
     Reason::MarkedOnly,
     Reason::AlreadyGone,
     Reason::Replaced,
+    Reason::NodeChanged,
     Reason::Refused,
     Reason::Retryable,
     Reason::ReleaseOvertaken,
@@ -257,6 +261,14 @@ std::string_view code(Reason reason) {
       return "already_gone";
     case Reason::Replaced:
       return "replaced";
+    case Reason::SetsQuarantine:
+      return "sets_quarantine";
+    case Reason::LiftsQuarantine:
+      return "lifts_quarantine";
+    case Reason::NotProvenClean:
+      return "not_proven_clean";
+    case Reason::NodeChanged:
+      return "node_changed";
     case Reason::Refused:
       return "refused";
     case Reason::Retryable:

@@ -65,10 +65,14 @@ enum class Reason {
   PolicyDeletesAttachments,
   PolicyReleases,   // its attachment is gone: the node's status may say so
   PolicyHoldsNode,  // none of its pods may be touched for now
+  SetsQuarantine,   // our taint, before the deletion that it wants
   NeedsUnread,      // what the policy needs to know could not be read; counts as a wait
   PolicyFailed,     // an error or a limit in the script; counts as a wait
   PolicyFailing,    // it failed too often in this incident and is not asked any more
   PolicyConflict,   // another policy wants another action, and comes first in the order
+
+  // Why our taint is taken off a node.
+  LiftsQuarantine,  // it was proven clean, or somebody else took the taint off
 
   // Why the guard refused an action.
   ModeObserves,        // decisions are recorded, nothing is done
@@ -99,11 +103,14 @@ enum class Reason {
   NoUid,               // without a UID the precondition would be empty
   AuditUnwritable,     // the intent could not be recorded, so it is not done
 
+  NotProvenClean,  // our taint stays: nothing proves that the node has let go of what it had
+
   // How an action ended.
   Done,                 // the server did it
   MarkedOnly,           // the server marked the object; a finalizer keeps it
   AlreadyGone,          // 404: somebody else was faster
   Replaced,             // 409: another object has the name now and was left alone
+  NodeChanged,          // a test of the patch failed, or the node changed while it waited: read it again
   Refused,              // 403 or another final refusal of the server
   Retryable,            // it did not happen and may succeed later
   ReleaseOvertaken,     // the node's status changed since it was read: nothing was released

@@ -91,6 +91,8 @@ void NodeCache::on_init_done() {
   for (const auto& [name, view] : fresh) {
     if (is_down(view.readiness)) {
       listener_.look_at(view, Look::Swept);
+    } else if (!view.fence_mark.empty()) {
+      listener_.look_at(view, Look::Changed);  // it came back while nobody looked
     }
   }
 }

@@ -14,6 +14,12 @@ bool is_control_plane(const kube::Node& node) {
 
 }  // namespace
 
+bool carries_fenced_taint(const kube::Node& node) {
+  return std::any_of(node.taints.begin(), node.taints.end(), [](const kube::Taint& taint) {
+    return taint.key == kFencedKey && taint.effect == "NoSchedule";
+  });
+}
+
 NodeView view_of(const kube::Node& node) {
   return {.name = node.name,
           .uid = node.uid,
@@ -23,7 +29,9 @@ NodeView view_of(const kube::Node& node) {
           .control_plane = is_control_plane(node),
           .since = node.ready ? node.ready->last_transition_time : std::nullopt,
           .resource_version = node.resource_version,
-          .zone = node.zone};
+          .zone = node.zone,
+          .fenced = carries_fenced_taint(node),
+          .fence_mark = node.fence_mark};
 }
 
 }  // namespace moonfence::cluster

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/names.h"
 #include "base/time.h"
@@ -21,10 +22,17 @@ struct NodeView {
   bool control_plane = false;     // by its taint: one without it runs workloads and is a worker
   std::optional<WallTime> since;  // lastTransitionTime of Ready
   ResourceVersion resource_version;
-  std::string zone = {};  // "" when the node names none
+  std::string zone = {};        // "" when the node names none
+  bool fenced = false;          // carries the taint moonfence.io/fenced:NoSchedule, whoever set it
+  std::string fence_mark = {};  // the annotation by which it is ours; "" without
 
   friend bool operator==(const NodeView&, const NodeView&) = default;
 };
+
+// The taint of the engine's own, and the annotation that says whose it is.
+constexpr std::string_view kFencedKey = "moonfence.io/fenced";
+
+[[nodiscard]] bool carries_fenced_taint(const kube::Node& node);
 
 [[nodiscard]] NodeView view_of(const kube::Node& node);
 

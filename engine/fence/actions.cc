@@ -88,12 +88,12 @@ bool may_succeed_later(Reason reason) {
 }
 
 GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail)
-    : loop_(loop), destroyer_(destroyer), trail_(trail) {}
+    : loop_(loop), destroyer_(destroyer), trail_(trail), node_actions_(loop, destroyer_, trail) {}
 
 GuardedActions::~GuardedActions() = default;
 
 std::size_t GuardedActions::in_flight() const {
-  return calls_.size() + releases_.size();
+  return calls_.size() + releases_.size() + node_actions_.in_flight();
 }
 
 void GuardedActions::delete_pod(PodDeletion deletion, std::shared_ptr<const Authority> authority,
@@ -113,6 +113,19 @@ void GuardedActions::delete_attachment(AttachmentDeletion deletion,
          .authority = std::move(authority),
          .listener = std::move(listener),
          .done = std::move(done)});
+}
+
+void GuardedActions::set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
+                                    const std::shared_ptr<const Authority>& authority,
+                                    std::weak_ptr<const void> listener, Done done) {
+  node_actions_.set_quarantine(waiting, std::move(operations), authority, std::move(listener),
+                               std::move(done));
+}
+
+void GuardedActions::lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,
+                                     std::weak_ptr<const void> listener, Done done) {
+  node_actions_.lift_quarantine(std::move(lift), std::move(operations), std::move(listener),
+                                std::move(done));
 }
 
 std::optional<Reason> GuardedActions::refusal(const Call& call, Moment now) {

@@ -13,9 +13,12 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "audit/reason.h"
 #include "audit/trail.h"
 #include "fence/guard.h"
+#include "fence/node_actions.h"
 #include "kube/destroyer.h"
 #include "kube/objects.h"
 #include "loop/loop.h"
@@ -84,6 +87,14 @@ class GuardedActions {
   using Released = std::function<void(const VolumeRelease&, const ActionOutcome&)>;
   void release(std::vector<VolumeRelease> volumes, std::shared_ptr<const Authority> authority,
                std::weak_ptr<const void> listener, Released done);
+  // Sets our taint, by operations_to_set(), before the deletion that waits for it and by the
+  // deletion's own right. `node_changed`: it was read by what is no longer so.
+  void set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
+                      const std::shared_ptr<const Authority>& authority,
+                      std::weak_ptr<const void> listener, Done done);
+  // Takes it off again, by operations_to_lift().
+  void lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,
+                       std::weak_ptr<const void> listener, Done done);
 
   [[nodiscard]] std::size_t in_flight() const;
 
@@ -109,6 +120,7 @@ class GuardedActions {
   audit::Trail& trail_;
   Calls calls_;
   Releases releases_;
+  NodeActions node_actions_;
 };
 
 }  // namespace moonfence::fence

@@ -79,6 +79,7 @@ class IncidentDesk::Open final : public Operation::Owner {
     authority_->brake = &around_.brake;
     authority_->doubt = &around_.doubt;
     authority_->protections = &around_.protections;
+    authority_->quarantine = around_.quarantine;
   }
   ~Open() override { authority_->incident_open = false; }
   Open(const Open&) = delete;
@@ -129,7 +130,7 @@ class IncidentDesk::Open final : public Operation::Owner {
   }
 
   void pass_ended(const PassResult& result) override {
-    if (!result.unreadable) {
+    if (!result.unreadable && !result.untainted) {
       held_.reset();
     }
     failing_ = result.held_by_failure;
@@ -213,8 +214,12 @@ class IncidentDesk::Open final : public Operation::Owner {
       wait_for_brake(*reason);
       return;
     }
-    if (held_ != Reason::Unreadable) {  // that one is over when a whole pass could be read
-      held_.reset();                    // what kept it is over; the next time is news
+    // That one is over when a whole pass could be read.
+    const bool unreadable = held_ == Reason::Unreadable;
+    const bool untainted =
+        held_ == Reason::AwaitingTaint && !authority_->reading.keeps_replacements_off;
+    if (!unreadable && !untainted) {
+      held_.reset();  // what kept it is over; the next time is news
     }
     operation_->act();
   }
@@ -362,6 +367,7 @@ void IncidentDesk::open(const NodeView& node, Look why, const Downtime& downtime
 
 IncidentRules IncidentDesk::rules_for(const Downtime& downtime) const {
   IncidentRules rules = rules_;
+  rules.quarantine = around_.quarantine;
   rules.hold_downs = hold_downs(*around_.active.current(), downtime.fell);
   return rules;
 }

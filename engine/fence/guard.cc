@@ -21,9 +21,12 @@ std::optional<Reason> unfit(const Reading& reading, bool live_kubelet) {
   return live_kubelet ? std::nullopt : std::optional(Reason::SignalUnfit);
 }
 
+// Whether the node must carry its taint already.
+enum class Taint { Demanded, ToCome };
+
 // What speaks against it when it rests on this binding.
 std::optional<Reason> refuse_by(const Binding& binding, const Authority& authority,
-                                const kube::Pod& pod, Moment now) {
+                                const kube::Pod& pod, Taint taint, Moment now) {
   const Reading& reading = authority.reading;
   if (const auto reason = left_alone(pod, binding.allow)) {
     return reason;
@@ -37,7 +40,8 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   if (const auto reason = unfit(reading, binding.policy->trigger().live_kubelet)) {
     return reason;
   }
-  if (!reading.keeps_replacements_off) {
+  if (taint == Taint::Demanded &&
+      (!reading.keeps_replacements_off || needs_quarantine(authority))) {
     return Reason::NotTainted;
   }
   // `off` leaves bindings out of the set, so whatever is no enforcement observes.
@@ -67,17 +71,18 @@ std::optional<Reason> refuse_by_doubt_or_brake(const Authority& authority, Momen
              : authority.brake->refuse({.node = authority.node, .zone = authority.zone}, now);
 }
 
-}  // namespace
+std::optional<Reason> refuse_on_leadership(const Leadership* leadership, Moment now) {
+  const auto until = leadership != nullptr ? leadership->acts_until() : std::nullopt;
+  return !until || now > *until - kActionSpan ? std::optional(Reason::NotLeader) : std::nullopt;
+}
 
-std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Ground& ground,
-                                          const kube::Pod& pod, Moment now) {
+std::optional<Reason> refuse(const Authority& authority, const Ground& ground, const kube::Pod& pod,
+                             Taint taint, Moment now) {
   if (!authority.incident_open) {
     return Reason::IncidentClosed;
   }
-  const auto until =
-      authority.leadership != nullptr ? authority.leadership->acts_until() : std::nullopt;
-  if (!until || now > *until - kActionSpan) {
-    return Reason::NotLeader;
+  if (const auto reason = refuse_on_leadership(authority.leadership, now)) {
+    return reason;
   }
   // What can never be right comes before what may be right a moment later.
   if (pod.uid.empty() || authority.node_uid.empty()) {
@@ -109,7 +114,7 @@ std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Grou
       refusal = furthest ? refusal : Reason::OutsideBinding;
       continue;
     }
-    const auto reason = refuse_by(binding, authority, pod, now);
+    const auto reason = refuse_by(binding, authority, pod, taint, now);
     if (!reason) {
       return refuse_by_doubt_or_brake(authority, now);
     }
@@ -119,6 +124,46 @@ std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Grou
     }
   }
   return refusal;
+}
+
+}  // namespace
+
+bool needs_quarantine(const Authority& authority) {
+  const Reading& reading = authority.reading;
+  switch (authority.quarantine) {
+    case Quarantine::Off:
+      return false;
+    case Quarantine::Missing:
+      return !reading.keeps_replacements_off || reading.own_taint == Carried::OutOfDate;
+    case Quarantine::Always:
+      return reading.own_taint != Carried::Ours && reading.own_taint != Carried::Foreign;
+  }
+  return true;
+}
+
+std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Ground& ground,
+                                          const kube::Pod& pod, Moment now) {
+  return refuse(authority, ground, pod, Taint::Demanded, now);
+}
+
+std::optional<Reason> refuse_quarantine(const Authority& authority, const Ground& ground,
+                                        const kube::Pod& pod, Moment now) {
+  return authority.quarantine == Quarantine::Off
+             ? std::optional(Reason::NotTainted)
+             : refuse(authority, ground, pod, Taint::ToCome, now);
+}
+
+std::optional<Reason> refuse_lift(const Lift& lift, Moment now) {
+  if (!lift.wanted) {
+    return Reason::NodeChanged;
+  }
+  if (const auto reason = refuse_on_leadership(lift.leadership, now)) {
+    return reason;
+  }
+  if (lift.node_uid.empty()) {
+    return Reason::NoUid;
+  }
+  return now - lift.read > kReadingLifetime ? std::optional(Reason::ReadingTooOld) : std::nullopt;
 }
 
 std::optional<Reason> refuse_attachment_deletion(const Authority& authority, const Ground& ground,

@@ -42,6 +42,7 @@ struct Authority {
   const Protections* protections = nullptr;
   const policy::ActiveSet* active = nullptr;
   const Leadership* leadership = nullptr;
+  Quarantine quarantine = Quarantine::Off;  // whether a taint of ours has to come first
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing, by
   // the word of who runs the cluster (setting fencingDrivers).
   const std::set<std::string>* fencing_drivers = nullptr;
@@ -66,6 +67,28 @@ struct Ground {
 [[nodiscard]] std::optional<audit::Reason> refuse_pod_deletion(const Authority& authority,
                                                                const Ground& ground,
                                                                const kube::Pod& pod, Moment now);
+
+// Nothing may be deleted before the node carries our taint: it carries none that says down, or ours
+// is demanded in any case, or the one it carries was set against another boot.
+[[nodiscard]] bool needs_quarantine(const Authority& authority);
+
+// The taint comes before a deletion that waits for it: everything that speaks against the deletion
+// speaks against the taint, but for its absence.
+[[nodiscard]] std::optional<audit::Reason> refuse_quarantine(const Authority& authority,
+                                                             const Ground& ground,
+                                                             const kube::Pod& pod, Moment now);
+
+// Taking our taint off a node that came back.
+struct Lift {
+  bool wanted = true;  // false: the node changed, or we do not act any more
+  NodeName node;
+  Uid node_uid;
+  IncidentId incident;  // that set it
+  std::string why;      // what proves the node clean
+  Moment read{};        // when the newest live read of the node was sent
+  const Leadership* leadership = nullptr;
+};
+[[nodiscard]] std::optional<audit::Reason> refuse_lift(const Lift& lift, Moment now);
 
 // A VolumeAttachment that is to go, and what speaks for it.
 struct AttachmentCase {

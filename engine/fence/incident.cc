@@ -52,7 +52,7 @@ Incident::Effects Incident::begin(bool tainted, Moment now) {
     held_until_ = *due;
     return hold(Reason::HoldingDown, *due - now);
   }
-  return tainted ? start_pass(now) : await_taint();
+  return tainted || may_quarantine() ? start_pass(now) : await_taint();
 }
 
 Incident::Effects Incident::node_seen(const cluster::NodeView& view, Moment now) {
@@ -123,10 +123,10 @@ Incident::Effects Incident::confirmed(const std::optional<Reading>& reading, Mom
     held_until_ = *due;
     return hold(Reason::HoldingDown, *due - now);
   }
-  if (!reading->keeps_replacements_off) {
+  if (!reading->keeps_replacements_off && !may_quarantine()) {
     return await_taint();
   }
-  untainted_ = 0;
+  untainted_ = reading->keeps_replacements_off ? 0 : untainted_;
   if (state_ == State::Operating) {
     return {};  // read again in the middle of a pass: it may go on
   }
@@ -147,6 +147,10 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
   }
   if (outdated_ || result.policies_changed) {
     return start_next_pass(now);
+  }
+  if (result.untainted) {
+    first_action_pass_.reset();
+    return await_taint();
   }
   left_unfit_ = result.unfit;
   Effects effects;
@@ -307,6 +311,11 @@ Incident::Effects Incident::await_readable(Reason reason, Moment now) {
   Effects effects = rest(pause);
   effects.insert(effects.begin(), Hold{reason});
   return effects;
+}
+
+bool Incident::may_quarantine() const {
+  return rules_.quarantine == Quarantine::Always ||
+         (rules_.quarantine == Quarantine::Missing && untainted_ > 0);
 }
 
 Incident::Effects Incident::await_taint() {

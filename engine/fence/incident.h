@@ -70,6 +70,8 @@ struct IncidentRules {
   // How soon to look live by ourselves: for the taint when no event shows it, doubled up to
   // unreadable_interval_max, and after a reading that news have overtaken.
   Duration taint_poll = std::chrono::seconds(1);
+  // Whether a pass may begin without the taint, and sets ours before its first deletion.
+  Quarantine quarantine = Quarantine::Off;
   Duration unreadable_interval_max = std::chrono::seconds(30);
   std::array<Duration, 3> looks = {std::chrono::seconds(1), std::chrono::seconds(5),
                                    std::chrono::seconds(15)};
@@ -84,6 +86,7 @@ struct PassResult {
   bool unreadable = false;                             // some of the pods could not be listed
   bool unfit = false;             // a policy would be asked if the kubelet were silent
   bool policies_changed = false;  // other policies are in force than those that judged
+  bool untainted = false;         // our taint could not be set; nothing was deleted without it
   std::optional<audit::Reason> braked = std::nullopt;  // the brake stopped it in the middle
   // Policies whose failure keeps pods from being dealt with: they failed, are not asked any more or
   // could not be loaded. By name.
@@ -147,6 +150,8 @@ class Incident {
   // Waits for the watch, and looks by itself after `delay` when one is given.
   Effects hold(audit::Reason reason, std::optional<Duration> delay);
   Effects await_taint();
+  // Kubernetes' own taint is not waited for, or was for long enough.
+  [[nodiscard]] bool may_quarantine() const;
   // No binding acts on a node that is down like this.
   Effects await_silence(const Reading& reading, Moment now);
   Effects await_readable(audit::Reason reason, Moment now);

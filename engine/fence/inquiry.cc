@@ -402,7 +402,9 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
       *authority_, {.policy = by.name, .digest = by.digest, .set = occasion_.set->digest},
       asked.pod, around_.loop.now());
   result.policies_changed = result.policies_changed || refused == Reason::PolicyChanged;
-  if (!refused || *refused == Reason::ReadingTooOld) {
+  // Enforcing would have set our taint.
+  const bool untainted = refused == Reason::NotTainted && around_.quarantine != Quarantine::Off;
+  if (!refused || *refused == Reason::ReadingTooOld || untainted) {
     refused = Reason::ModeObserves;
   }
   record_refusal(asked.pod, *decision.by, *refused, decision.by->verdict->reason);

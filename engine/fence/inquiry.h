@@ -85,6 +85,8 @@ struct Memory {
   Duration detach_pause{};                         // between looks at attachments that are going
   std::map<std::string, PendingRelease> releases;  // by the attachment's name
   Duration release_pause{};                        // between looks at those that cannot go on
+  // Before which our taint was set: it is set again when somebody drops it.
+  std::optional<PodDeletion> fenced_for;
   std::map<Uid, Moment> detaching_since;  // attachments-first: pods whose attachments are to go
   Side enforcing;
   Side observing;

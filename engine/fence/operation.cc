@@ -21,6 +21,7 @@ Reading reading_of(const kube::Node& node, const PulseWatch::Finding& found, Mom
   return {.readiness = cluster::readiness_of(node),
           .uid = node.uid,
           .keeps_replacements_off = cluster::keeps_replacements_off(node),
+          .own_taint = carried_by(node),
           .pulse = found.pulse,
           .dead_at = found.dead_at,
           .sent = sent};
@@ -162,6 +163,7 @@ void Operation::take_reading(Moment sent) {
     authority_->reading.storage = storage_of(*node_);
     authority_->boot_id = authority_->boot_id.value_or(node_->boot_id);
   }
+  as_read_ = *node_;
   if (!acting_) {
     both_arrived();
     return;
@@ -294,7 +296,7 @@ void Operation::judge(Known known, const policy::ClusterFacts& facts) {
 
 void Operation::pump() {
   pumping_ = true;
-  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_) {
+  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_ && !tainting_) {
     if (result_.braked) {
       queue_.clear();  // one refusal speaks for all of them
       break;
@@ -304,6 +306,10 @@ void Operation::pump() {
       read_node();
       break;
     }
+    if (needs_quarantine(*authority_)) {
+      quarantine(next_deletion());
+      continue;
+    }
     Waiting waiting = std::move(queue_.front());
     queue_.pop_front();
     ++in_flight_;
@@ -311,6 +317,74 @@ void Operation::pump() {
   }
   pumping_ = false;
   end_if_done();
+}
+
+const PodDeletion& Operation::next_deletion() const {
+  const auto& next = queue_.front().deletion;
+  const auto* pod = std::get_if<PodDeletion>(&next);
+  return pod != nullptr ? *pod : std::get<AttachmentDeletion>(next).verdict;
+}
+
+void Operation::quarantine(const PodDeletion& waiting) {
+  if (result_.untainted || taint_attempts_ == kTaintAttempts) {
+    result_.untainted = true;
+    queue_.clear();
+    return;
+  }
+  const FenceMark mark = mark_for(as_read_, occasion_.incident, around_.cluster_facts().now);
+  ++taint_attempts_;
+  tainting_ = true;
+  const auto ended = [this, waiting](const ActionOutcome& outcome) {
+    quarantined(waiting, outcome);
+  };
+  around_.actions.set_quarantine(waiting, operations_to_set(as_read_, mark), authority_, alive_,
+                                 ended);
+}
+
+void Operation::quarantined(const PodDeletion& waiting, const ActionOutcome& outcome) {
+  tainting_ = false;
+  switch (outcome.reason) {
+    case Reason::Done:
+      memory_.fenced_for = waiting;
+      read_node();  // the live node must carry it
+      break;
+    case Reason::NodeChanged:
+    case Reason::OutcomeLost:
+    case Reason::AlreadyGone:
+    case Reason::ReadingTooOld:
+      read_node();
+      break;
+    case Reason::Refused:
+    case Reason::Retryable:
+      result_.untainted = true;
+      queue_.clear();
+      break;
+    default:
+      refuse_next(outcome);
+  }
+  if (!pumping_) {  // a refusal of the guard is answered inside pump()'s loop
+    pump();
+  }
+}
+
+// The guard's word on the deletion itself, to which another one may not be subject.
+void Operation::refuse_next(const ActionOutcome& outcome) {
+  if (queue_.empty()) {
+    taint_attempts_ = kTaintAttempts;
+    return;
+  }
+  --taint_attempts_;
+  Waiting waiting = std::move(queue_.front());
+  queue_.pop_front();
+  ++in_flight_;
+  const bool pumps = std::exchange(pumping_, true);  // we do, in a moment
+  deletion_ended(std::move(waiting), outcome);
+  pumping_ = pumps;
+}
+
+bool Operation::lost_quarantine() const {
+  return memory_.fenced_for && needs_quarantine(*authority_) && !result_.untainted &&
+         taint_attempts_ < kTaintAttempts;
 }
 
 void Operation::send(Waiting waiting) {
@@ -382,10 +456,14 @@ bool Operation::judged_all() const {
 }
 
 void Operation::end_if_done() {
-  if (!judged_all() || !queue_.empty() || in_flight_ > 0 || reading_) {
+  if (!judged_all() || !queue_.empty() || in_flight_ > 0 || reading_ || tainting_) {
     return;
   }
   next_slice_.cancel();
+  if (lost_quarantine()) {
+    quarantine(*memory_.fenced_for);
+    return;
+  }
   if (look_at_volumes()) {
     return;
   }

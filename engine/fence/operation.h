@@ -47,6 +47,8 @@ class Operation {
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
   // a path where that happens every time it must end: each attempt writes two records.
   static constexpr int kLateAttempts = 3;
+  // How often in a pass our taint is tried to be set.
+  static constexpr int kTaintAttempts = 3;
   // How old the lists may be by which a volume is known to have no other user. The node's taint
   // keeps new pods off, but for those that tolerate it.
   static constexpr Duration kListLifetime = std::chrono::seconds(5);
@@ -97,6 +99,15 @@ class Operation {
   void take_up(const std::string& text);
   void judge(Known known, const policy::ClusterFacts& facts);
   void pump();
+  // The right by which our taint is set: that of the deletion that is next, and goes on when the
+  // node carries it.
+  [[nodiscard]] const PodDeletion& next_deletion() const;
+  void quarantine(const PodDeletion& waiting);
+  void quarantined(const PodDeletion& waiting, const ActionOutcome& outcome);
+  void refuse_next(const ActionOutcome& outcome);
+  // kube-controller-manager, which writes the whole list of taints from a picture that may be old,
+  // can drop ours: what was deleted would come back to a node that nobody watches over.
+  [[nodiscard]] bool lost_quarantine() const;
   void send(Waiting waiting);
   void send_release(const Portion& portion);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
@@ -142,6 +153,9 @@ class Operation {
   bool reading_ = false;     // a reading is under way: the node, or the Lease that it needs
   bool unlisted_ = false;    // a list could not be read
   bool undecoded_ = false;   // a pod could not be understood
+  kube::Node as_read_;       // of the newest reading
+  int taint_attempts_ = 0;
+  bool tainting_ = false;  // our taint is being set
   bool acting_ = false;
   bool first_slice_ = true;  // nothing was handed over for deletion yet
   bool pumping_ = false;

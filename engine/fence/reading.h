@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cluster/readiness.h"
 #include "fence/pulse.h"
+#include "fence/quarantine.h"
 #include "kube/objects.h"
 
 namespace moonfence::fence {
@@ -17,6 +18,7 @@ struct Reading {
   cluster::Readiness readiness = cluster::Readiness::Missing;
   Uid uid;
   bool keeps_replacements_off = false;
+  Carried own_taint = Carried::Nothing;  // moonfence.io/fenced
   Pulse pulse = Pulse::Unread;
   Moment dead_at{};  // of a Lease that is alive: when it would be dead if it stands still
   // When the read was sent: what the server answered was true at this moment or later, never

@@ -33,6 +33,7 @@ struct Surroundings {
   const std::set<std::string>& allowed_reads;    // see Fetching
   cluster::Endpoints* endpoints = nullptr;       // null: none can be asked
   ReleaseRules release = {};
+  Quarantine quarantine = Quarantine::Off;       // see Authority
 };
 
 }  // namespace moonfence::fence

@@ -61,6 +61,9 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
   if (node.zone.empty()) {
     node.zone = fields.string({"metadata", "labels", "failure-domain.beta.kubernetes.io/zone"});
   }
+  constexpr std::size_t kLongestMark = std::size_t{16} << 10U;
+  node.fence_mark =
+      fields.string({"metadata", "annotations", "moonfence.io/fenced"}).substr(0, kLongestMark);
   for_each_object(fields, {"spec", "taints"}, "spec.taints", [&node](Fields& taint) {
     node.taints.push_back(Taint{.key = taint.string({"key"}),
                                 .value = taint.string({"value"}),

@@ -51,7 +51,8 @@ struct Node {
   std::vector<Taint> taints;
   bool unschedulable = false;
   std::string boot_id;
-  std::string zone;  // label topology.kubernetes.io/zone, or its predecessor; "" without
+  std::string zone;        // label topology.kubernetes.io/zone, or its predecessor; "" without
+  std::string fence_mark;  // annotation moonfence.io/fenced, cut at 16 KiB; "" without
   // The whole object when it was read for a policy, else null.
   std::shared_ptr<const nlohmann::json> raw;
 };

@@ -32,7 +32,8 @@ AuditLine read_audit_line(const Life& life, std::string_view text) {
           .node_uid = field("node_uid"),
           .pod_uid = field("pod_uid"),
           .pod = field("namespace") + "/" + field("pod"),
-          .attachment_uid = field("attachment_uid")};
+          .attachment_uid = field("attachment_uid"),
+          .action = field("action")};
 }
 
 void AuditChecker::on_died(const Life& life, bool told) {
@@ -78,7 +79,9 @@ void AuditChecker::on_intent(const AuditLine& line) {
   intended_.insert(line.subject());
   intended_.insert(line.node_uid);
   const auto key = std::pair(line.incident, line.subject());
-  if (!book.intents.emplace(key, Pending{.since = now(), .node_uid = line.node_uid}).second) {
+  if (!book.intents.emplace(key, Pending{.since = now(),
+                                         .node_uid = line.node_uid,
+                                         .releases = line.action == "release_volume"}).second) {
     accuse(rules::kOutcomeRecorded, line.life.replica + " means to delete pod " + line.pod +
                                         " again before the outcome of the first time is known");
   }
@@ -98,7 +101,7 @@ void AuditChecker::on_outcome(const AuditLine& line) {
     return;
   }
   book.intents.erase(intent);
-  if (line.kind == "outcome" && line.attachment_uid.empty()) {
+  if (line.kind == "outcome" && line.attachment_uid.empty() && !line.changes_node()) {
     check_claim(line);
   }
 }
@@ -121,12 +124,15 @@ void AuditChecker::on_left(const WireRequest& request) {
     return;
   }
   Book& book = books_[life_of(request)];
-  const bool of_node = request.method == port::Method::Patch;
-  const std::string uid =
-      of_node ? node_uid(read_path(request.target).name) : uid_precondition(request.body);
+  const CalledPath target = read_path(request.target);
+  const bool releases = target.resource == "nodes" && target.subresource == "status";
+  const std::string uid = releases                       ? node_uid(target.name)
+                          : target.resource == "nodes" ? tested_uid(request.body)
+                                                       : uid_precondition(request.body);
   const auto intent =
-      std::find_if(book.intents.begin(), book.intents.end(), [&uid, of_node](const auto& entry) {
-        return (of_node ? entry.second.node_uid : entry.first.second) == uid && !entry.second.left;
+      std::find_if(book.intents.begin(), book.intents.end(), [&uid, releases](const auto& entry) {
+        const std::string& about = releases ? entry.second.node_uid : entry.first.second;
+        return about == uid && entry.second.releases == releases && !entry.second.left;
       });
   if (intent == book.intents.end()) {
     accuse(rules::kIntentFirst,

@@ -34,7 +34,8 @@ class AuditChecker final : public Checker {
   struct Pending {
     Moment since{};
     std::string node_uid;
-    bool left = false;  // its call is on the way
+    bool releases = false;  // of one patch for several of them
+    bool left = false;      // its call is on the way
   };
   struct Open {
     std::string incident;

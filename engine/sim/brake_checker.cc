@@ -26,8 +26,11 @@ void BrakeChecker::on_left(const WireRequest& request) {
 }
 
 void BrakeChecker::on_audit(const AuditLine& line) {
+  if (line.action == "lift_quarantine") {
+    return;  // of a node that came back
+  }
   Known& known = known_[line.life];
-  const std::pair key(line.incident, line.pod_uid);
+  const std::pair key(line.incident, line.subject());
   if (line.kind == "intent") {
     known.intents.insert_or_assign(key, line.node);
     known.acted.insert_or_assign(line.node, now());

@@ -7,6 +7,14 @@
 
 namespace moonfence::sim {
 
+std::string tested_uid(const std::string& body) {
+  const Json patch = Json::parse(body, nullptr, false);
+  return patch.is_array() && !patch.empty() && text_field(patch[0], {"op"}) == "test" &&
+                 text_field(patch[0], {"path"}) == "/metadata/uid"
+             ? text_field(patch[0], {"value"})
+             : "";
+}
+
 std::string uid_precondition(const std::string& body) {
   const Json options = Json::parse(body, nullptr, false);
   return options.is_discarded() ? "" : text_field(options, {"preconditions", "uid"});

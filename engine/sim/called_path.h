@@ -20,5 +20,7 @@ struct CalledPath {
 [[nodiscard]] CalledPath read_path(std::string_view target);
 // Of DeleteOptions; "" when there is none.
 [[nodiscard]] std::string uid_precondition(const std::string& body);
+// Of a JSON patch whose first step tests the UID; "" when it does not.
+[[nodiscard]] std::string tested_uid(const std::string& body);
 
 }  // namespace moonfence::sim

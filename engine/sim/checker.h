@@ -36,9 +36,14 @@ struct AuditLine {
   std::string pod;             // "space/name"
   std::string attachment_uid;  // of an action on a VolumeAttachment
 
+  std::string action;
+
+  [[nodiscard]] bool changes_node() const {
+    return action == "set_quarantine" || action == "lift_quarantine";
+  }
   // What is acted on.
   [[nodiscard]] const std::string& subject() const {
-    return attachment_uid.empty() ? pod_uid : attachment_uid;
+    return changes_node() ? node_uid : attachment_uid.empty() ? pod_uid : attachment_uid;
   }
 };
 [[nodiscard]] AuditLine read_audit_line(const Life& life, std::string_view text);

@@ -67,6 +67,10 @@ void DeleteChecker::on_left(const WireRequest& request) {
              target.subresource == "status") {
     check_release(request, known_[life_of(request)]);
     return;
+  } else if (request.method == port::Method::Patch && target.resource == "nodes" &&
+             target.subresource.empty()) {
+    check_patch(request, known_[life_of(request)]);
+    return;
   } else if (target.resource == "events" ||
              (target.resource == "leases" && target.space == "moonfence") ||
              (target.resource == "configmaps" && target.space == "moonfence" &&
@@ -124,6 +128,23 @@ void DeleteChecker::check_release(const WireRequest& request, const Known& known
   check_node(what, intent->second, known);
 }
 
+// What it changes is seen in the store (TaintChecker). Ours goes on only where a pod is to go.
+void DeleteChecker::check_patch(const WireRequest& request, const Known& known) {
+  const std::string what =
+      request.replica + " patches node " + read_path(request.target).name + ": ";
+  const std::string uid = tested_uid(request.body);
+  if (uid.empty()) {
+    accuse(rules::kUidPrecondition, what + "without a test of its UID");
+    return;
+  }
+  const auto intent = known.intents.find(uid);
+  if (intent == known.intents.end()) {
+    accuse(rules::kIntentFirst, what + "no intent for UID " + uid);
+  } else if (intent->second.action == "set_quarantine") {
+    check_down(what, intent->second, known);
+  }
+}
+
 // The intent that a deletion of one object, by its UID, rests on; null when it breaks a rule.
 const AuditLine* DeleteChecker::intent_of(const std::string& what, const WireRequest& request,
                                           const Known& known) {
@@ -146,6 +167,14 @@ const AuditLine* DeleteChecker::intent_of(const std::string& what, const WireReq
 
 void DeleteChecker::check_node(const std::string& what, const AuditLine& intent,
                                const Known& known) {
+  const NodeTruth* node = truth().node(intent.node_uid);
+  if (check_down(what, intent, known) && !node->tainted.held_within(now(), kReadingLifetime)) {
+    accuse(rules::kTaintedNode, what + "node " + intent.node + " carries no taint");
+  }
+}
+
+bool DeleteChecker::check_down(const std::string& what, const AuditLine& intent,
+                               const Known& known) {
   const auto read = known.readings.find(intent.node);
   const bool was_read =
       read != known.readings.end() &&
@@ -162,12 +191,10 @@ void DeleteChecker::check_node(const std::string& what, const AuditLine& intent,
            what + "node " + intent.node + " is not down" +
                (node == nullptr ? ", it never was"
                                 : " since " + format_duration(now() - node->down.changed)));
-    return;
-  }
-  if (!node->tainted.held_within(now(), kReadingLifetime)) {
-    accuse(rules::kTaintedNode, what + "node " + intent.node + " carries no taint");
+    return false;
   }
   check_lease(what, *node);
+  return true;
 }
 
 // What was renewed within the last second may have come after the reading.

@@ -52,6 +52,9 @@ class DeleteChecker final : public Checker {
                                            const Known& known);
   void check_detach(const WireRequest& request, const Known& known);
   void check_release(const WireRequest& request, const Known& known);
+  void check_patch(const WireRequest& request, const Known& known);
+  // Whether the node is down, and was read so.
+  bool check_down(const std::string& what, const AuditLine& intent, const Known& known);
   void check_node(const std::string& what, const AuditLine& intent, const Known& known);
   void check_lease(const std::string& what, const NodeTruth& node) const;
   [[nodiscard]] bool stands_still(const NodeTruth& node) const;

@@ -70,6 +70,7 @@ class Drawing {
     draw_objects(*random_.fork("objects"));
     draw_edits(*random_.fork("edits"));
     draw_brake(*random_.fork("brake"));
+    draw_quarantine(*random_.fork("quarantine"));
     end();
     return std::move(plan_);
   }
@@ -381,6 +382,12 @@ class Drawing {
     }
     if (happens(random, 0.5)) {
       plan_.settings["cool-down"] = text(between(random, milliseconds(100), seconds(15)));
+    }
+  }
+
+  void draw_quarantine(port::Random& random) {
+    if (happens(random, 0.5)) {
+      plan_.settings["quarantine"] = happens(random, 0.6) ? "always" : "missing";
     }
   }
 

@@ -9,6 +9,7 @@
 #include "sim/fields.h"
 #include "sim/leadership_checker.h"
 #include "sim/liveness_checker.h"
+#include "sim/taint_checker.h"
 
 namespace moonfence::sim {
 namespace {
@@ -42,6 +43,7 @@ Judge::Judge(const Plan& plan, const Truth& truth, const TimeLine& time, const S
           }} {
   add<DeleteChecker>();
   add<BrakeChecker>();
+  add<TaintChecker>();
   audit_ = &add<AuditChecker>();
   volumes_ = &add<VolumeChecker>();
   add<LeadershipChecker>();

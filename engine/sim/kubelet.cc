@@ -157,7 +157,29 @@ void Kubelet::heal() {
     restarted_ = true;
     knows_pods_ = false;
   }
+  if (restarted) {
+    tell_start();
+  }
   reconnect();
+}
+
+void Kubelet::tell_start() {
+  const std::string name = plan_.name + "." + make_uuid(*random_);
+  (void)ground_.store.create(
+      "events", "default",
+      {{"apiVersion", "events.k8s.io/v1"},
+       {"kind", "Event"},
+       {"metadata", {{"name", name}, {"namespace", "default"}}},
+       {"regarding", {{"kind", "Node"}, {"name", plan_.name}, {"uid", plan_.name}}},
+       {"reason", "Starting"},
+       {"note", "Starting kubelet."},
+       {"type", "Normal"},
+       {"reportingController", "kubelet"},
+       {"deprecatedSource", {{"component", "kubelet"}, {"host", plan_.name}}},
+       {"deprecatedCount", 1},
+       {"deprecatedFirstTimestamp", ground_.stamp()},
+       {"deprecatedLastTimestamp", ground_.stamp()}},
+      actor_);
 }
 
 void Kubelet::register_again() {

@@ -85,6 +85,8 @@ class Kubelet final {
   [[nodiscard]] std::vector<std::string> volumes_in_use() const;
   void register_node();
   void boot();
+  // The event that tells of a started kubelet.
+  void tell_start();
 
   // Pods (kubelet_pods.cc)
   void relist();

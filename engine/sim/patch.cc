@@ -113,6 +113,20 @@ void merge_object(Json& object, const Json& patch) {
   }
 }
 
+// As evanphx/json-patch does it: a test of null is met where nothing stands.
+Json patched(Json object, const Json& patch) {
+  for (const Json& operation : patch) {
+    const bool is_test = operation.at("op") == "test";
+    const Json::json_pointer path(operation.at("path").get<std::string>());
+    if (is_test && operation.at("value").is_null() && !path.empty() &&
+        object.contains(path.parent_pointer()) && !object.contains(path)) {
+      continue;
+    }
+    object = object.patch(Json::array({operation}));
+  }
+  return object;
+}
+
 ApiFault unfit() {
   return {.code = 422,
           .reason = "Invalid",
@@ -150,7 +164,7 @@ std::optional<ApiFault> apply_patch(PatchType type, const Json& patch, Json& obj
       return std::nullopt;
     case PatchType::JsonPatch:
       try {
-        object = object.patch(patch);
+        object = patched(object, patch);
       } catch (const Json::exception&) {
         return unfit();
       }

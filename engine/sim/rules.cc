@@ -24,7 +24,7 @@ std::span<const Rule> all_rules() {
       Rule{
           kExpectedWrite,
           "the engine writes nothing but deletions of pods and attachments, volumesInUse of nodes, "
-          "events, its Lease and its own ConfigMaps"},
+          "its taint, events, its Lease and its own ConfigMaps"},
       Rule{kLiveRead,
            "when a deletion leaves, a live reading that left at most 1 s before said "
            "that this very node is down"},
@@ -44,6 +44,14 @@ std::span<const Rule> all_rules() {
            "of several replicas, whoever has deleted something or changed a node holds the Lease "
            "in that moment, unless the call was under way for more than 5.5 s"},
       Rule{kOneActor, "no two replicas have such calls under way at the same time"},
+      Rule{
+          kOwnTaint,
+          "of a node the engine changes the taint and the annotation moonfence.io/fenced only, and "
+          "never that taint without its annotation"},
+      Rule{kHandedBackClean,
+           "its taint comes off only while the node is Ready, and either another boot than the one "
+           "it "
+           "was set against, or Ready for 29 s without a pod that is being deleted"},
       Rule{kBrakeDown,
            "no deletion leaves while a replica has known for 1 s that more workers are down than "
            "the brake lets pass"},

@@ -33,6 +33,8 @@ inline constexpr std::string_view kTaintedNode = "tainted-node";
 // Who.
 inline constexpr std::string_view kLeaseHolder = "lease-holder";
 inline constexpr std::string_view kOneActor = "one-actor";
+inline constexpr std::string_view kOwnTaint = "own-taint";
+inline constexpr std::string_view kHandedBackClean = "handed-back-clean";
 // How much at once.
 inline constexpr std::string_view kBrakeDown = "brake-down";
 inline constexpr std::string_view kBrakePace = "brake-pace";

@@ -62,6 +62,8 @@ struct StateCheck {
     NotReady,
     Unknown,
     Tainted,
+    Fenced,  // by the taint moonfence.io/fenced
+    Unfenced,
     Gone,
     Reported,  // of a policy: `word` in ConfigMap moonfence-status
   };

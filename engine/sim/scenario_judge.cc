@@ -52,6 +52,14 @@ bool is_tainted(const Json& node) {
                      [](const Json& taint) { return taint.value("effect", "") == "NoSchedule"; });
 }
 
+bool is_fenced(const Json& node) {
+  const Json::json_pointer place("/spec/taints");
+  return node.contains(place) &&
+         std::any_of(node[place].begin(), node[place].end(), [](const Json& taint) {
+           return taint.value("key", "") == "moonfence.io/fenced";
+         });
+}
+
 bool is_inside(const Window& window, Duration at) {
   switch (window.kind) {
     case Window::Kind::Whole:
@@ -234,11 +242,15 @@ ScenarioJudge::Sight ScenarioJudge::look_at_node(const StateCheck& check) const 
   }
   const std::string ready = ready_status(*node);
   const bool tainted = is_tainted(*node);
+  const bool fenced = is_fenced(*node);
   return {.met = (check.state == State::Ready && ready == "True") ||
                  (check.state == State::NotReady && ready != "True") ||
                  (check.state == State::Unknown && ready == "Unknown") ||
-                 (check.state == State::Tainted && tainted),
-          .seen = "Ready is " + ready + (tainted ? ", tainted" : ", not tainted")};
+                 (check.state == State::Tainted && tainted) ||
+                 (check.state == State::Fenced && fenced) ||
+                 (check.state == State::Unfenced && !fenced),
+          .seen = "Ready is " + ready + (tainted ? ", tainted" : ", not tainted") +
+                  (fenced ? ", fenced" : "")};
 }
 
 // ConfigMap moonfence-status has a JSON text for each replica.

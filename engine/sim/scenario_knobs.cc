@@ -71,6 +71,14 @@ Result<bool> apply_knob(Plan& plan, const ScenarioLine& line, std::string_view n
     plan.settings[std::string(name)] = value;
     return true;
   }
+  if (name == "quarantine") {
+    if (value != "off" && value != "missing" && value != "always") {
+      return line.wrong("quarantine: '" + escaped(value, 64) + "' is not known",
+                        "write off, missing or always");
+    }
+    plan.settings["quarantine"] = value;
+    return true;
+  }
   const auto settings = setting_words();
   if (std::find(settings.begin(), settings.end(), name) != settings.end()) {
     const auto parsed = line.duration(name, value);
@@ -100,6 +108,7 @@ std::vector<std::string_view> knob_names(std::string_view statement) {
     const auto limits = limit_words();
     names.insert(names.end(), limits.begin(), limits.end());
     names.emplace_back(kReleaseWord);
+    names.emplace_back("quarantine");
   }
   if (statement == "timing" || statement.empty()) {
     add_names(timing_words(), names);

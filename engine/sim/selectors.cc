@@ -167,12 +167,18 @@ const std::vector<std::string_view>& selectable_fields(const ResourceKind& kind)
       "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
       "status.phase",       "status.podIP",       "status.nominatedNodeName"};
   static const std::vector<std::string_view> of_nodes = {"metadata.name", "spec.unschedulable"};
+  static const std::vector<std::string_view> of_events = {"metadata.name", "metadata.namespace",
+                                                          "involvedObject.kind",
+                                                          "involvedObject.name", "reason"};
   static const std::vector<std::string_view> of_spaces = {"metadata.name", "status.phase"};
   if (kind.resource == "pods") {
     return of_pods;
   }
   if (kind.resource == "nodes") {
     return of_nodes;
+  }
+  if (kind.resource == "events") {
+    return of_events;
   }
   return kind.resource == "namespaces" ? of_spaces : of_all;
 }
@@ -259,6 +265,9 @@ Answer<FieldSelector> FieldSelector::parse(const ResourceKind& kind, const std::
     term.path.reserve(names.size());
     for (const std::string_view name : names) {
       term.path.emplace_back(name);
+    }
+    if (term.path.front() == "involvedObject") {
+      term.path.front() = "regarding";  // as events are kept here (core_events.h)
     }
     term.value = std::string(value);
     selector.terms_.push_back(std::move(term));

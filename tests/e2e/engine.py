@@ -91,6 +91,15 @@ RELEASE_RULES = (
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
 )
 
+# what it needs beside them to taint nodes itself and to take its taint off again
+QUARANTINE_RULES = (
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+    {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["get"]},
+)
+
 
 # what the engine needs beside them in its own namespace when its policies come from there
 POLICY_RULES = (
@@ -183,6 +192,7 @@ class Engine:
         self.elect = elect
         self.kubeconfig = kubeconfig or cluster.control_plane.token_kubeconfig(
             f"{account.namespace}-{account.name}-{number}", account.token(), server=server)
+        self.quarantines = (config or {}).get("quarantine", "off") != "off"
         self.config = self.folder / f"{self.name}.yaml"
         if not isinstance(config, str):
             config = "".join(f"{k}: {v}\n" for k, v in {"api": 1, "brake": UNBRAKED, **(config or {})}.items())
@@ -342,6 +352,8 @@ class Engine:
                 assert self.elect is not False and entry.verb in ("create", "update"), entry
             elif entry.resource == "volumeattachments":
                 assert entry.verb == "delete" and (entry.uid_precondition or entry.status in (401, 403)), entry
+            elif entry.resource == "nodes":
+                assert self.quarantines and (entry.verb, entry.subresource) == ("patch", ""), entry
             elif entry.resource != "events":
                 assert (entry.verb, entry.resource, entry.subresource) == ("delete", "pods", ""), entry
         for entry in self.deletes(resource="pods"):

@@ -11,7 +11,7 @@ from .workloads import node_ready, taints
 
 # with effect NoSchedule each of them keeps a replacement off the node
 KEYS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable",
-        "node.kubernetes.io/out-of-service"}
+        "node.kubernetes.io/out-of-service", "moonfence.io/fenced"}
 
 
 def _revision(item: dict) -> int:

@@ -97,6 +97,24 @@ TEST(Announcer, an_attachment_is_told_at_the_pod_that_held_it) {
   EXPECT_FALSE(news_of(record));
 }
 
+TEST(Announcer, our_taint_is_told_at_the_node) {
+  const auto told = [](Record::Kind kind, Reason reason, const char* action) {
+    Record record = record_of(kind, reason);
+    record.action = action;
+    record.pod = std::nullopt;
+    const auto event = news_of(record);
+    return event ? event->reason + " " + event->regarding.kind : "";
+  };
+  EXPECT_EQ(told(Record::Kind::Intent, Reason::SetsQuarantine, "set_quarantine"), "");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "set_quarantine"), "NodeQuarantined Node");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Refused, "set_quarantine"),
+            "QuarantineFailed Node");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::NodeChanged, "set_quarantine"), "");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "lift_quarantine"), "NodeHandedBack Node");
+  EXPECT_EQ(told(Record::Kind::Refusal, Reason::NotProvenClean, "lift_quarantine"),
+            "QuarantineKept Node");
+}
+
 TEST(Announcer, an_incident_belongs_to_no_policy) {
   Record record = record_of(Record::Kind::IncidentOpened, Reason::NodeUnknown);
   record.policy = "";

@@ -1,5 +1,7 @@
 #include "app/settings.h"
 
+#include <stdexcept>
+
 #include <gtest/gtest.h>
 
 namespace moonfence::app {
@@ -30,6 +32,21 @@ TEST(Settings, every_key_is_read) {
   EXPECT_EQ(settings->cache_expiry, 2h);
   EXPECT_EQ(settings->retry_interval, 1500ms);
   EXPECT_EQ(settings->retry_window, 1min);
+}
+
+TEST(Settings, nodes_are_tainted_by_us_only_when_told_to) {
+  const auto quarantine = [](const std::string& text) {
+    const auto settings = parse_settings("api: 1\n" + text, "f");
+    return settings ? settings->quarantine : throw std::runtime_error(settings.error().text);
+  };
+  EXPECT_EQ(quarantine(""), fence::Quarantine::Off);
+  EXPECT_EQ(quarantine("quarantine: off\n"), fence::Quarantine::Off);
+  EXPECT_EQ(quarantine("quarantine: missing\n"), fence::Quarantine::Missing);
+  EXPECT_EQ(quarantine("quarantine: always\n"), fence::Quarantine::Always);
+  for (const char* value : {"on", "true", "[]", "Always", ""}) {
+    const std::string text = fault("api: 1\nquarantine: " + std::string(value) + "\n");
+    EXPECT_NE(text.find("engine.yaml:2:"), std::string::npos) << value << ": " << text;
+  }
 }
 
 TEST(Settings, an_expiry_of_zero_means_never) {

@@ -22,6 +22,7 @@ struct NodeJson {
   std::string since = "2026-01-01T00:00:00Z";
   std::string heartbeat = "2026-01-01T00:00:00Z";
   std::string taint;
+  std::string mark = {};  // annotation moonfence.io/fenced
 
   [[nodiscard]] nlohmann::json json() const {
     nlohmann::json node = {{"metadata", {{"name", name}, {"uid", uid}, {"resourceVersion", "1"}}},
@@ -31,6 +32,9 @@ struct NodeJson {
                                               {"status", ready},
                                               {"lastTransitionTime", since},
                                               {"lastHeartbeatTime", heartbeat}});
+    }
+    if (!mark.empty()) {
+      node["metadata"]["annotations"] = {{"moonfence.io/fenced", mark}};
     }
     if (!taint.empty()) {
       node["spec"]["taints"] = {{{"key", taint}, {"effect", "NoSchedule"}}};
@@ -97,6 +101,17 @@ TEST_F(NodeCacheTest, the_census_follows_every_change_and_is_told_before_the_nod
   list({{.name = "n3"}});  // n1 is gone, n3 is a worker again
   EXPECT_EQ(listener.census.back(), (Count{1, 0}));
   EXPECT_EQ(cache->census().all(), (Count{1, 0}));
+}
+
+TEST_F(NodeCacheTest, a_node_with_our_mark_is_told_of_although_it_is_ready) {
+  list({{.name = "n1"}, {.name = "n2", .taint = "moonfence.io/fenced", .mark = "{}"}});
+  EXPECT_EQ(told(), Told{"n2 changed true"});
+  EXPECT_TRUE(cache->find(NodeName("n2"))->fenced);
+  EXPECT_EQ(cache->find(NodeName("n2"))->fence_mark, "{}");
+  cache->on_apply(NodeJson{.name = "n2", .mark = "{}"}.json());
+  EXPECT_EQ(told(), Told{"n2 changed true"});
+  cache->on_apply(NodeJson{.name = "n2"}.json());
+  EXPECT_EQ(told(), Told{"n2 changed true"});
 }
 
 TEST_F(NodeCacheTest, a_node_that_stops_being_ready_fell_once) {  // rows E-01, E-02

@@ -4,6 +4,7 @@
 // layer wired as app/ wires it. Nodes and pods are plain state that a test changes at will; what
 // was sent and what was recorded is kept in order.
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -87,6 +88,19 @@ struct NodeState {
   // Of the Ready condition, and of its kubelet's Lease: silent for long by default. "": no Lease.
   std::string since = "2026-01-02T05:00:00Z";
   std::string renewed = "2026-01-02T04:59:20.000000Z";
+  std::string boot_id = "boot-1";
+  nlohmann::json taints = nlohmann::json::array();  // beside that of `tainted`
+  nlohmann::json annotations = {{"node.alpha.kubernetes.io/ttl", "0"}};
+  nlohmann::json status = nlohmann::json::object();  // more of it
+
+  [[nodiscard]] std::string fence_mark() const {
+    return annotations.value("moonfence.io/fenced", std::string());
+  }
+  [[nodiscard]] bool is_fenced() const {
+    return std::any_of(taints.begin(), taints.end(), [](const nlohmann::json& taint) {
+      return taint["key"] == "moonfence.io/fenced" && taint["effect"] == "NoSchedule";
+    });
+  }
 };
 
 struct FenceTest : testing::Test {
@@ -121,6 +135,8 @@ struct FenceTest : testing::Test {
   test::FakeAnswer node_answer;                // its delay, and its error if it has one
   test::FakeAnswer lease_answer;
   test::FakeAnswer list_answer;
+  std::vector<test::FakeAnswer> patch_answers;  // of the next patches, in place of doing them
+  Quarantine quarantine = Quarantine::Off;
   std::map<std::string, test::FakeAnswer> list_answer_in;  // by namespace, in place of that
   // How the next deletions of a pod are answered; a pod without a script is deleted.
   std::map<std::string, std::vector<test::FakeAnswer>> scripts;
@@ -132,6 +148,8 @@ struct FenceTest : testing::Test {
     (void)doubt.look({}, loop.now());
     http.on(port::Method::Get, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return read_node(request); });
+    http.on(port::Method::Patch, "/api/v1/nodes/*",
+            [this](const test::FakeRequest& request) { return patch_node(request); });
     http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/*",
             [this](const test::FakeRequest& request) { return read_lease(request); });
     http.on(port::Method::Get, "/api/v1/pods",
@@ -191,16 +209,22 @@ struct FenceTest : testing::Test {
 
   [[nodiscard]] nlohmann::json node_json(const std::string& name) const {
     const NodeState& state = nodes.at(name);
-    nlohmann::json node = {{"metadata", {{"name", name}, {"uid", state.uid}}},
-                           {"spec", {{"unschedulable", state.unschedulable}}},
-                           {"status", {{"conditions", nlohmann::json::array()}}}};
+    nlohmann::json node = {
+        {"metadata", {{"name", name}, {"uid", state.uid}, {"annotations", state.annotations}}},
+        {"spec", {{"unschedulable", state.unschedulable}}},
+        {"status",
+         {{"conditions", nlohmann::json::array()}, {"nodeInfo", {{"bootID", state.boot_id}}}}}};
+    node["status"].update(state.status);
     if (!state.ready.empty()) {
       node["status"]["conditions"].push_back(
           {{"type", "Ready"}, {"status", state.ready}, {"lastTransitionTime", state.since}});
     }
+    nlohmann::json taints = state.taints;
     if (state.tainted) {
-      node["spec"]["taints"] = {
-          {{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}};
+      taints.push_back({{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}});
+    }
+    if (!taints.empty()) {
+      node["spec"]["taints"] = std::move(taints);
     }
     return node;
   }
@@ -214,10 +238,12 @@ struct FenceTest : testing::Test {
                          : state.ready == "False"   ? cluster::Readiness::False
                          : state.ready == "Unknown" ? cluster::Readiness::Unknown
                                                     : cluster::Readiness::Missing,
-            .keeps_replacements_off = state.tainted,
+            .keeps_replacements_off = state.tainted || state.is_fenced(),
             .unschedulable = state.unschedulable,
             .since = std::nullopt,
-            .resource_version = ResourceVersion("7")};
+            .resource_version = ResourceVersion("7"),
+            .fenced = state.is_fenced(),
+            .fence_mark = state.fence_mark()};
   }
 
   static std::shared_ptr<const policy::Policy> policy_of(const std::string& body,
@@ -301,7 +327,8 @@ struct FenceTest : testing::Test {
             fencing_drivers,
             allowed_reads,
             &endpoints,
-            release};
+            release,
+            quarantine};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.
@@ -351,6 +378,41 @@ struct FenceTest : testing::Test {
       answer.body = node_json(name).dump();
     }
     return answer;
+  }
+
+  // Like the API server, to which a test of null is one of absence.
+  test::FakeAnswer patch_node(const test::FakeRequest& request) {
+    const std::string name = name_in(request);
+    if (!patch_answers.empty()) {
+      test::FakeAnswer answer = patch_answers.front();
+      patch_answers.erase(patch_answers.begin());
+      return answer;
+    }
+    nlohmann::json node = node_json(name);
+    try {
+      for (const nlohmann::json& operation : nlohmann::json::parse(request.body)) {
+        const nlohmann::json::json_pointer path(operation["path"].get<std::string>());
+        const bool absent = operation["op"] == "test" && operation["value"].is_null();
+        if (absent && node.contains(path)) {
+          return status(422, "Invalid", name);
+        }
+        node = absent ? node : node.patch(nlohmann::json::array({operation}));
+      }
+    } catch (const nlohmann::json::exception&) {
+      return status(422, "Invalid", name);
+    }
+    NodeState& state = nodes.at(name);
+    state.annotations = node["metadata"]["annotations"];
+    state.taints = nlohmann::json::array();
+    state.tainted = false;
+    for (const nlohmann::json& taint : node["spec"].value("taints", nlohmann::json::array())) {
+      if (taint["key"] == "node.kubernetes.io/unreachable") {
+        state.tainted = true;
+      } else {
+        state.taints.push_back(taint);
+      }
+    }
+    return {.body = node.dump()};
   }
 
   test::FakeAnswer read_lease(const test::FakeRequest& request) {

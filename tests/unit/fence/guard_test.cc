@@ -157,6 +157,39 @@ TEST_F(GuardTest, without_the_taint_the_replacement_would_land_on_the_dead_node)
   EXPECT_EQ(answer(), Reason::NotTainted);
 }
 
+TEST_F(GuardTest, where_our_taint_is_demanded_no_other_will_do) {
+  authority.quarantine = Quarantine::Always;
+  for (const Carried carried : {Carried::Nothing, Carried::MarkOnly, Carried::OutOfDate}) {
+    authority.reading.own_taint = carried;
+    EXPECT_EQ(answer(), Reason::NotTainted);
+  }
+  for (const Carried carried : {Carried::Ours, Carried::Foreign}) {
+    authority.reading.own_taint = carried;
+    EXPECT_EQ(answer(), std::nullopt);
+  }
+  authority.quarantine = Quarantine::Missing;
+  authority.reading.own_taint = Carried::Nothing;
+  EXPECT_EQ(answer(), std::nullopt);
+  authority.reading.own_taint = Carried::OutOfDate;
+  EXPECT_EQ(answer(), Reason::NotTainted);
+}
+
+TEST_F(GuardTest, a_lift_needs_the_lease_a_fresh_reading_and_a_node_that_did_not_change) {
+  Lift lift;
+  lift.node_uid = Uid("node-1");
+  lift.read = now;
+  lift.leadership = authority.leadership;
+  EXPECT_EQ(refuse_lift(lift, now + 1s), std::nullopt);
+  EXPECT_EQ(refuse_lift(lift, now + 1s + 1ns), Reason::ReadingTooOld);
+  lift.wanted = false;
+  EXPECT_EQ(refuse_lift(lift, now), Reason::NodeChanged);
+  lift.wanted = true;
+  lift.node_uid = Uid();
+  EXPECT_EQ(refuse_lift(lift, now), Reason::NoUid);
+  lift.leadership = nullptr;
+  EXPECT_EQ(refuse_lift(lift, now), Reason::NotLeader);
+}
+
 TEST_F(GuardTest, a_reading_carries_deletions_for_one_second) {
   now = authority.reading.sent + 1s;
   EXPECT_EQ(answer(), std::nullopt);

@@ -26,6 +26,7 @@ struct Pass final : Operation::Owner {
     authority->brake = &test.brake;
     authority->doubt = &test.doubt;
     authority->protections = &test.protections;
+    authority->quarantine = test.quarantine;
     begin();
   }
 

@@ -214,8 +214,13 @@ TEST_F(JudgeTest, other_writes_are_seen) {
   judge.on_left(request(port::Method::Patch,
                         "/api/v1/namespaces/moonfence/configmaps/moonfence-status", "{}"));
   EXPECT_EQ(broken(), Names{});
-  judge.on_left(request(port::Method::Patch, "/api/v1/nodes/n1", "{}"));
+  judge.on_left(request(port::Method::Put, "/api/v1/nodes/n1", "{}"));
   EXPECT_EQ(broken(), Names{"expected-write"});
+}
+
+TEST_F(JudgeTest, a_patch_of_a_node_without_a_test_of_its_uid_is_seen) {
+  judge.on_left(request(port::Method::Patch, "/api/v1/nodes/n1", "{}"));
+  EXPECT_EQ(broken(), (Names{"uid-precondition", "intent-first"}));
 }
 
 TEST_F(JudgeTest, an_outcome_that_does_not_come_is_missed) {

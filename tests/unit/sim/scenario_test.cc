@@ -258,7 +258,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::tuple("set cache-expire 1h",
                    "'cache-expire' is no word for 'set' (did you mean 'cache-expiry'?) (known: "
                    "brake-window, cache-expiry, cool-down, retry-interval, retry-window, "
-                   "max-at-once, max-down, max-per-window, zone-max-down, release)"),
+                   "max-at-once, max-down, max-per-window, zone-max-down, release, quarantine)"),
         std::tuple("set max-down half",
                    "max-down: 'half' is no limit (write a number of nodes, a share such as 50%, "
                    "or off)"),

@@ -1,0 +1,213 @@
+#include "fence/hand_back.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "fence/recovery.h"
+#include "fence/remains_search.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using audit::Record;
+
+namespace {
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+}  // namespace
+
+// One node with everything it has running.
+class HandBack::Patient {
+ public:
+  Patient(HandBack& owner, NodeName name, Uid uid)
+      : owner_(owner), around_(owner.around_), name_(std::move(name)), uid_(std::move(uid)) {}
+  ~Patient() { halt(); }
+  Patient(const Patient&) = delete;
+  Patient& operator=(const Patient&) = delete;
+
+  void seen(const cluster::NodeView& node) { ready_ = node.readiness == cluster::Readiness::True; }
+  void stir(bool leads) { perform(leads && ready_ ? machine_.wake() : machine_.sleep()); }
+  void admit() { perform(machine_.admitted()); }
+
+  [[nodiscard]] const Uid& uid() const { return uid_; }
+  [[nodiscard]] bool is_looked_at() const { return machine_.is_looked_at(); }
+  [[nodiscard]] bool is_doubtful() const { return !doubt_.empty(); }
+
+ private:
+  void perform(const Recovery::Effects& effects) {
+    for (const Recovery::Effect& effect : effects) {
+      std::visit(Overloaded{
+                     [this](const Recovery::Queue&) { owner_.queue(name_); },
+                     [this](const Recovery::Read&) { read(); },
+                     [this](const Recovery::Search&) { search(); },
+                     [this](const Recovery::Lift& lift) { this->lift(lift.why); },
+                     [this](const Recovery::Doubt& doubt) { tell(doubt.why); },
+                     [this](const Recovery::SetTimer& set) { set_timer(set.delay); },
+                     [this](const Recovery::Stop&) { halt(); },
+                 },
+                 effect);
+    }
+    owner_.admit_soon();
+  }
+
+  void halt() {
+    call_.reset();
+    timer_.cancel();
+    if (lift_) {
+      lift_->wanted = false;
+    }
+    doubt_.clear();
+    // We may be inside one of its callbacks.
+    around_.loop.defer([dead = std::shared_ptr<RemainsSearch>(std::move(search_))] { (void)dead; });
+  }
+
+  void set_timer(Duration delay) {
+    timer_ = around_.loop.after(delay, [this] { perform(machine_.timer_fired()); });
+  }
+
+  void read() {
+    const Moment sent = around_.loop.now();
+    call_ = around_.reader.get_node(name_, [this, sent](Result<kube::Node> node) {
+      call_.reset();
+      const Moment now = around_.loop.now();
+      const bool usable = node && node->uid == uid_ && now - sent <= kReadingLifetime;
+      read_ = sent;
+      node_ = usable ? std::optional(*std::move(node)) : std::nullopt;
+      perform(machine_.read(node_, now));
+    });
+  }
+
+  void search() {
+    search_ = std::make_unique<RemainsSearch>(around_, name_, [this](const Remains& remains) {
+      const auto mark = read_mark(node_->fence_mark);
+      const std::string doubt =
+          mark ? doubt_about(*node_, *mark, remains, around_.cluster_facts().now)
+               : std::string("its mark cannot be read");
+      perform(machine_.searched(doubt));
+    });
+  }
+
+  void lift(const std::string& why) {
+    const auto mark = read_mark(node_->fence_mark);
+    lift_ = std::make_shared<Lift>();
+    lift_->node = name_;
+    lift_->node_uid = uid_;
+    lift_->incident = mark ? mark->incident : IncidentId();
+    lift_->why = why;
+    lift_->read = read_;
+    lift_->leadership = &around_.leadership;
+    around_.actions.lift_quarantine(
+        lift_, operations_to_lift(*node_), alive_, [this](const ActionOutcome& outcome) {
+          const bool again = outcome.reason == Reason::NodeChanged ||
+                             outcome.reason == Reason::OutcomeLost ||
+                             outcome.reason == Reason::ReadingTooOld;
+          perform(machine_.lifted(outcome.reason == Reason::Done, again));
+        });
+  }
+
+  // Once for each doubt: it may last for days.
+  void tell(const std::string& why) {
+    if (doubt_ == why) {
+      return;
+    }
+    doubt_ = why;
+    Record record;
+    record.kind = Record::Kind::Refusal;
+    record.reason = Reason::NotProvenClean;
+    record.node = name_;
+    record.node_uid = uid_;
+    record.action = "lift_quarantine";
+    record.text = why;
+    if (const auto mark = node_ ? read_mark(node_->fence_mark) : std::nullopt) {
+      record.incident = mark->incident;
+    }
+    (void)around_.trail.write(record);
+    around_.log.warning("quarantine_kept", {{"node", name_.text()}, {"why", why}});
+  }
+
+  HandBack& owner_;
+  Surroundings& around_;
+  const NodeName name_;
+  const Uid uid_;
+  Recovery machine_;
+  bool ready_ = false;              // by the watch
+  std::optional<kube::Node> node_;  // as it was read last
+  Moment read_{};                   // when that was sent
+  std::string doubt_;               // as it was told last
+  kube::CallHandle call_;
+  loop::Timer timer_;
+  std::unique_ptr<RemainsSearch> search_;
+  std::shared_ptr<Lift> lift_;
+  std::shared_ptr<const void> alive_ = std::make_shared<int>(0);
+};
+
+HandBack::HandBack(Surroundings surroundings) : around_(std::move(surroundings)) {}
+HandBack::~HandBack() = default;
+
+void HandBack::look_at(const cluster::NodeView& node, cluster::Look /*why*/) {
+  if (node.fence_mark.empty() || node.readiness == cluster::Readiness::Gone) {
+    patients_.erase(node.name);
+    admit_soon();  // it may have had a place
+    return;
+  }
+  auto& patient = patients_[node.name];
+  if (patient == nullptr || patient->uid() != node.uid) {
+    patient = std::make_unique<Patient>(*this, node.name, node.uid);
+  }
+  patient->seen(node);
+  patient->stir(leads_);
+}
+
+void HandBack::lead() {
+  leads_ = true;
+  for (const auto& [name, patient] : patients_) {
+    patient->stir(leads_);
+  }
+}
+
+void HandBack::step_down() {
+  leads_ = false;
+  for (const auto& [name, patient] : patients_) {
+    patient->stir(leads_);
+  }
+}
+
+std::size_t HandBack::doubtful() const {
+  return static_cast<std::size_t>(
+      std::count_if(patients_.begin(), patients_.end(),
+                    [](const auto& entry) { return entry.second->is_doubtful(); }));
+}
+
+void HandBack::queue(const NodeName& name) {
+  queue_.push_back(name);
+}
+
+void HandBack::admit_soon() {
+  if (!queue_.empty() && !admit_soon_.pending()) {
+    admit_soon_ = around_.loop.in_next_turn([this] { admit(); });
+  }
+}
+
+void HandBack::admit() {
+  auto busy = static_cast<std::size_t>(
+      std::count_if(patients_.begin(), patients_.end(),
+                    [](const auto& entry) { return entry.second->is_looked_at(); }));
+  while (!queue_.empty() && busy < kAtOnce) {
+    const auto found = patients_.find(queue_.front());
+    queue_.pop_front();
+    if (found != patients_.end()) {  // one that fell asleep meanwhile does not want it
+      found->second->admit();
+      busy += found->second->is_looked_at() ? 1U : 0U;
+    }
+  }
+}
+
+}  // namespace moonfence::fence

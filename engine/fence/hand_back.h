@@ -1,0 +1,50 @@
+#pragma once
+
+// HandBack takes care of every node that carries our taint (fence/quarantine), whoever of us set it
+// and whatever became of its incident: it performs what fence/recovery decides. It is told about
+// nodes by the node cache and acts only while this replica does. At most kAtOnce nodes are looked
+// at side by side; the others wait for their turn.
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "cluster/node_cache.h"
+#include "fence/surroundings.h"
+
+namespace moonfence::fence {
+
+class HandBack final : public cluster::NodeListener {
+ public:
+  static constexpr std::size_t kAtOnce = 4;
+
+  // The surroundings must outlive it. It acts until told otherwise.
+  explicit HandBack(Surroundings surroundings);
+  ~HandBack() override;
+  HandBack(const HandBack&) = delete;
+  HandBack& operator=(const HandBack&) = delete;
+
+  void look_at(const cluster::NodeView& node, cluster::Look why) override;
+  void lead();
+  void step_down();
+  void stop() { step_down(); }
+
+  // Nodes that carry our mark, and those of them that are back and not proven clean.
+  [[nodiscard]] std::size_t fenced() const { return patients_.size(); }
+  [[nodiscard]] std::size_t doubtful() const;
+
+ private:
+  class Patient;
+  void queue(const NodeName& name);
+  void admit_soon();
+  void admit();
+
+  Surroundings around_;
+  std::map<NodeName, std::unique_ptr<Patient>> patients_;
+  std::deque<NodeName> queue_;
+  bool leads_ = true;
+  loop::Timer admit_soon_;
+};
+
+}  // namespace moonfence::fence

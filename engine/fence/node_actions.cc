@@ -1,0 +1,170 @@
+#include "fence/node_actions.h"
+
+#include <string>
+#include <utility>
+
+#include "fence/actions.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using audit::Record;
+using nlohmann::json;
+
+struct NodeActions::Call {
+  Record told;  // what its records have in common
+  Reason meant;
+  std::string why;
+  json operations;
+  std::function<std::optional<Reason>(Moment)> refusal;  // the guard
+  std::weak_ptr<const void> listener;
+  Done done;
+  Brake::Place place = {};
+  Moment started{};
+  std::optional<Reason> refused_at_the_wire = std::nullopt;
+  kube::CallHandle handle = nullptr;
+};
+
+namespace {
+
+Reason reason_of(const Result<kube::NodePatchReply>& reply) {
+  if (reply) {
+    return Reason::Done;
+  }
+  switch (reply.error().kind) {
+    case Error::Kind::NotFound:
+      return Reason::AlreadyGone;
+    case Error::Kind::Conflict:
+      return Reason::NodeChanged;
+    case Error::Kind::Invalid:
+      // 422: one of the patch's tests failed.
+      return reply.error().reason == "Invalid" ? Reason::NodeChanged : Reason::Refused;
+    case Error::Kind::Unknown:
+      return Reason::OutcomeLost;
+    case Error::Kind::Forbidden:
+    case Error::Kind::Malformed:
+      return Reason::Refused;
+    case Error::Kind::Retryable:
+    case Error::Kind::Gone:
+    case Error::Kind::Unauthorized:
+    case Error::Kind::Limit:
+    case Error::Kind::Cancelled:
+      return Reason::Retryable;
+  }
+  return Reason::Retryable;
+}
+
+Record told_of(const NodeName& node, const Uid& uid, const IncidentId& incident,
+               const char* action) {
+  Record record;
+  record.node = node;
+  record.node_uid = uid;
+  record.incident = incident;
+  record.action = action;
+  return record;
+}
+
+}  // namespace
+
+NodeActions::NodeActions(loop::Loop& loop, kube::Destroyer& destroyer, audit::Trail& trail)
+    : loop_(loop), destroyer_(destroyer), trail_(trail) {}
+
+NodeActions::~NodeActions() = default;
+
+std::size_t NodeActions::in_flight() const {
+  return calls_.size();
+}
+
+void NodeActions::set_quarantine(const PodDeletion& waiting, json operations,
+                                 const std::shared_ptr<const Authority>& authority,
+                                 std::weak_ptr<const void> listener, Done done) {
+  Record told = told_of(authority->node, authority->node_uid, waiting.incident, "set_quarantine");
+  told.policy = waiting.policy;
+  told.policy_digest = waiting.policy_digest;
+  told.attempt = waiting.attempt;
+  const auto refusal = [authority, waiting](Moment now) {
+    const Ground ground = {
+        .policy = waiting.policy, .digest = waiting.policy_digest, .set = waiting.set_digest};
+    return refuse_quarantine(*authority, ground, waiting.pod, now);
+  };
+  Brake::Place place;
+  if (!refusal(loop_.now())) {
+    const Brake::Candidate candidate = {.node = authority->node, .zone = authority->zone};
+    place = authority->brake->begin(candidate);
+    authority->brake->acted(candidate, loop_.now());
+  }
+  start({.told = std::move(told),
+         .meant = Reason::SetsQuarantine,
+         .why = "before the deletion of pod " + waiting.pod.ref.text(),
+         .operations = std::move(operations),
+         .refusal = refusal,
+         .listener = std::move(listener),
+         .done = std::move(done),
+         .place = std::move(place)});
+}
+
+void NodeActions::lift_quarantine(std::shared_ptr<const Lift> lift, json operations,
+                                  std::weak_ptr<const void> listener, Done done) {
+  Record told = told_of(lift->node, lift->node_uid, lift->incident, "lift_quarantine");
+  std::string why = lift->why;
+  start({.told = std::move(told),
+         .meant = Reason::LiftsQuarantine,
+         .why = std::move(why),
+         .operations = std::move(operations),
+         .refusal = [lift = std::move(lift)](Moment now) { return refuse_lift(*lift, now); },
+         .listener = std::move(listener),
+         .done = std::move(done)});
+}
+
+void NodeActions::start(Call call) {
+  call.started = loop_.now();
+  std::optional<Reason> reason = call.refusal(loop_.now());
+  Record record = call.told;
+  record.text = call.why;
+  if (!reason) {
+    record.kind = Record::Kind::Intent;
+    record.reason = call.meant;
+    reason = trail_.write(record) ? std::nullopt : std::optional(Reason::AuditUnwritable);
+  }
+  if (reason) {
+    record.kind = Record::Kind::Refusal;
+    record.reason = *reason;
+    (void)trail_.write(record);
+    call.done({.reason = *reason, .retry_after = std::nullopt});
+    return;
+  }
+  const auto started = calls_.insert(calls_.end(), std::move(call));
+  kube::NodePatch patch;
+  patch.uid = started->told.node_uid;
+  patch.operations = std::exchange(started->operations, json());
+  patch.timeout = GuardedActions::kCallTimeout;
+  patch.may_send = [this, started] {
+    started->refused_at_the_wire = started->refusal(loop_.live_now());
+    return !started->refused_at_the_wire;
+  };
+  started->handle = destroyer_.patch_node(
+      started->told.node, std::move(patch),
+      [this, started](const Result<kube::NodePatchReply>& reply) { finish(started, reply); });
+}
+
+void NodeActions::finish(Calls::iterator call, const Result<kube::NodePatchReply>& reply) {
+  // Out of the list first: the listener may start the next action from its callback.
+  Calls finished;
+  finished.splice(finished.begin(), calls_, call);
+  const Call& ended = finished.front();
+  const bool unsent =
+      !reply && reply.error().kind == Error::Kind::Cancelled && ended.refused_at_the_wire;
+  const Reason reason = unsent ? *ended.refused_at_the_wire : reason_of(reply);
+  Record record = ended.told;
+  record.kind = unsent ? Record::Kind::Refusal : Record::Kind::Outcome;
+  record.reason = reason;
+  record.text = reply ? std::string() : reply.error().message();
+  record.server_audit_id = reply ? reply->audit_id : std::string();
+  record.took = loop_.now() - ended.started;
+  (void)trail_.write(record);
+  if (!ended.listener.expired()) {
+    ended.done({.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
+  }
+}
+
+}  // namespace moonfence::fence

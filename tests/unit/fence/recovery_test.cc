@@ -1,0 +1,156 @@
+#include "fence/recovery.h"
+
+#include <gtest/gtest.h>
+
+#include "kube/decode.h"
+
+namespace moonfence::fence {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+struct RecoveryTest : testing::Test {
+  Recovery recovery;
+  Moment now{};
+  FenceMark mark = {.incident = IncidentId("i1"), .boot_id = "b1", .since = WallTime(1767330000s)};
+  std::string boot = "b1";
+  std::string ready = "True";
+  std::string ready_since = "2026-01-02T05:01:00Z";
+  bool tainted = true;
+  std::optional<std::string> annotation;
+
+  [[nodiscard]] kube::Node node() const {
+    json node = {
+        {"metadata",
+         {{"name", "n1"},
+          {"uid", "u1"},
+          {"annotations", {{"moonfence.io/fenced", annotation.value_or(to_text(mark))}}}}},
+        {"spec", json::object()},
+        {"status",
+         {{"nodeInfo", {{"bootID", boot}}},
+          {"conditions",
+           {{{"type", "Ready"}, {"status", ready}, {"lastTransitionTime", ready_since}}}}}}};
+    if (tainted) {
+      node["spec"]["taints"] = {{{"key", "moonfence.io/fenced"}, {"effect", "NoSchedule"}}};
+    }
+    return *kube::decode_node(node, /*keep_raw=*/true);
+  }
+  // "Read", "timer 30s", "lift why".
+  static std::vector<std::string> told(const Recovery::Effects& effects) {
+    std::vector<std::string> lines;
+    for (const auto& effect : effects) {
+      if (const auto* timer = std::get_if<Recovery::SetTimer>(&effect)) {
+        lines.push_back("timer " + format_duration(timer->delay));
+      } else if (const auto* lift = std::get_if<Recovery::Lift>(&effect)) {
+        lines.push_back("lift: " + lift->why);
+      } else if (const auto* doubt = std::get_if<Recovery::Doubt>(&effect)) {
+        lines.push_back("doubt: " + doubt->why);
+      } else {
+        constexpr std::array kNames = {"queue", "read", "search", "", "", "", "stop"};
+        lines.emplace_back(kNames.at(effect.index()));
+      }
+    }
+    return lines;
+  }
+  using Lines = std::vector<std::string>;
+
+  // The first look, at a node that is Ready by the watch.
+  Lines look() {
+    EXPECT_EQ(told(recovery.wake()), Lines{"queue"});
+    EXPECT_EQ(told(recovery.admitted()), Lines{"read"});
+    return told(recovery.read(node(), now));
+  }
+  // After a pause.
+  Lines look_again(Duration later) {
+    now += later;
+    EXPECT_EQ(told(recovery.timer_fired()), Lines{"queue"});
+    EXPECT_EQ(told(recovery.admitted()), Lines{"read"});
+    return told(recovery.read(node(), now));
+  }
+};
+
+TEST_F(RecoveryTest, a_node_that_was_booted_again_is_clean_at_once) {
+  boot = "b2";
+  EXPECT_EQ(look(), Lines{"lift: the node was booted again"});
+  EXPECT_EQ(told(recovery.lifted(true, false)), Lines{"stop"});
+  EXPECT_EQ(recovery.state(), Recovery::State::Asleep);
+}
+
+TEST_F(RecoveryTest, a_boot_id_that_is_not_told_proves_nothing) {
+  boot = "";
+  EXPECT_EQ(look(), Lines{"timer 30s"});
+  boot = "b2";
+  mark.boot_id = "";
+  EXPECT_EQ(look_again(30s), Lines{"timer 30s"});
+}
+
+TEST_F(RecoveryTest, the_same_boot_is_watched_for_thirty_seconds_searched_and_read_again) {
+  EXPECT_EQ(look(), Lines{"timer 30s"});
+  EXPECT_EQ(look_again(30s), Lines{"search"});
+  EXPECT_EQ(told(recovery.searched("")), Lines{"read"});
+  EXPECT_EQ(told(recovery.read(node(), now)),
+            Lines{"lift: the kubelet is back, and nothing of what was there before is left"});
+}
+
+TEST_F(RecoveryTest, a_doubt_leaves_it_and_is_looked_at_again_with_growing_pauses) {
+  look();
+  EXPECT_EQ(look_again(30s), Lines{"search"});
+  EXPECT_EQ(told(recovery.searched("a pod is left")), (Lines{"doubt: a pod is left", "timer 30s"}));
+  for (const char* pause : {"1m", "2m", "4m", "5m", "5m"}) {
+    EXPECT_EQ(look_again(5min), Lines{"search"});
+    EXPECT_EQ(told(recovery.searched("a pod is left")),
+              (Lines{"doubt: a pod is left", std::string("timer ") + pause}));
+  }
+}
+
+TEST_F(RecoveryTest, a_fall_that_only_the_live_reading_shows_begins_the_count_anew) {
+  look();
+  ready_since = "2026-01-02T05:02:00Z";
+  EXPECT_EQ(look_again(30s), Lines{"timer 30s"});
+  EXPECT_EQ(look_again(30s), Lines{"search"});
+  EXPECT_EQ(told(recovery.searched("")), Lines{"read"});
+  ready_since = "2026-01-02T05:03:00Z";
+  EXPECT_EQ(told(recovery.read(node(), now)), Lines{"timer 30s"});
+}
+
+TEST_F(RecoveryTest, a_node_that_is_not_ready_or_cannot_be_read_is_left_alone) {
+  ready = "Unknown";
+  EXPECT_EQ(look(), Lines{"timer 30s"});
+  EXPECT_EQ(told(recovery.timer_fired()), Lines{"queue"});
+  EXPECT_EQ(told(recovery.admitted()), Lines{"read"});
+  EXPECT_EQ(told(recovery.read(std::nullopt, now)), Lines{"timer 1m"});
+}
+
+TEST_F(RecoveryTest, what_falls_asleep_forgets_how_long_it_was_ready) {
+  look();
+  now += 29s;
+  EXPECT_EQ(told(recovery.sleep()), Lines{"stop"});
+  EXPECT_EQ(told(recovery.sleep()), Lines{});
+  EXPECT_EQ(look(), Lines{"timer 30s"});
+}
+
+TEST_F(RecoveryTest, a_mark_without_its_taint_is_tidied_up_and_one_that_is_unreadable_stays) {
+  tainted = false;
+  EXPECT_EQ(look(), Lines{"lift: somebody else took the taint off"});
+  (void)recovery.sleep();
+  tainted = true;
+  annotation = "by hand";
+  EXPECT_EQ(look(),
+            (Lines{"doubt: its annotation moonfence.io/fenced cannot be read", "timer 30s"}));
+}
+
+TEST_F(RecoveryTest, what_was_overtaken_is_tried_again_three_times) {
+  boot = "b2";
+  look();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(told(recovery.lifted(false, true)), Lines{"timer 1s"});
+    EXPECT_EQ(look_again(1s), Lines{"lift: the node was booted again"});
+  }
+  EXPECT_EQ(told(recovery.lifted(false, true)), Lines{"timer 30s"});
+  EXPECT_EQ(look_again(30s), Lines{"lift: the node was booted again"});
+  EXPECT_EQ(told(recovery.lifted(false, false)), Lines{"timer 1m"});  // refused for good
+}
+
+}  // namespace
+}  // namespace moonfence::fence
