@@ -94,6 +94,11 @@ bool VolumeChecker::may_be_attached_twice() const {
                      [](const Step& step) { return step.verb == Verb::RestartControllers; });
 }
 
+// Its Node was deleted under it: it stops what it runs, and nobody waits for that.
+bool VolumeChecker::is_stray(const Machine& machine) const {
+  return truth().store().find({.resource = "nodes", .space = {}, .name = machine.name}) == nullptr;
+}
+
 void VolumeChecker::judge(const std::string& volume, const Machine& one, const Machine& other,
                           bool both_write) {
   const Pair pair{volume, one.name, other.name};
@@ -106,7 +111,7 @@ void VolumeChecker::judge(const std::string& volume, const Machine& one, const M
   if (is_excused(one, now()) || is_excused(other, now())) {
     ++accepted_;
     news_ = what + ", which was cut off alive";
-  } else if (!both_write && may_be_attached_twice()) {
+  } else if (may_be_attached_twice() && (!both_write || is_stray(one) || is_stray(other))) {
     ++accepted_;
     news_ = what + ", which Kubernetes is not certain of";
   } else {
