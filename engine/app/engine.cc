@@ -85,13 +85,16 @@ class Engine::Graph final : public fence::Leadership {
                       .own_node = NodeName(told_.node_name)}),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
+        roll_call_(
+            loop_, reader_, [this] { return server_now(); },
+            [this](const NodeName& name) { return is_up(name); }),
         actions_(loop_, kube::Destroyer(caller_), trail_),
         events_random_(around.random.fork("events")),
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
         election_random_(around.random.fork("election")),
         incident_random_(around.random.fork("incidents")),
         desk_({loop_, reader_, actions_, trail_, log_, active_, *this, brake_, self_test_.doubt(),
-               protections_, [this] { return facts(); }, told_.settings.fencing_drivers,
+               roll_call_, protections_, [this] { return facts(); }, told_.settings.fencing_drivers,
                told_.settings.allowed_reads},
               rules(), [this] { return make_incident_id(*incident_random_); }),
         nodes_(loop_, log_, told_.settings.cache_expiry, desk_),
@@ -292,6 +295,12 @@ class Engine::Graph final : public fence::Leadership {
     return server_clock_.now().value_or(wall_clock_.now());
   }
 
+  // A worker that is believed to be up.
+  [[nodiscard]] bool is_up(const NodeName& name) const {
+    const cluster::NodeView* node = nodes_.find(name);
+    return node != nullptr && !node->control_plane && !cluster::is_down(node->readiness);
+  }
+
   [[nodiscard]] policy::ClusterFacts facts() const {
     const cluster::NodeCounts counts = nodes_.counts();
     return {.now = server_now(),
@@ -405,6 +414,7 @@ class Engine::Graph final : public fence::Leadership {
   const fence::Protections protections_;
   fence::Brake brake_;
   SelfTest self_test_;
+  fence::RollCall roll_call_;
   fence::GuardedActions actions_;
   std::unique_ptr<port::Random> events_random_;
   kube::EventRecorder events_;
