@@ -105,6 +105,9 @@ class Engine::Graph final : public fence::Leadership {
                       .own_node = NodeName(told_.node_name)}),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
+        roll_call_(
+            loop_, reader_, [this] { return server_now(); },
+            [this](const NodeName& name) { return is_up(name); }),
         actions_(loop_, kube::Destroyer(caller_), trail_),
         events_random_(around.random.fork("events")),
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
@@ -202,6 +205,7 @@ class Engine::Graph final : public fence::Leadership {
             *this,
             brake_,
             self_test_.doubt(),
+            roll_call_,
             protections_,
             [this] { return facts(); },
             told_.settings.fencing_drivers,
@@ -334,6 +338,12 @@ class Engine::Graph final : public fence::Leadership {
     return server_clock_.now().value_or(wall_clock_.now());
   }
 
+  // A worker that is believed to be up.
+  [[nodiscard]] bool is_up(const NodeName& name) const {
+    const cluster::NodeView* node = nodes_.find(name);
+    return node != nullptr && !node->control_plane && !cluster::is_down(node->readiness);
+  }
+
   [[nodiscard]] policy::ClusterFacts facts() const {
     const cluster::NodeCounts counts = nodes_.counts();
     return {.now = server_now(),
@@ -449,6 +459,7 @@ class Engine::Graph final : public fence::Leadership {
   const fence::Protections protections_;
   fence::Brake brake_;
   SelfTest self_test_;
+  fence::RollCall roll_call_;
   fence::GuardedActions actions_;
   std::unique_ptr<port::Random> events_random_;
   kube::EventRecorder events_;

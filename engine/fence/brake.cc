@@ -161,7 +161,20 @@ void Brake::acted(const Candidate& candidate, Moment now) {
 }
 
 bool Brake::engaged(Moment now) const {
-  return !counted_ || down_.holds(now, rules_.cool_down);
+  return !counted_ || down_.holds(now, rules_.cool_down) || suspects(now);
+}
+
+bool Brake::too_many_with(std::int64_t more_down) const {
+  return rules_.max_down.exceeded_by(census_.all().down + more_down, census_.all().workers);
+}
+
+bool Brake::suspects(Moment now) const {
+  return suspected_ && now < *suspected_ + suspicion();
+}
+
+// Without a cool-down the same signs must be there again a second later.
+Duration Brake::suspicion() const {
+  return std::max(rules_.cool_down, Duration(std::chrono::seconds(1)));
 }
 
 std::size_t Brake::disrupted_zones(Moment now) const {
@@ -179,6 +192,9 @@ std::optional<Moment> Brake::next_release(Moment now) const {
   };
   if (!down_.over && down_.ended) {
     consider(*down_.ended + rules_.cool_down);
+  }
+  if (suspected_) {
+    consider(*suspected_ + suspicion());
   }
   for (const auto& [name, zone] : zones_) {
     if (!zone.over && zone.ended) {

@@ -107,6 +107,13 @@ class Brake {
 
   // How many are down. Until it was told once nothing may be fenced.
   void count(const cluster::Census& census, Moment now);
+  // Whether it would be too many if so many more were down than the census tells; false without a
+  // limit.
+  [[nodiscard]] bool too_many_with(std::int64_t more_down) const;
+  [[nodiscard]] bool limits_down() const { return rules_.max_down.value.has_value(); }
+  // There are signs that too many are down although the census does not show it yet: nothing is
+  // done for the cool-down.
+  void suspect(Moment now) { suspected_ = now; }
   // nullopt: the node may be fenced, or go on being fenced.
   [[nodiscard]] std::optional<audit::Reason> refuse(const Candidate& candidate, Moment now) const;
   Place begin(const Candidate& candidate);
@@ -154,11 +161,14 @@ class Brake {
                                                        const Before& before, bool known,
                                                        std::int64_t workers) const;
   void leave(const NodeName& node);
+  [[nodiscard]] bool suspects(Moment now) const;
+  [[nodiscard]] Duration suspicion() const;
 
   const BrakeRules rules_;
   cluster::Census census_;
   bool counted_ = false;
   Trip down_;
+  std::optional<Moment> suspected_;
   std::map<std::string, Trip> zones_;
   std::vector<Entry> ledger_;        // in the order in which they began
   std::map<NodeName, Acted> acted_;  // within the window, and what was not swept out yet

@@ -204,7 +204,8 @@ class IncidentDesk::Open final : public Operation::Owner {
                                              Occasion{.set = around_.active.current(),
                                                       .downtime = downtime_,
                                                       .incident = id_,
-                                                      .attempt = machine_.passes()},
+                                                      .attempt = machine_.passes(),
+                                                      .unknown = machine_.believes_unknown()},
                                              authority_, memory_, *this);
     operation_->start();
   }
@@ -397,6 +398,7 @@ void IncidentDesk::let_go_soon() {
 
 void IncidentDesk::let_go() {
   const Moment now = around_.loop.now();
+  engaged_ = engaged_ || around_.brake.engaged(now);  // a pass may have come to suspect a storm
   if (engaged_ && !around_.brake.engaged(now)) {
     engaged_ = false;
     restart_evidence();

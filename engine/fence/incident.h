@@ -143,6 +143,8 @@ class Incident {
   [[nodiscard]] bool is_braked() const { return state_ == State::Holding && braked_; }
   // A pass is under way, or rests to repeat what failed: the node counts as being fenced.
   [[nodiscard]] bool in_progress() const;
+  // By the newest news or reading.
+  [[nodiscard]] bool believes_unknown() const { return seen_ == cluster::Readiness::Unknown; }
   [[nodiscard]] const Uid& node_uid() const { return node_uid_; }
   [[nodiscard]] std::uint32_t passes() const { return passes_; }
 

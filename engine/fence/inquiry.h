@@ -102,6 +102,7 @@ struct Occasion {
   Downtime downtime;
   IncidentId incident;
   std::uint32_t attempt = 1;
+  bool unknown = false;  // Ready is believed to be Unknown: the roll is called beside the reads
 };
 
 class Inquiry {

@@ -84,19 +84,33 @@ void Operation::start() {
                                               pods_arrived(list, std::move(pods));
                                             });
   }
+  if (occasion_.unknown && around_.brake.limits_down()) {
+    call_roll();
+  }
   read_node();
+}
+
+void Operation::call_roll() {
+  roll_called_ = true;
+  around_.roll_call.ask(alive_, [this](const Result<void>& outcome) {
+    roll_ = outcome;
+    if (reading_ && node_) {
+      take_reading_if_complete();
+    }
+  });
 }
 
 void Operation::read_node() {
   const Moment sent = around_.loop.now();
   reading_ = true;
+  reading_sent_ = sent;
   lease_.reset();
   node_call_ = around_.reader.get_node(authority_->node, [this, sent](Result<kube::Node> node) {
     node_arrived(std::move(node), sent);
   });
   lease_call_ = around_.reader.get_node_lease(
       authority_->node, kReadingLifetime,
-      [this, sent](Result<kube::Lease> lease) { lease_arrived(std::move(lease), sent); });
+      [this](Result<kube::Lease> lease) { lease_arrived(std::move(lease)); });
 }
 
 void Operation::node_arrived(Result<kube::Node> node, Moment sent) {
@@ -120,12 +134,13 @@ void Operation::node_arrived(Result<kube::Node> node, Moment sent) {
     return;
   }
   node_ = std::move(*node);
-  if (lease_ || !awaits_lease(*node_)) {
-    take_reading(sent);
+  if (needs_roll(*node_) && !roll_called_) {
+    call_roll();
   }
+  take_reading_if_complete();
 }
 
-void Operation::lease_arrived(Result<kube::Lease> lease, Moment sent) {
+void Operation::lease_arrived(Result<kube::Lease> lease) {
   lease_call_.reset();
   if (!lease && lease.error().kind != Error::Kind::NotFound) {
     around_.log.warning("lease_unreadable", {{"incident", occasion_.incident.text()},
@@ -134,7 +149,42 @@ void Operation::lease_arrived(Result<kube::Lease> lease, Moment sent) {
   }
   lease_ = std::move(lease);
   if (reading_ && node_) {
-    take_reading(sent);
+    take_reading_if_complete();
+  }
+}
+
+void Operation::take_reading_if_complete() {
+  if ((lease_ || !awaits_lease(*node_)) && (roll_ || !needs_roll(*node_))) {
+    take_reading();
+  }
+}
+
+// Only a controller's word may be about a storm, and only before anything is done.
+bool Operation::needs_roll(const kube::Node& node) const {
+  return !acting_ && around_.brake.limits_down() && node.uid == authority_->node_uid &&
+         cluster::readiness_of(node) == cluster::Readiness::Unknown;
+}
+
+bool Operation::roll_is_readable() const {
+  if (roll_->has_value()) {
+    return true;
+  }
+  around_.log.warning("leases_unreadable", {{"incident", occasion_.incident.text()},
+                                            {"node", authority_->node.text()},
+                                            {"error", roll_->error().message()}});
+  return false;
+}
+
+// Others are as silent as this node and were not called so yet.
+void Operation::heed_roll() {
+  const auto renewed = *lease_ ? (*lease_)->record.renewed : std::nullopt;
+  const std::int64_t silent =
+      around_.roll_call.silent_beside(renewed, node_->ready->last_transition_time);
+  if (around_.brake.too_many_with(silent)) {
+    around_.log.warning("storm_suspected", {{"incident", occasion_.incident.text()},
+                                            {"node", authority_->node.text()},
+                                            {"silent_beside_it", silent}});
+    around_.brake.suspect(around_.loop.now());
   }
 }
 
@@ -149,16 +199,23 @@ bool Operation::awaits_lease(const kube::Node& node) const {
          authority_->reading.pulse == Pulse::Dead;
 }
 
-void Operation::take_reading(Moment sent) {
+void Operation::take_reading() {
   reading_ = false;
   PulseWatch::Finding found = {.pulse = authority_->reading.pulse,
                                .dead_at = authority_->reading.dead_at};
   if (lease_) {
     found = memory_.pulse.feel(*lease_, cluster::readiness_of(*node_),
                                node_->ready ? node_->ready->last_transition_time : std::nullopt,
-                               sent, around_.loop.now());
+                               reading_sent_, around_.loop.now());
   }
-  authority_->reading = reading_of(*node_, found, sent);
+  if (needs_roll(*node_)) {
+    if (!roll_is_readable()) {
+      found.pulse = Pulse::Unread;  // whether it is the only silent one nobody knows
+    } else if (found.pulse == Pulse::Dead) {
+      heed_roll();
+    }
+  }
+  authority_->reading = reading_of(*node_, found, reading_sent_);
   if (around_.release.on) {
     authority_->reading.storage = storage_of(*node_);
     authority_->boot_id = authority_->boot_id.value_or(node_->boot_id);

@@ -7,9 +7,12 @@
 // decides whether a pass starts, goes on and is repeated. The policies are those that were in force
 // when it began; what they decided is carried out only if it still is in force then.
 //
-// Time: the first deletion leaves in the turn in which the latest of the node, its Lease and the
-// first list (fence/pod_lists) arrived; pods of later lists follow as they come. Each pod is
-// decoded once. Evaluation goes in slices of at most kPodsPerTurn pods and about kSliceTime, so
+// A node whose Ready is Unknown may be the first of many: the Leases of all nodes are read beside
+// it, once a pass (fence/roll_call).
+//
+// Time: the first deletion leaves in the turn in which the latest of the node, its Lease, the roll
+// and the first list (fence/pod_lists) arrived; pods of later lists follow as they come. Each pod
+// is decoded once. Evaluation goes in slices of at most kPodsPerTurn pods and about kSliceTime, so
 // that neither a node with hundreds of pods nor a slow script holds up the loop. When the node's
 // reading grows older than kReadingLifetime in the middle of a long pass, deletions pause until a
 // fresh one has arrived: once per incident and second, not per call.
@@ -88,11 +91,16 @@ class Operation {
     kube::Pod pod;
     Gathered gathered;
   };
+  void call_roll();
   void read_node();
   void node_arrived(Result<kube::Node> node, Moment sent);
-  void lease_arrived(Result<kube::Lease> lease, Moment sent);
+  void lease_arrived(Result<kube::Lease> lease);
   [[nodiscard]] bool awaits_lease(const kube::Node& node) const;
-  void take_reading(Moment sent);
+  [[nodiscard]] bool needs_roll(const kube::Node& node) const;
+  void take_reading_if_complete();
+  void take_reading();
+  [[nodiscard]] bool roll_is_readable() const;
+  void heed_roll();
   void pods_arrived(std::size_t list, Result<std::vector<std::string>> pods);
   void both_arrived();
   void evaluate_slice();
@@ -130,6 +138,7 @@ class Operation {
   kube::CallHandle node_call_;
   kube::CallHandle lease_call_;
   std::optional<Result<kube::Lease>> lease_;  // as it arrived
+  std::optional<Result<void>> roll_;          // how the roll call ended
   std::vector<kube::CallHandle> lists_;       // null: it has arrived, or failed
   std::size_t lists_pending_ = 0;
   Moment listed_at_{};              // when the lists were asked for
@@ -150,10 +159,12 @@ class Operation {
   Stage releases_ = Stage::NotYet;
   const bool sees_volumes_;  // of every pod: attachments may be deleted
   bool listed_ = false;      // a list has arrived, or there was none to make
+  Moment reading_sent_{};    // the newest reading's
   bool reading_ = false;     // a reading is under way: the node, or the Lease that it needs
-  bool unlisted_ = false;    // a list could not be read
-  bool undecoded_ = false;   // a pod could not be understood
-  kube::Node as_read_;       // of the newest reading
+  bool roll_called_ = false;
+  bool unlisted_ = false;   // a list could not be read
+  bool undecoded_ = false;  // a pod could not be understood
+  kube::Node as_read_;      // of the newest reading
   int taint_attempts_ = 0;
   bool tainting_ = false;  // our taint is being set
   bool acting_ = false;

@@ -10,6 +10,7 @@
 #include "cluster/endpoint.h"
 #include "fence/actions.h"
 #include "fence/leadership.h"
+#include "fence/roll_call.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
 #include "policy/policy_set.h"
@@ -27,6 +28,7 @@ struct Surroundings {
   const Leadership& leadership;
   Brake& brake;
   const SelfDoubt& doubt;
+  RollCall& roll_call;
   const Protections& protections;
   std::function<policy::ClusterFacts()> cluster_facts;
   const std::set<std::string>& fencing_drivers;  // see Authority

@@ -195,6 +195,10 @@ CallHandle Reader::get_node_lease(const NodeName& name, Duration limit,
   });
 }
 
+CallHandle Reader::list_node_leases(Duration limit, std::function<void(Result<LeaseSigns>)> done) {
+  return list_leases(caller_, Namespace(kNodeLeases), limit, std::move(done));
+}
+
 CallHandle Reader::list_pods(const PodQuery& query,
                              std::function<void(Result<std::vector<std::string>>)> done) {
   auto path = pods_path(query.space);

@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "kube/caller.h"
 #include "kube/lease.h"
+#include "kube/lease_list.h"
 #include "kube/objects.h"
 
 namespace moonfence::kube {
@@ -37,6 +38,10 @@ class Reader {
   // takes longer than `limit` is of no use.
   [[nodiscard]] CallHandle get_node_lease(const NodeName& name, Duration limit,
                                           std::function<void(Result<Lease>)> done);
+
+  // The same of all nodes, in one list that may come from the server's watch cache.
+  [[nodiscard]] CallHandle list_node_leases(Duration limit,
+                                            std::function<void(Result<LeaseSigns>)> done);
 
   // All pages, complete, one JSON text a pod in the server's order (by namespace and name), to be
   // decoded with decode_pod_text(): the first can be acted on while the others are still texts.

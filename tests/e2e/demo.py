@@ -34,7 +34,7 @@ RULES = [
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
 LEASES = "kube-node-lease"
-LEASE_RULES = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}]
+LEASE_RULES = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list"]}]
 SETTLED = 0.5  # what happened longer ago than this many seconds can no longer be overtaken
 
 

@@ -109,7 +109,7 @@ POLICY_RULES = (
 
 # where kubelets keep their Leases
 NODE_LEASES = "kube-node-lease"
-NODE_LEASE_RULES = ({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},)
+NODE_LEASE_RULES = ({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list"]},)
 
 
 def binary() -> Path:

@@ -82,6 +82,27 @@ def test_while_most_of_the_workers_are_down_nothing_is_deleted(cluster, make_nod
     assert [d.uid_precondition for d in engine.deletes()] == [uid(pod)]
 
 
+def test_of_a_storm_nothing_is_deleted_although_the_policy_acts_at_once(
+        cluster, make_nodes, workloads, start_engine):
+    """E-22: four of six fall silent at once, and kube-controller-manager calls them so one after another."""
+    nodes = make_nodes(4)
+    for number in range(4):
+        workloads.stateful_set(f"core-{number}", **NOOBAA)
+    pods = {name(p): uid(p) for p in workloads.wait_all_running("noobaa", 4)}
+    make_nodes(2)
+    engine = start_engine()
+    for node in nodes:
+        cluster.hollow.fail(node, "silent")
+
+    def held() -> set:
+        return {r["node"] for r in engine.records() if r["kind"] == "incident_held" and r["reason"] == "too_many_down"}
+    wait_for("all are held", lambda: held() == set(nodes), 60)
+    time.sleep(3)
+    assert engine.deletes() == []
+    assert not [r for r in engine.records() if r["kind"] == "intent"]
+    assert {each: uid(workloads.get_pod(each)) for each in pods} == pods
+
+
 def test_a_failing_deletion_is_tried_again_inside_the_window_and_not_after_it(
         cluster, make_nodes, workloads, proxy, start_engine):
     """E-07, a fifth as long: attempts at 0, 1, 2, 3, 4 s, none from 5 s on until the node fails again.

@@ -61,6 +61,38 @@ TEST_F(BrakeTest, before_the_nodes_were_counted_nothing_may_be_fenced) {
   EXPECT_EQ(ask("n1"), std::nullopt);
 }
 
+TEST_F(BrakeTest, a_suspicion_stops_everything_for_the_cool_down) {
+  set(5, 1);
+  EXPECT_FALSE(told().too_many_with(1));
+  EXPECT_TRUE(told().too_many_with(2));
+  told().suspect(now);
+  EXPECT_EQ(ask("n1"), Reason::TooManyDown);
+  EXPECT_EQ(told().next_release(now), now + 10s);
+  now += 10s - 1ns;
+  EXPECT_EQ(ask("n1"), Reason::TooManyDown);
+  now += 1ns;
+  EXPECT_EQ(ask("n1"), std::nullopt);
+}
+
+TEST_F(BrakeTest, without_a_cool_down_a_suspicion_lasts_a_second) {
+  rules.cool_down = 0s;
+  set(5, 1);
+  told().suspect(now);
+  now += 1s - 1ns;
+  EXPECT_EQ(ask("n1"), Reason::TooManyDown);
+  now += 1ns;
+  EXPECT_EQ(ask("n1"), std::nullopt);
+}
+
+TEST_F(BrakeTest, without_a_limit_nobody_is_counted) {
+  EXPECT_TRUE(told().limits_down());
+  brake.reset();
+  rules.max_down = Limit::off();
+  set(5, 1);
+  EXPECT_FALSE(told().limits_down());
+  EXPECT_FALSE(told().too_many_with(4));
+}
+
 TEST_F(BrakeTest, more_than_half_of_the_workers_down_stops_everything) {  // row E-22
   const auto answer = [this](int workers, int down) {
     brake.reset();

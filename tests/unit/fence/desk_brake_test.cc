@@ -212,6 +212,107 @@ TEST_F(DeskBrakeTest, what_is_only_observed_takes_no_place_in_the_window) {
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ModeObserves), 12U);
 }
 
+// The others of `workers` are Ready, and `silent` of them have not renewed for as long as those
+// that are down.
+struct StormTest : DeskBrakeTest {
+  void live(int workers, int down, int silent) {
+    lose(down);
+    for (int i = down + 1; i <= workers; ++i) {
+      NodeState state;
+      state.ready = "True";
+      state.uid = "node-" + std::to_string(i);
+      if (i <= down + silent) {
+        state.renewed = "2026-01-02T04:59:21.000000Z";
+      }
+      nodes["n" + std::to_string(i)] = state;
+    }
+  }
+};
+
+TEST_F(StormTest, what_falls_silent_with_the_first_counts_before_it_is_called_so) {  // row E-22
+  live(5, 1, 2);
+  open_desk();
+  census(5, 1);
+  tell_all(1);
+  run_for(9s);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::TooManyDown), 1U);
+  EXPECT_EQ(roll_calls(), Lines{"0s"});
+  run_for(22s);
+  EXPECT_EQ(roll_calls(), (Lines{"0s", "10s", "20s", "30s"})) << "bounded, and repeated";
+  nodes["n2"].renewed = "2026-01-02T05:00:00.000000Z";
+  run_for(10s);
+  EXPECT_EQ(deletes(), Lines{"web-1 40s"});
+}
+
+TEST_F(StormTest, beside_one_silent_node_two_of_five_are_not_too_many) {
+  live(5, 1, 1);
+  open_desk();
+  census(5, 1);
+  tell_all(1);
+  run_for(1s);
+  EXPECT_EQ(deletes(), Lines{"web-1 0s"});
+}
+
+TEST_F(StormTest, one_list_serves_all_that_fall_within_a_second) {
+  live(20, 5, 0);
+  open_desk();
+  census(20, 5);
+  tell_all(5);
+  run_for(500ms);
+  EXPECT_EQ(deletes().size(), 5U);
+  EXPECT_EQ(roll_calls(), Lines{"0s"});
+}
+
+TEST_F(StormTest, without_the_list_nobody_knows_and_it_is_asked_for_again) {
+  live(5, 1, 0);
+  roll_answer = broken();
+  open_desk();
+  census(5, 1);
+  tell_all(1);
+  run_for(4s);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::LeaseUnreadable), 1U);
+  roll_answer = {};
+  run_for(2s);
+  EXPECT_EQ(deletes(), Lines{"web-1 5s"});
+}
+
+TEST_F(StormTest, a_slow_list_is_followed_by_a_fresh_reading) {
+  live(5, 1, 0);
+  roll_answer.delay = 3s;
+  open_desk();
+  census(5, 1);
+  tell_all(1);
+  run_for(3500ms);
+  EXPECT_EQ(reads(), (Lines{"pods 0s", "n1 0s", "n1 3s"}));
+  EXPECT_EQ(deletes(), Lines{"web-1 3s"});
+}
+
+TEST_F(StormTest, a_kubelet_s_own_word_needs_no_list) {
+  live(5, 1, 4);
+  nodes["n1"].ready = "False";
+  open_desk();
+  census(5, 1);
+  tell_all(1);
+  run_for(1s);
+  EXPECT_EQ(deletes().size(), 1U);
+  EXPECT_EQ(roll_calls(), Lines{});
+}
+
+TEST_F(StormTest, news_that_turn_out_to_be_unknown_are_held_against_the_list_too) {
+  live(5, 1, 4);
+  nodes["n1"].ready = "False";
+  open_desk();
+  census(5, 1);
+  tell_all(0);
+  desk->look_at(view("n1"), Look::Fell);
+  nodes["n1"].ready = "Unknown";  // before it is read
+  run_for(5s);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(roll_calls(), Lines{"0s"});
+}
+
 TEST_F(DeskBrakeTest, who_doubts_itself_reads_nothing_and_holds_everything) {  // hazard H18
   lose(2);
   open_desk();

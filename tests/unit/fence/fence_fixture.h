@@ -85,7 +85,8 @@ struct NodeState {
   std::string uid = "node-1";
   bool tainted = true;
   bool unschedulable = false;
-  // Of the Ready condition, and of its kubelet's Lease: silent for long by default. "": no Lease.
+  // Of the Ready condition, and of its kubelet's Lease: silent for long by default, but in the list
+  // of all Leases when it is Ready. "": no Lease.
   std::string since = "2026-01-02T05:00:00Z";
   std::string renewed = "2026-01-02T04:59:20.000000Z";
   std::string boot_id = "boot-1";
@@ -119,6 +120,10 @@ struct FenceTest : testing::Test {
   Brake brake{BrakeRules{}};
   // Nobody looks at the signs every second; that we were stopped is for a test to say.
   SelfDoubt doubt{DoubtRules{.longest_pause = 1000h}};
+  RollCall roll_call{loop, reader, [] { return sample_cluster().now; },
+                     [this](const NodeName& name) {
+                       return nodes.contains(name.text()) && nodes.at(name.text()).ready == "True";
+                     }};
   Protections protections;
   std::optional<GuardedActions> actions;
 
@@ -134,6 +139,7 @@ struct FenceTest : testing::Test {
   std::map<std::string, nlohmann::json> pods;  // by name
   test::FakeAnswer node_answer;                // its delay, and its error if it has one
   test::FakeAnswer lease_answer;
+  test::FakeAnswer roll_answer;  // of the list of all Leases
   test::FakeAnswer list_answer;
   std::vector<test::FakeAnswer> patch_answers;  // of the next patches, in place of doing them
   Quarantine quarantine = Quarantine::Off;
@@ -152,6 +158,8 @@ struct FenceTest : testing::Test {
             [this](const test::FakeRequest& request) { return patch_node(request); });
     http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/*",
             [this](const test::FakeRequest& request) { return read_lease(request); });
+    http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+            [this](const test::FakeRequest&) { return list_leases(); });
     http.on(port::Method::Get, "/api/v1/pods",
             [this](const test::FakeRequest& request) { return list_pods(request); });
     for (const char* space : {"a", "b", "c", "db", "shop"}) {
@@ -322,6 +330,7 @@ struct FenceTest : testing::Test {
             leadership,
             brake,
             doubt,
+            roll_call,
             protections,
             [] { return sample_cluster(); },
             fencing_drivers,
@@ -351,9 +360,19 @@ struct FenceTest : testing::Test {
   [[nodiscard]] Lines reads(bool leases) const {
     Lines lines;
     for (const test::FakeRequest& request : http.requests) {
-      if (request.method == port::Method::Get &&
+      if (request.method == port::Method::Get && !request.path.ends_with("/leases") &&
           leases == (request.path.find("/leases/") != std::string::npos)) {
         lines.push_back(name_in(request) + " " + rounded(request.at));
+      }
+    }
+    return lines;
+  }
+  // When the roll was called.
+  [[nodiscard]] Lines roll_calls() const {
+    Lines lines;
+    for (const test::FakeRequest& request : http.requests) {
+      if (request.path.ends_with("/leases")) {
+        lines.push_back(rounded(request.at));
       }
     }
     return lines;
@@ -430,6 +449,27 @@ struct FenceTest : testing::Test {
                 {"leaseDurationSeconds", 40},
                 {"renewTime", nodes.at(name).renewed}}}}
               .dump();
+    }
+    return answer;
+  }
+
+  test::FakeAnswer list_leases() {
+    test::FakeAnswer answer = roll_answer;
+    if (answer.body.empty()) {
+      nlohmann::json items = nlohmann::json::array();
+      for (const auto& [name, state] : nodes) {
+        if (!state.renewed.empty()) {
+          const bool renews = state.ready == "True" && state.renewed == NodeState().renewed;
+          items.push_back(
+              {{"metadata", {{"name", name}}},
+               {"spec", {{"renewTime", renews ? "2026-01-02T05:00:00.000000Z" : state.renewed}}}});
+        }
+      }
+      answer.body = nlohmann::json{
+          {"kind", "LeaseList"},
+          {"metadata", {{"resourceVersion", "9"}}},
+          {"items",
+           items}}.dump();
     }
     return answer;
   }

@@ -20,7 +20,8 @@ TEST_F(ListsTest, all_namespaces_are_one_request_for_the_most_recent_state) {
   EXPECT_EQ(deletes(), (Lines{"db-0 0s", "shop-0 0s"}));
   EXPECT_EQ(http.count("/api/v1/pods?"), 1U);
   EXPECT_EQ(http.count("fieldSelector=spec.nodeName%3Dn1"), 1U);
-  EXPECT_EQ(http.count("resourceVersion"), 0U);
+  EXPECT_EQ(http.count("resourceVersion"), 1U);
+  EXPECT_EQ(http.count("/kube-node-lease/leases?resourceVersion=0"), 1U) << "and that is it";
   EXPECT_EQ(http.count("/api/v1/namespaces/db/pods?"), 0U);
 }
 

@@ -1,0 +1,49 @@
+#include "fence/roll_call.h"
+
+#include <utility>
+
+namespace moonfence::fence {
+
+RollCall::RollCall(loop::Loop& loop, kube::Reader& reader, std::function<WallTime()> server_now,
+                   std::function<bool(const NodeName&)> is_up)
+    : loop_(loop), reader_(reader), server_now_(std::move(server_now)), is_up_(std::move(is_up)) {}
+
+void RollCall::ask(std::weak_ptr<const void> listener, Done done) {
+  const Moment now = loop_.now();
+  if (good_ && now - *good_ <= kShared) {
+    loop_.defer([listener = std::move(listener), done = std::move(done)] {
+      if (!listener.expired()) {
+        done({});
+      }
+    });
+    return;
+  }
+  waiting_.push_back({.listener = std::move(listener), .done = std::move(done)});
+  if (!call_) {
+    call_ = reader_.list_node_leases(
+        kLimit, [this, now, server = server_now_()](const Result<kube::LeaseSigns>& signs) {
+          arrived(signs, now, server);
+        });
+  }
+}
+
+void RollCall::arrived(const Result<kube::LeaseSigns>& signs, Moment sent, WallTime server) {
+  const kube::CallHandle ended = std::move(call_);
+  if (signs) {
+    roll_.take(*signs, sent, server);
+    good_ = sent;
+  }
+  const Result<void> outcome = signs ? Result<void>() : failure(signs.error());
+  for (const Waiting& one : std::exchange(waiting_, {})) {
+    if (!one.listener.expired()) {
+      one.done(outcome);
+    }
+  }
+}
+
+std::int64_t RollCall::silent_beside(std::optional<WallTime> renewed,
+                                     std::optional<WallTime> changed) const {
+  return roll_.silent_beside(roll_.age_of(renewed, changed), is_up_);
+}
+
+}  // namespace moonfence::fence
