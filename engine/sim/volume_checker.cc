@@ -127,6 +127,10 @@ bool uses_volume(const ObjectStore& store, const Json& pod, const Is& is_the_one
          });
 }
 
+std::string released(const Change& change, const std::string& name) {
+  return change.actor + " released " + name + " of node " + change.key.name;
+}
+
 }  // namespace
 
 void VolumeChecker::check_detach(const Change& change) const {
@@ -161,7 +165,7 @@ void VolumeChecker::check_release(const Change& change) const {
     if (left.contains(name)) {
       continue;
     }
-    const std::string what = change.actor + " released " + name + " of node " + node;
+    const std::string what = released(change, name);
     for (const Object& object : truth().store().list("persistentvolumes")) {
       const auto volume = volume_of(*object);
       if (!volume || volume->unique_name() != name) {
