@@ -112,7 +112,7 @@ std::optional<EventNews> news_of_release(const Record& record) {
 std::optional<EventNews> news_of_holding(const Record& record) {
   if (record.reason == Reason::ForcedDetachNear) {
     return EventNews{.type = EventNews::Type::Warning,
-                     .regarding = pod_of(record),
+                     .regarding = record.pod ? pod_of(record) : node_of(record),
                      .action = "Detach",
                      .reason = "ForcedDetachNear",
                      .note = "Volume attachment " + record.attachment + " to node " +

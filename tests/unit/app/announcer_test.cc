@@ -75,6 +75,7 @@ TEST(Announcer, a_release_is_told_when_it_is_through_or_has_gone_wrong) {
 TEST(Announcer, a_detach_that_takes_too_long_is_told_at_the_pod) {
   Record record = record_of(Record::Kind::IncidentHeld, Reason::ForcedDetachNear);
   record.attachment = "csi-1";
+  record.pod = PodRef{.space = Namespace("db"), .name = "web-0"};
   ASSERT_TRUE(news_of(record));
   EXPECT_EQ(news_of(record)->reason, "ForcedDetachNear");
   EXPECT_EQ(news_of(record)->regarding.kind, "Pod");
