@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cluster/endpoint.h"
 #include "cluster/node_cache.h"
-#include "fence/desk.h"
+#include "fence/desks.h"
 #include "fence/leadership.h"
 #include "kube/elector.h"
 #include "kube/events.h"
@@ -88,10 +88,12 @@ class Engine::Graph final : public fence::Leadership {
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
         election_random_(around.random.fork("election")),
         incident_random_(around.random.fork("incidents")),
-        desk_({loop_, reader_, actions_, trail_, log_, active_, *this, brake_, protections_,
-               [this] { return facts(); }, told_.settings.fencing_drivers,
-               told_.settings.allowed_reads, &endpoints_},
-              rules(), [this] { return make_incident_id(*incident_random_); }),
+        desk_(
+            {loop_, reader_, actions_, trail_, log_, active_, *this, brake_, protections_,
+             [this] { return facts(); }, told_.settings.fencing_drivers,
+             told_.settings.allowed_reads, &endpoints_},
+            rules(), [this] { return make_incident_id(*incident_random_); },
+            [this](const NodeName& name) { return nodes_.find(name); }),
         nodes_(loop_, log_, told_.settings.cache_expiry, desk_),
         watch_random_(around.random.fork("watch")),
         node_watch_(loop_, caller_, *watch_random_, log_,
@@ -207,8 +209,8 @@ class Engine::Graph final : public fence::Leadership {
   [[nodiscard]] policy::ReloadRules reload_rules() const {
     policy::ReloadRules rules;
     rules.ceiling = told_.mode.value_or(policy::Mode::Enforce);
-    // A source of its own: nobody asks it yet.
-    rules.validation.needs = {"node", "volumes", "placement", "root_owner", "siblings", "fetch"};
+    rules.validation.needs = {"node",     "volumes", "placement", "root_owner",
+                              "siblings", "fetch",   "source"};
     for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
       rules.builtins.emplace(builtin.name, builtin.source);
     }
@@ -400,7 +402,7 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> election_random_;
   std::optional<kube::Elector> elector_;  // absent: --leader-elect=false
   std::unique_ptr<port::Random> incident_random_;
-  fence::IncidentDesk desk_;
+  fence::Desks desk_;
   cluster::NodeCache nodes_;
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;

@@ -49,6 +49,7 @@ Operation::~Operation() = default;
 void Operation::retire() {
   node_call_.reset();
   lease_call_.reset();
+  question_.reset();
   lists_.clear();
   next_slice_.cancel();
   queue_.clear();
@@ -63,7 +64,8 @@ void Operation::start() {
   listed_at_ = around_.loop.now();
   // The lists are slower than the node: they go out first. They ask for the most recent state; why
   // not for "not older than the event" is told in docs/decisions/0004.
-  const std::vector<PodList> plan = plan_lists(*occasion_.set, occasion_.downtime.fell);
+  const std::vector<PodList> plan =
+      plan_lists(*occasion_.set, occasion_.downtime.fell, authority_->source);
   listed_ = plan.empty();
   lists_pending_ = plan.size();
   lists_.resize(plan.size());
@@ -85,6 +87,13 @@ void Operation::read_node() {
   node_call_ = around_.reader.get_node(authority_->node, [this, sent](Result<kube::Node> node) {
     node_arrived(std::move(node), sent);
   });
+  if (around_.source != nullptr) {
+    word_.reset();
+    question_ = around_.source->ask(
+        authority_->node,
+        [this, sent](const Result<HealthSource::Word>& word) { word_arrived(word, sent); });
+    return;
+  }
   lease_call_ = around_.reader.get_node_lease(
       authority_->node, kReadingLifetime,
       [this, sent](Result<kube::Lease> lease) { lease_arrived(std::move(lease), sent); });
@@ -111,7 +120,18 @@ void Operation::node_arrived(Result<kube::Node> node, Moment sent) {
     return;
   }
   node_ = std::move(*node);
-  if (lease_ || !awaits_lease(*node_)) {
+  if (!awaits_more()) {
+    take_reading(sent);
+  }
+}
+
+bool Operation::awaits_more() const {
+  return around_.source != nullptr ? !word_ : !lease_ && awaits_lease(*node_);
+}
+
+void Operation::word_arrived(Result<HealthSource::Word> word, Moment sent) {
+  word_ = std::move(word);
+  if (reading_ && node_) {
     take_reading(sent);
   }
 }
@@ -140,8 +160,44 @@ bool Operation::awaits_lease(const kube::Node& node) const {
          authority_->reading.pulse == Pulse::Dead;
 }
 
+// Kubernetes' Ready and Lease play no part. Nor does its taint, as long as it calls the node Ready:
+// then it sets none, and a replacement may be bound to the node again.
+Result<Reading> Operation::reading_by_source(Moment sent) const {
+  if (!*word_) {
+    return failure(Error(word_->error()));
+  }
+  const HealthSource::Word& word = **word_;
+  if (word.health == policy::NodeHealth::Unknown) {
+    return failure(Error::Kind::Retryable, "the health source calls the node unknown");
+  }
+  const Moment asked = std::min(sent, word.asked);
+  if (around_.loop.now() - asked > kReadingLifetime) {
+    return failure(Error::Kind::Retryable, "the health source took longer than a second");
+  }
+  const bool failed = word.health == policy::NodeHealth::Failed;
+  return Reading{
+      .readiness = failed ? cluster::Readiness::Failed : cluster::Readiness::True,
+      .uid = node_->uid,
+      .keeps_replacements_off = cluster::keeps_replacements_off(*node_) ||
+                                cluster::readiness_of(*node_) == cluster::Readiness::True,
+      .pulse = Pulse::Dead,
+      .sent = asked};
+}
+
 void Operation::take_reading(Moment sent) {
   reading_ = false;
+  if (around_.source != nullptr) {
+    auto reading = reading_by_source(sent);
+    if (!reading) {
+      around_.log.warning("health_unreadable", {{"incident", occasion_.incident.text()},
+                                                {"node", authority_->node.text()},
+                                                {"error", reading.error().message()}});
+      owner_.reading_arrived(std::nullopt);
+      return;
+    }
+    use_reading(*std::move(reading));
+    return;
+  }
   PulseWatch::Finding found = {.pulse = authority_->reading.pulse,
                                .dead_at = authority_->reading.dead_at};
   if (lease_) {
@@ -149,7 +205,11 @@ void Operation::take_reading(Moment sent) {
                                node_->ready ? node_->ready->last_transition_time : std::nullopt,
                                sent, around_.loop.now());
   }
-  authority_->reading = reading_of(*node_, found, sent);
+  use_reading(reading_of(*node_, found, sent));
+}
+
+void Operation::use_reading(Reading reading) {
+  authority_->reading = std::move(reading);
   if (!acting_) {
     both_arrived();
     return;

@@ -87,7 +87,12 @@ class Operation {
   void node_arrived(Result<kube::Node> node, Moment sent);
   void lease_arrived(Result<kube::Lease> lease, Moment sent);
   [[nodiscard]] bool awaits_lease(const kube::Node& node) const;
+  void word_arrived(Result<HealthSource::Word> word, Moment sent);
+  [[nodiscard]] bool awaits_more() const;
   void take_reading(Moment sent);
+  void use_reading(Reading reading);
+  // What the answers come to; an error when that is nothing to go by.
+  [[nodiscard]] Result<Reading> reading_by_source(Moment sent) const;
   void pods_arrived(std::size_t list, Result<std::vector<std::string>> pods);
   void both_arrived();
   void evaluate_slice();
@@ -112,7 +117,10 @@ class Operation {
   kube::CallHandle node_call_;
   kube::CallHandle lease_call_;
   std::optional<Result<kube::Lease>> lease_;  // as it arrived
-  std::vector<kube::CallHandle> lists_;       // null: it has arrived, or failed
+  // In place of the Lease, when the incident goes by the word of a health source.
+  std::unique_ptr<HealthSource::Question> question_;
+  std::optional<Result<HealthSource::Word>> word_;
+  std::vector<kube::CallHandle> lists_;  // null: it has arrived, or failed
   std::size_t lists_pending_ = 0;
   Moment listed_at_{};              // when the lists were asked for
   std::optional<kube::Node> node_;  // of the newest reading, until the policies have it
@@ -130,7 +138,7 @@ class Operation {
   enum class Attachments { NotYet, Looking, Looked } attachments_ = Attachments::NotYet;
   const bool sees_volumes_;  // of every pod: attachments may be deleted
   bool listed_ = false;      // a list has arrived, or there was none to make
-  bool reading_ = false;     // a reading is under way: the node, or the Lease that it needs
+  bool reading_ = false;     // a reading is under way: the node, or what else it needs
   bool unlisted_ = false;    // a list could not be read
   bool undecoded_ = false;   // a pod could not be understood
   bool acting_ = false;

@@ -9,6 +9,7 @@
 #include "audit/trail.h"
 #include "cluster/endpoint.h"
 #include "fence/actions.h"
+#include "fence/health_source.h"
 #include "fence/leadership.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
@@ -31,6 +32,7 @@ struct Surroundings {
   const std::set<std::string>& fencing_drivers;  // see Authority
   const std::set<std::string>& allowed_reads;    // see Fetching
   cluster::Endpoints* endpoints = nullptr;       // null: none can be asked
+  HealthSource* source = nullptr;                // whose word incidents go by; null: Kubernetes'
 };
 
 }  // namespace moonfence::fence
