@@ -13,6 +13,31 @@ using cluster::NodeView;
 using cluster::Readiness;
 using policy::NodeHealth;
 
+namespace {
+
+// The node as a desk sees whose source calls it failed. Kubernetes' taint is awaited only where it
+// sets one.
+NodeView failed(NodeView node) {
+  node.keeps_replacements_off = node.keeps_replacements_off || node.readiness == Readiness::True;
+  node.readiness = Readiness::Failed;
+  return node;
+}
+
+Look look_of(HealthBook::Change change) {
+  switch (change) {
+    case HealthBook::Change::First:
+      return Look::Swept;
+    case HealthBook::Change::Expired:
+      return Look::Expired;
+    case HealthBook::Change::Changed:
+    case HealthBook::Change::Forgotten:
+      return Look::Fell;
+  }
+  return Look::Fell;
+}
+
+}  // namespace
+
 struct Desks::Source {
   Source(const Surroundings& around, const IncidentRules& rules,
          const std::function<IncidentId()>& make_id,
@@ -48,14 +73,11 @@ void Desks::look_at(const NodeView& node, Look why) {
     return;  // no news of the node
   }
   for (const auto& [key, source] : sources_) {
-    NodeView view = node;
-    if (view.readiness != Readiness::Gone) {
-      if (source->watch.book().health(node.name) != NodeHealth::Failed) {
-        continue;
-      }
-      view.readiness = Readiness::Failed;
+    if (node.readiness == Readiness::Gone) {
+      source->desk.look_at(node, Look::Changed);
+    } else if (source->watch.book().health(node.name) == NodeHealth::Failed) {
+      source->desk.look_at(failed(node), Look::Changed);
     }
-    source->desk.look_at(view, Look::Changed);
   }
 }
 
@@ -70,13 +92,13 @@ void Desks::recount() {
     return;
   }
   cluster::Census census = census_;
-  std::set<NodeName> failed;
+  std::set<NodeName> names;
   for (const auto& [key, source] : sources_) {
     for (const NodeName& name : source->watch.book().failed()) {
-      failed.insert(name);
+      names.insert(name);
     }
   }
-  for (const NodeName& name : failed) {
+  for (const NodeName& name : names) {
     const NodeView* known = find_(name);
     if (known != nullptr && !cluster::is_down(known->readiness)) {
       NodeView down = *known;
@@ -130,9 +152,7 @@ void Desks::open_sources() {
       Source& source = *known->second;
       for (const NodeName& name : source.watch.book().failed()) {
         if (const NodeView* node = find_(name)) {
-          NodeView view = *node;
-          view.readiness = Readiness::Failed;
-          source.desk.look_at(view, Look::PoliciesChanged);
+          source.desk.look_at(failed(*node), Look::PoliciesChanged);
         }
       }
       continue;
@@ -157,18 +177,18 @@ bool Desks::hear(Source& source, const HealthBook::News& news) {
   if (known == nullptr) {
     return false;
   }
+  recount();
   const bool forgotten = news.change == HealthBook::Change::Forgotten;
   if (!forgotten && news.health == NodeHealth::Unknown) {
     return true;  // acts on nothing; what is open waits for a word
   }
-  NodeView view = *known;
-  const bool failed = !forgotten && news.health == NodeHealth::Failed;
-  view.readiness = failed ? Readiness::Failed : Readiness::True;
-  recount();
-  source.desk.look_at(view, !failed                                      ? Look::Changed
-                            : news.change == HealthBook::Change::First   ? Look::Swept
-                            : news.change == HealthBook::Change::Expired ? Look::Expired
-                                                                         : Look::Fell);
+  if (!forgotten && news.health == NodeHealth::Failed) {
+    source.desk.look_at(failed(*known), look_of(news.change));
+  } else {
+    NodeView healthy = *known;
+    healthy.readiness = Readiness::True;
+    source.desk.look_at(healthy, Look::Changed);
+  }
   return true;
 }
 

@@ -55,7 +55,7 @@ def done(engine, resource: str) -> int:
     return len([entry for entry in engine.deletes(resource=resource) if entry.status == 200])
 
 
-def has_moved(engine, workloads, node: str, seconds: float = POLL + 15):
+def has_moved(engine, workloads, node: str, seconds: float = 120):
     workloads.wait_running("web-0", not_on=node, seconds=seconds)
     assert done(engine, "pods") == 1 and done(engine, "volumeattachments") == 1
     assert [entry.resource for entry in engine.deletes()] == ["pods", "volumeattachments"]
@@ -68,6 +68,7 @@ def test_so_21_offline_is_enough_though_kubernetes_calls_the_node_ready(workload
     api.nodes[node] = "unknown"
     holds(POLL + 1, lambda: not engine.deletes())
     api.nodes[node] = "offline"
+    wait_for("the pod is deleted within a poll", lambda: done(engine, "pods") == 1, POLL + 2)
     has_moved(engine, workloads, node)
     opened = [r for r in engine.records() if r["kind"] == "incident_opened"]
     assert [r["reason"] for r in opened] == ["source_failed"]
@@ -87,7 +88,7 @@ def test_so_23_nothing_happens_while_the_api_fails_and_a_new_login_heals_it(work
     wait_for("the old password is refused", lambda: "refused" in api.logins)
     holds(2, lambda: not engine.deletes())
     (tmp_path / "password").write_text("second-pw\n")
-    has_moved(engine, workloads, node, seconds=60)
+    has_moved(engine, workloads, node)
     assert "second-pw" not in engine.log()
 
 

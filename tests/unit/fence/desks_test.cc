@@ -96,6 +96,7 @@ TEST_F(DesksTest,
   run_for(6s);
   EXPECT_EQ(deleted(), Lines{"web-0"});
   EXPECT_EQ(count(Record::Kind::IncidentOpened, Reason::SourceFailed), 1U);
+  EXPECT_EQ(count(Record::Kind::IncidentHeld, Reason::AwaitingTaint), 0U) << "there will be none";
   run_for(1min);
   EXPECT_EQ(count(Record::Kind::IncidentClosed, Reason::Settled), 1U);
   EXPECT_EQ(desks->open_incidents(), 0U);
