@@ -85,6 +85,9 @@ void Desks::census_changed(const cluster::Census& census) {
   census_ = census;
   counted_ = true;
   recount();
+  for (const auto& [key, source] : sources_) {
+    source->watch.tell_again();  // the Node may be there by now
+  }
 }
 
 void Desks::recount() {

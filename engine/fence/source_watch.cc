@@ -160,16 +160,24 @@ void SourceWatch::note(const policy::NodeStates& states, Moment began) {
     return;  // overtaken by one that began later
   }
   noted_ = began;
-  std::vector<HealthBook::News> news = book_.read(states, around_.loop.now());
-  for (const NodeName& node : std::exchange(untold_, {})) {
+  const std::vector<HealthBook::News> news = book_.read(states, around_.loop.now());
+  tell_again();
+  for (const HealthBook::News& item : news) {
+    tell(item);
+  }
+}
+
+void SourceWatch::tell_again() {
+  for (const auto& [node, change] : std::exchange(untold_, {})) {
     if (book_.health(node) == NodeHealth::Failed) {
-      news.push_back({.node = node, .health = NodeHealth::Failed});
+      tell({.node = node, .health = NodeHealth::Failed, .change = change});
     }
   }
-  for (const HealthBook::News& item : news) {
-    if (!tell_(item) && item.health == NodeHealth::Failed) {
-      untold_.insert(item.node);
-    }
+}
+
+void SourceWatch::tell(const HealthBook::News& news) {
+  if (!tell_(news) && news.health == NodeHealth::Failed) {
+    untold_.insert_or_assign(news.node, news.change);
   }
 }
 

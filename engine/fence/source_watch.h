@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -33,7 +34,7 @@ class SourceWatch final : public HealthSource {
     port::Log& log;
   };
   // Of a node that is called failed false means that it could not be used yet; it is told again
-  // after the next reading.
+  // after the next reading, or by tell_again().
   using Tell = std::function<bool(const HealthBook::News&)>;
 
   // `key`: of its bindings. All but the policy outlive it.
@@ -46,6 +47,7 @@ class SourceWatch final : public HealthSource {
   // From nothing: what was known before may be long untrue.
   void start();
   void stop();
+  void tell_again();
 
   [[nodiscard]] std::unique_ptr<Question> ask(const NodeName& node, Done done) override;
   [[nodiscard]] const std::string& key() const override { return key_; }
@@ -61,6 +63,7 @@ class SourceWatch final : public HealthSource {
   void answered(Run& run, const Fetched& fetched);
   void take(Run& run, const Result<policy::NodeStates>& states);
   void note(const policy::NodeStates& states, Moment began);
+  void tell(const HealthBook::News& news);
   void note_fault(const std::string& fault);
 
   const Surroundings around_;
@@ -68,7 +71,7 @@ class SourceWatch final : public HealthSource {
   const std::string key_;
   const Tell tell_;
   HealthBook book_;
-  std::set<NodeName> untold_;
+  std::map<NodeName, HealthBook::Change> untold_;
   std::list<std::unique_ptr<Run>> runs_;  // in the order in which they began
   Moment noted_{};                        // when the newest reading in the book began
   loop::Timer next_poll_;

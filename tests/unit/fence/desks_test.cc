@@ -262,6 +262,19 @@ TEST_F(DesksTest, a_node_that_kubernetes_does_not_know_is_no_matter_of_ours) {  
   EXPECT_EQ(deleted(), Lines{"late-0"}) << "it has come since";
 }
 
+TEST_F(DesksTest, what_failed_before_the_nodes_were_listed_is_dealt_with_when_they_are) {
+  add_pod("web-0");
+  health["n1"] = "failed";
+  open({binding_of(by_source())});
+  const auto listed = std::exchange(known, {});
+  run_for(1s);
+  EXPECT_TRUE(story.records.empty());
+  known = listed;
+  desks->census_changed(census_of(10, 0));
+  run_for(1s);
+  EXPECT_EQ(deleted(), Lines{"web-0"});
+}
+
 TEST_F(DesksTest, a_node_that_stays_failed_is_looked_at_again_when_its_entry_expires) {
   health["n1"] = "failed";
   open({binding_of(by_source())});
