@@ -128,7 +128,7 @@ HEAD = f"bad.lua:{line_of('return policy {')}"
     ("", ["bad.lua", "return policy"]),
     ("\x7fELF\x02\x01\x01" * 99, ["bad.lua:1"]),
     ("\x1bLua\x54\x00", ["bad.lua"])],
-    ids=["syntax", "runtime", "error", "key", "name", "api", "source", "endless", "empty", "binary", "bytecode"])
+    ids=["syntax", "runtime", "error", "key", "name", "api", "endless", "empty", "binary", "bytecode"])
 def test_a_policy_that_cannot_be_loaded_ends_with_4(run, tmp_path, source, said):
     (tmp_path / "bad.lua").write_text(source)
     tell(run(policy="bad.lua"), POLICY, *said)

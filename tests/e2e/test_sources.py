@@ -8,6 +8,7 @@ from .control_plane import REPO
 from .engine import RULES, STORAGE_RULES
 from .faults import holds
 from .kube import wait_for
+from .policies import PolicyMap
 from .storage_api import StorageApi
 
 POLL = 5  # the policy's own
@@ -19,7 +20,7 @@ def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
     replacement, and two other nodes."""
     served = []
 
-    def make(lifetime: int = 300):
+    def make(lifetime: int = 300, bound: bool = False):
         (node,) = make_nodes(1)
         workloads.create_driver()
         workloads.stateful_set("web", volume=True, labels={"storageos.com/fenced": "true"}, toleration_seconds=600)
@@ -34,14 +35,18 @@ def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
         folder = tmp_path / "storageos"
         folder.mkdir()
         text = (REPO / "policies" / "storageos" / "policy.lua").read_text()
-        (folder / "policy.lua").write_text(text.replace("csi.storageos.com", workloads.driver))
+        text = text.replace("csi.storageos.com", workloads.driver)
+        (folder / "policy.lua").write_text(text)
+        if bound:
+            PolicyMap(workloads.client, workloads.namespace).write(storageos=text)
         (tmp_path / "username").write_text("admin\n")
         (tmp_path / "password").write_text("first-pw\n")
         login = (f"{{type: login, path: /v2/auth/login, usernameFile: {tmp_path}/username, "
                  f"passwordFile: {tmp_path}/password, tokenHeader: Authorization, "
                  "expiresHeader: Authorization-Expires-Seconds}")
         engine = start_engine(
-            policy=folder / "policy.lua", rules=[*RULES, *STORAGE_RULES], witnessed=False,
+            **({"policy": None, "mode": None} if bound else {"policy": folder / "policy.lua"}),
+            rules=[*RULES, *STORAGE_RULES], witnessed=False,
             config={"fencingDrivers": f"[{workloads.driver}]", "retryInterval": "500ms", "retryWindow": "10s",
                     "endpoints": f"{{storageos: {{url: {api.url}, timeout: 3s, auth: {login}}}}}"})
         wait_for("the source is asked", lambda: "/v2/nodes" in api.gets)
@@ -90,6 +95,13 @@ def test_so_23_nothing_happens_while_the_api_fails_and_a_new_login_heals_it(work
     (tmp_path / "password").write_text("second-pw\n")
     has_moved(engine, workloads, node)
     assert "second-pw" not in engine.log()
+
+
+def test_the_policy_is_bound_by_the_config_map(workloads, storage):
+    """Row SO-02, with the policy validated and bound as an administrator binds it."""
+    engine, api, node = storage(bound=True)
+    api.nodes[node] = "offline"
+    has_moved(engine, workloads, node)
 
 
 def test_so_24_a_volume_that_cannot_be_looked_up_keeps_its_pod(workloads, storage):
