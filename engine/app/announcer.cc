@@ -46,6 +46,11 @@ std::optional<EventNews> news_of_closing(const Record& record) {
       news.reason = "NodeRecovered";
       news.note = "The node is Ready again" + tail(record);
       return news;
+    case Reason::SourceHealthy:
+      news.reason = "NodeRecovered";
+      news.note =
+          "The health source of a policy does not call the node failed any more" + tail(record);
+      return news;
     case Reason::WindowEnded:
       news.type = EventNews::Type::Warning;
       news.reason = "FencingFailed";

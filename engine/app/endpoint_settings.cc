@@ -176,18 +176,22 @@ Result<void> check_auth(const std::string& file, const YAML::Node& name,
   const auto type =
       std::find_if(auth_types().begin(), auth_types().end(),
                    [&rules](const AuthType& each) { return each.auth == rules.auth; });
-  const std::string place = "auth: type " + std::string(type->word);
+  const auto refuse = [&](std::string_view what, std::string_view key) {
+    std::string text = "auth: type ";
+    text.append(type->word).append(what).append(key);
+    return bad(file, name, text, "");
+  };
   for (const std::string_view key : type->required) {
     if (!given.contains(std::string(key))) {
-      return bad(file, name, place + " needs " + std::string(key), "");
+      return refuse(" needs ", key);
     }
   }
-  const auto has = [](const std::vector<std::string_view>& keys, const std::string& key) {
+  const auto has = [](const std::vector<std::string_view>& keys, std::string_view key) {
     return std::find(keys.begin(), keys.end(), key) != keys.end();
   };
   for (const std::string& key : given) {
     if (key != "type" && !has(type->required, key) && !has(type->optional, key)) {
-      return bad(file, name, place + " takes no " + key, "");
+      return refuse(" takes no ", key);
     }
   }
   const auto one = [&rules](const std::string& header, const std::string& field) {

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "cluster/endpoint.h"
 #include "cluster/node_cache.h"
-#include "fence/desk.h"
+#include "fence/desks.h"
 #include "fence/hand_back.h"
 #include "fence/leadership.h"
 #include "kube/elector.h"
@@ -69,7 +69,7 @@ class Observers final : public kube::CallObserver {
 // Who is told about nodes.
 class Audience final : public cluster::NodeListener {
  public:
-  Audience(fence::IncidentDesk& desk, fence::HandBack& hand_back)
+  Audience(fence::Desks& desk, fence::HandBack& hand_back)
       : desk_(desk), hand_back_(hand_back) {}
   void look_at(const cluster::NodeView& node, cluster::Look why) override {
     desk_.look_at(node, why);
@@ -78,7 +78,7 @@ class Audience final : public cluster::NodeListener {
   void census_changed(const cluster::Census& census) override { desk_.census_changed(census); }
 
  private:
-  fence::IncidentDesk& desk_;
+  fence::Desks& desk_;
   fence::HandBack& hand_back_;
 };
 
@@ -113,8 +113,9 @@ class Engine::Graph final : public fence::Leadership {
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
         election_random_(around.random.fork("election")),
         incident_random_(around.random.fork("incidents")),
-        desk_(fence_surroundings(), rules(),
-              [this] { return make_incident_id(*incident_random_); }),
+        desk_(
+            fence_surroundings(), rules(), [this] { return make_incident_id(*incident_random_); },
+            [this](const NodeName& name) { return nodes_.find(name); }),
         hand_back_(fence_surroundings()),
         audience_(desk_, hand_back_),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_),
@@ -255,8 +256,8 @@ class Engine::Graph final : public fence::Leadership {
   [[nodiscard]] policy::ReloadRules reload_rules() const {
     policy::ReloadRules rules;
     rules.ceiling = told_.mode.value_or(policy::Mode::Enforce);
-    // A source of its own: nobody asks it yet.
-    rules.validation.needs = {"node", "volumes", "placement", "root_owner", "siblings", "fetch"};
+    rules.validation.needs = {"node",     "volumes", "placement", "root_owner",
+                              "siblings", "fetch",   "source"};
     for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
       rules.builtins.emplace(builtin.name, builtin.source);
     }
@@ -466,7 +467,7 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> election_random_;
   std::optional<kube::Elector> elector_;  // absent: --leader-elect=false
   std::unique_ptr<port::Random> incident_random_;
-  fence::IncidentDesk desk_;
+  fence::Desks desk_;
   fence::HandBack hand_back_;
   Audience audience_;
   cluster::NodeCache nodes_;

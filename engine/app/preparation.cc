@@ -40,12 +40,6 @@ Result<std::shared_ptr<const policy::Policy>> load_policy(port::Files& files, po
     return failure(advised(loaded.error(),
                            "mend the policy; policies/noobaa/policy.lua shows the form of one"));
   }
-  if (loaded->health_source()) {
-    return failure(
-        Error::Kind::Invalid,
-        "--policy: " + loaded->file() + ": it declares a source, which this engine cannot serve",
-        "the engine knows of nodes what the API server says");
-  }
   return std::make_shared<const policy::Policy>(std::move(*loaded));
 }
 

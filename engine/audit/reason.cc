@@ -15,6 +15,7 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::TookOver,
     Reason::EntryExpired,
     Reason::PoliciesChanged,
+    Reason::SourceFailed,
     Reason::HoldingDown,
     Reason::AwaitingTaint,
     Reason::Unreadable,
@@ -31,6 +32,7 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::ZoneDisrupted,
     Reason::DoubtsItself,
     Reason::NodeReady,
+    Reason::SourceHealthy,
     Reason::NodeGone,
     Reason::NodeReplaced,
     Reason::Settled,
@@ -109,6 +111,8 @@ std::string_view code(Reason reason) {
       return "node_unknown";
     case Reason::ReadyMissing:
       return "ready_missing";
+    case Reason::SourceFailed:
+      return "source_failed";
     case Reason::StartupSweep:
       return "startup_sweep";
     case Reason::TookOver:
@@ -149,6 +153,8 @@ std::string_view code(Reason reason) {
       return "doubts_itself";
     case Reason::NodeReady:
       return "node_ready";
+    case Reason::SourceHealthy:
+      return "source_healthy";
     case Reason::NodeGone:
       return "node_gone";
     case Reason::NodeReplaced:

@@ -18,6 +18,7 @@ enum class Reason {
   TookOver,         // the node is down and we became the replica that acts
   EntryExpired,     // the node is still down and its cache entry ran out
   PoliciesChanged,  // the node is still down and other policies are in force
+  SourceFailed,     // a health source calls the node failed
 
   // Why an incident does not go on yet.
   HoldingDown,        // the policy wants the node to be down for longer
@@ -39,15 +40,16 @@ enum class Reason {
   DoubtsItself,     // something may be wrong with the engine itself or its line to the API server
 
   // Why an incident was closed.
-  NodeReady,     // it came back
-  NodeGone,      // the Node object was deleted
-  NodeReplaced,  // another node has its name
-  Settled,       // nothing is left to do
-  WindowEnded,   // the retry window is over and something still failed
-  Stopping,      // the engine is being shut down
-  SignalUnfit,   // down, but not in a way that any policy acts on
-  NoPolicy,      // no policy that is in force concerns this node any more
-  SteppedDown,   // another replica acts from now on
+  NodeReady,      // it came back
+  SourceHealthy,  // its health source calls it healthy, or has long not named it
+  NodeGone,       // the Node object was deleted
+  NodeReplaced,   // another node has its name
+  Settled,        // nothing is left to do
+  WindowEnded,    // the retry window is over and something still failed
+  Stopping,       // the engine is being shut down
+  SignalUnfit,    // down, but not in a way that any policy acts on
+  NoPolicy,       // no policy that is in force concerns this node any more
+  SteppedDown,    // another replica acts from now on
 
   // Why the engine left a pod alone before asking any policy.
   MirrorPod,      // a static pod's shadow: deleting it does nothing

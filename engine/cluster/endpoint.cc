@@ -59,8 +59,7 @@ kube::Connection connection_of(const EndpointRules& rules, port::Files& files) {
 class Endpoints::One final : private kube::Credentials {
  public:
   One(const Surroundings& around, const std::string& name, EndpointRules rules)
-      : loop_(around.loop),
-        name_(name),
+      : name_(name),
         rules_(std::move(rules)),
         http_(around.http),
         tls_(around.loop, http_, around.files, around.log, connection_of(rules_, around.files)),
@@ -76,28 +75,22 @@ class Endpoints::One final : private kube::Credentials {
     request.path = path;
     request.timeout = rules_.timeout;
     request.body_limit = kBodyLimit;
-    const auto asked = std::make_shared<Moment>(loop_.now());
-    request.may_send = [this, asked] {
-      *asked = loop_.live_now();
-      return true;
-    };
     return caller_.call(std::move(request),
-                        [this, path, asked, done = std::move(done)](Result<kube::ApiReply> reply) {
-                          done(answer_of(std::move(reply), path, *asked));
+                        [this, path, done = std::move(done)](Result<kube::ApiReply> reply) {
+                          done(answer_of(std::move(reply), path));
                         });
   }
 
  private:
   [[nodiscard]] Result<EndpointAnswer> answer_of(Result<kube::ApiReply> reply,
-                                                 const std::string& path, Moment asked) const {
+                                                 const std::string& path) const {
     if (reply) {
       return EndpointAnswer{.status = reply->status,
-                            .body = std::make_shared<const nlohmann::json>(std::move(reply->body)),
-                            .asked = asked};
+                            .body = std::make_shared<const nlohmann::json>(std::move(reply->body))};
     }
     Error& error = reply.error();
     if (error.http_status == 404) {
-      return EndpointAnswer{.status = 404, .body = nullptr, .asked = asked};
+      return EndpointAnswer{.status = 404, .body = nullptr};
     }
     const bool refused =
         error.http_status != 0 && (error.http_status < 200 || error.http_status > 299);
@@ -130,7 +123,6 @@ class Endpoints::One final : private kube::Credentials {
   }
   bool refused(Moment asked) override { return credentials_.refused(asked); }
 
-  loop::Loop& loop_;
   const std::string name_;
   const EndpointRules rules_;
   OwnTls http_;

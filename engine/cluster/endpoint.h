@@ -50,7 +50,6 @@ using EndpointTable = std::map<std::string, EndpointRules>;
 struct EndpointAnswer {
   int status = 0;
   std::shared_ptr<const nlohmann::json> body;  // null: there is nothing of that name (404)
-  Moment asked{};  // when the request left: what it was answered was true then or later
 };
 
 class Endpoints {

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::size_t kBodyLimit = 1U << 20U;
 constexpr std::size_t kLongestToken = 16U << 10U;
-constexpr std::int64_t kLongestLife = 24 * 60 * 60;
+constexpr std::int64_t kLongestLife = 86'400;  // a day
 
 // "session.token" in {"session": {"token": …}}; null when it is not there.
 const json* at_path(const json& object, std::string_view path) {

@@ -28,6 +28,8 @@ std::string_view to_string(Readiness readiness) {
       return "missing";
     case Readiness::Gone:
       return "deleted";
+    case Readiness::Failed:
+      return "failed";
   }
   return "unknown";
 }

@@ -14,17 +14,19 @@ enum class Readiness {
   Unknown,  // nobody has heard of the kubelet for the grace period
   Missing,  // the Ready condition is absent; distinct from False and Unknown (row E-21)
   Gone,     // the Node object does not exist
+  Failed,   // a health source calls it failed, whatever Ready says
 };
 
 [[nodiscard]] Readiness readiness_of(const kube::Node& node);
 
-// "true", "false", "unknown", "missing", "deleted": the words of node.ready_status in policies.
+// "true", "false", "unknown", "missing", "deleted": the words of node.ready_status in policies; and
+// "failed".
 [[nodiscard]] std::string_view to_string(Readiness readiness);
 
 // Not ready in any way, but there. A deleted node is no down signal by itself (row E-20).
 [[nodiscard]] constexpr bool is_down(Readiness readiness) {
   return readiness == Readiness::False || readiness == Readiness::Unknown ||
-         readiness == Readiness::Missing;
+         readiness == Readiness::Missing || readiness == Readiness::Failed;
 }
 
 // Carries a NoSchedule taint that says "down" or "keep off", so that no replacement is bound to it.

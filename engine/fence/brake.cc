@@ -149,9 +149,16 @@ void Brake::leave(const NodeName& node) {
   MOONFENCE_CHECK(entry != ledger_.end());
   if (--entry->places == 0) {
     ledger_.erase(entry);
-    if (room_) {
-      room_();
+    for (const auto& [who, room] : room_) {
+      room();
     }
+  }
+}
+
+void Brake::on_room(const void* who, std::function<void()> room) {
+  std::erase_if(room_, [who](const auto& known) { return known.first == who; });
+  if (room) {
+    room_.emplace_back(who, std::move(room));
   }
 }
 

@@ -127,8 +127,8 @@ class Brake {
   [[nodiscard]] std::size_t being_fenced() const { return ledger_.size(); }
   [[nodiscard]] std::size_t disrupted_zones(Moment now) const;
 
-  // Called when a node's last place is gone.
-  void on_room(std::function<void()> room) { room_ = std::move(room); }
+  // Called when a node's last place is gone; null: `who` is not told any more.
+  void on_room(const void* who, std::function<void()> room);
 
  private:
   // A limit on nodes that are down, with its memory.
@@ -172,7 +172,7 @@ class Brake {
   std::map<std::string, Trip> zones_;
   std::vector<Entry> ledger_;        // in the order in which they began
   std::map<NodeName, Acted> acted_;  // within the window, and what was not swept out yet
-  std::function<void()> room_;
+  std::vector<std::pair<const void*, std::function<void()>>> room_;  // in the order of coming
 };
 
 }  // namespace moonfence::fence

@@ -28,6 +28,10 @@ template <class... Handlers>
 Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 Reason reason_to_open(const NodeView& node, Look why) {
+  const bool newly = why == Look::Fell || why == Look::Swept;
+  if (node.readiness == cluster::Readiness::Failed && newly) {
+    return Reason::SourceFailed;
+  }
   if (why == Look::Swept) {
     return Reason::StartupSweep;
   }
@@ -49,6 +53,8 @@ Reason reason_to_open(const NodeView& node, Look why) {
     case cluster::Readiness::True:
     case cluster::Readiness::Gone:
       return Reason::ReadyMissing;
+    case cluster::Readiness::Failed:
+      return Reason::SourceFailed;
   }
   return Reason::NodeUnknown;
 }
@@ -80,6 +86,7 @@ class IncidentDesk::Open final : public Operation::Owner {
     authority_->doubt = &around_.doubt;
     authority_->protections = &around_.protections;
     authority_->quarantine = around_.quarantine;
+    authority_->source = around_.source == nullptr ? std::string() : around_.source->key();
   }
   ~Open() override { authority_->incident_open = false; }
   Open(const Open&) = delete;
@@ -257,6 +264,9 @@ class IncidentDesk::Open final : public Operation::Owner {
     if (reason == Reason::NodeReady) {
       report_return(around_, *authority_, id_, memory_);
     }
+    if (reason == Reason::NodeReady && around_.source != nullptr) {
+      reason = Reason::SourceHealthy;
+    }
     const bool gave_up = reason == Reason::PolicyFailing || reason == Reason::WindowEnded;
     record(Record::Kind::IncidentClosed, reason, gave_up ? names_of_failing() : std::string());
     desk_.forget(authority_->node);
@@ -311,11 +321,11 @@ class IncidentDesk::Open final : public Operation::Owner {
 IncidentDesk::IncidentDesk(Surroundings surroundings, IncidentRules rules,
                            std::function<IncidentId()> make_id)
     : around_(std::move(surroundings)), rules_(rules), make_id_(std::move(make_id)) {
-  around_.brake.on_room([this] { let_go_soon(); });
+  around_.brake.on_room(this, [this] { let_go_soon(); });
 }
 
 IncidentDesk::~IncidentDesk() {
-  around_.brake.on_room(nullptr);
+  around_.brake.on_room(this, nullptr);
 }
 
 void IncidentDesk::look_at(const NodeView& node, Look why) {
@@ -369,7 +379,8 @@ void IncidentDesk::open(const NodeView& node, Look why, const Downtime& downtime
 IncidentRules IncidentDesk::rules_for(const Downtime& downtime) const {
   IncidentRules rules = rules_;
   rules.quarantine = around_.quarantine;
-  rules.hold_downs = hold_downs(*around_.active.current(), downtime.fell);
+  rules.hold_downs = hold_downs(*around_.active.current(), downtime.fell,
+                                around_.source == nullptr ? "" : around_.source->key());
   return rules;
 }
 

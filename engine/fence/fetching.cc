@@ -15,9 +15,8 @@ nlohmann::json answer_json(int status, const std::shared_ptr<const nlohmann::jso
 }
 
 struct Fetching::Job {
-  Job(const policy::Policy& who, const kube::Pod& which, const policy::PodFacts& known,
-      std::function<void(Fetched)> told)
-      : policy(who), pod(which), facts(known), done(std::move(told)) {}
+  Job(Plan planned, std::function<void(Fetched)> told)
+      : plan(std::move(planned)), done(std::move(told)) {}
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -27,22 +26,25 @@ struct Fetching::Job {
     }
   }
 
-  const policy::Policy& policy;
-  const kube::Pod pod;
-  const policy::PodFacts facts;
+  const Plan plan;
   std::function<void(Fetched)> done;
   Fetched fetched;
   int rounds = 0;
   std::size_t open = 0;  // answers of the round that are still to come
 };
 
+void Fetching::ask(Plan plan, std::function<void(Fetched)> done) {
+  next_round(std::make_shared<Job>(std::move(plan), std::move(done)));
+}
+
 void Fetching::fetch(const policy::Policy& policy, const kube::Pod& pod,
                      const policy::PodFacts& facts, std::function<void(Fetched)> done) {
-  next_round(std::make_shared<Job>(policy, pod, facts, std::move(done)));
+  ask([&policy, pod, facts](const auto& got) { return policy.plan_fetch(pod, facts, got); },
+      std::move(done));
 }
 
 void Fetching::next_round(const std::shared_ptr<Job>& job) {
-  const auto plan = job->policy.plan_fetch(job->pod, job->facts, job->fetched.answers);
+  const auto plan = job->plan(job->fetched.answers);
   if (!plan.result) {
     job->lacks(plan.result.error().message());
   } else if (!plan.result->empty() && ++job->rounds > kMostRounds) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Fetching reads for one pod what one policy asks for by its `fetch` function, round by round,
-// until the policy has enough. Only resources that the engine's configuration allows are read, and
-// only endpoints that it names.
+// Fetching reads what one policy asks for by its `fetch` function for one pod, or by its health
+// source, round by round, until the policy has enough. Only resources that the engine's
+// configuration allows are read, and only endpoints that it names.
 
 #include <functional>
 #include <memory>
@@ -36,7 +36,12 @@ class Fetching {
            EndpointLookups& endpoint_lookups)
       : lookups_(lookups), allowed_(allowed), endpoint_lookups_(endpoint_lookups) {}
 
-  // `done` is called once, at once or in a later turn. The policy must live until then.
+  // What is asked for beside the answers so far.
+  using Plan = std::function<policy::Run<policy::Requests>(const nlohmann::json& got)>;
+
+  // `done` is called once, at once or in a later turn.
+  void ask(Plan plan, std::function<void(Fetched)> done);
+  // The policy must live until then.
   void fetch(const policy::Policy& policy, const kube::Pod& pod, const policy::PodFacts& facts,
              std::function<void(Fetched)> done);
 

@@ -1,6 +1,7 @@
 #include "fence/guard.h"
 
 #include "fence/selection.h"
+#include "fence/triggers.h"
 
 namespace moonfence::fence {
 
@@ -36,6 +37,9 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   }
   if (!cluster::is_down(reading.readiness)) {
     return Reason::NodeNotDown;
+  }
+  if (signal_of(binding) != authority.source) {
+    return Reason::SignalUnfit;
   }
   if (const auto reason = unfit(reading, binding.policy->trigger().live_kubelet)) {
     return reason;

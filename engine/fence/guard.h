@@ -33,9 +33,10 @@ struct Protections {
 struct Authority {
   bool incident_open = true;
   NodeName node;
-  Uid node_uid;      // of the node whose failure opened the incident
-  Reading reading;   // the newest live reading of the node
-  std::string zone;  // of the node, "" for none
+  Uid node_uid;             // of the node whose failure opened the incident
+  Reading reading;          // the newest live reading of the node
+  std::string zone;         // of the node, "" for none
+  std::string source = {};  // whose word opened it: signal_of() of the bindings that may act
   // All outlive every incident and call; null permits nothing.
   Brake* brake = nullptr;
   const SelfDoubt* doubt = nullptr;

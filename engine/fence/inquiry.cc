@@ -83,8 +83,9 @@ void Inquiry::begin(kube::Node node) {
   node_judged_.assign(occasion_.set->bindings.size(), false);
   standings_.clear();
   for (const Binding& binding : occasion_.set->bindings) {
-    standings_.push_back(binding.policy == nullptr
-                             ? Standing{}
+    standings_.push_back(binding.policy == nullptr ? Standing{}
+                         : signal_of(binding) != authority_->source
+                             ? Standing{.kind = Standing::Kind::OtherWord}
                              : standing_of(binding.policy->trigger(), occasion_.downtime,
                                            authority_->reading.pulse == Pulse::Dead,
                                            around_.loop.now()));
@@ -178,7 +179,9 @@ std::vector<std::size_t> Inquiry::selecting(const kube::Pod& pod) const {
   bool by_a_policy = false;
   for (std::size_t index = 0; index < occasion_.set->bindings.size(); ++index) {
     const Binding& candidate = binding(index);
-    const bool asleep = standings_[index].kind == Standing::Kind::NotSwept && !is_guard(candidate);
+    const bool asleep = (standings_[index].kind == Standing::Kind::NotSwept ||
+                         standings_[index].kind == Standing::Kind::OtherWord) &&
+                        !is_guard(candidate);
     if (asleep || !candidate.scope.covers(pod.ref.space) ||
         (candidate.policy != nullptr && !candidate.policy->selects(pod.labels))) {
       continue;

@@ -57,6 +57,7 @@ Operation::~Operation() = default;
 void Operation::retire() {
   node_call_.reset();
   lease_call_.reset();
+  question_.reset();
   lists_.clear();
   next_slice_.cancel();
   queue_.clear();
@@ -72,7 +73,8 @@ void Operation::start() {
   listed_at_ = around_.loop.now();
   // The lists are slower than the node: they go out first. They ask for the most recent state; why
   // not for "not older than the event" is told in docs/decisions/0004.
-  const std::vector<PodList> plan = plan_lists(*occasion_.set, occasion_.downtime.fell);
+  const std::vector<PodList> plan =
+      plan_lists(*occasion_.set, occasion_.downtime.fell, authority_->source);
   listed_ = plan.empty();
   lists_pending_ = plan.size();
   lists_.resize(plan.size());
@@ -84,7 +86,7 @@ void Operation::start() {
                                               pods_arrived(list, std::move(pods));
                                             });
   }
-  if (occasion_.unknown && around_.brake.limits_down()) {
+  if (around_.source == nullptr && occasion_.unknown && around_.brake.limits_down()) {
     call_roll();
   }
   read_node();
@@ -108,6 +110,13 @@ void Operation::read_node() {
   node_call_ = around_.reader.get_node(authority_->node, [this, sent](Result<kube::Node> node) {
     node_arrived(std::move(node), sent);
   });
+  if (around_.source != nullptr) {
+    word_.reset();
+    question_ = around_.source->ask(
+        authority_->node,
+        [this](const Result<HealthSource::Word>& word) { word_arrived(word); });
+    return;
+  }
   lease_call_ = around_.reader.get_node_lease(
       authority_->node, kReadingLifetime,
       [this](Result<kube::Lease> lease) { lease_arrived(std::move(lease)); });
@@ -153,15 +162,24 @@ void Operation::lease_arrived(Result<kube::Lease> lease) {
   }
 }
 
+void Operation::word_arrived(Result<HealthSource::Word> word) {
+  word_ = std::move(word);
+  if (reading_ && node_) {
+    take_reading_if_complete();
+  }
+}
+
 void Operation::take_reading_if_complete() {
-  if ((lease_ || !awaits_lease(*node_)) && (roll_ || !needs_roll(*node_))) {
+  const bool by_source = around_.source != nullptr;
+  if (by_source ? word_.has_value()
+                : (lease_ || !awaits_lease(*node_)) && (roll_ || !needs_roll(*node_))) {
     take_reading();
   }
 }
 
 // Only a controller's word may be about a storm, and only before anything is done.
 bool Operation::needs_roll(const kube::Node& node) const {
-  return !acting_ && around_.brake.limits_down() && node.uid == authority_->node_uid &&
+  return around_.source == nullptr && !acting_ && around_.brake.limits_down() && node.uid == authority_->node_uid &&
          cluster::readiness_of(node) == cluster::Readiness::Unknown;
 }
 
@@ -199,8 +217,45 @@ bool Operation::awaits_lease(const kube::Node& node) const {
          authority_->reading.pulse == Pulse::Dead;
 }
 
+// Kubernetes' Ready and Lease play no part. Nor does its taint, as long as it calls the node Ready:
+// then it sets none, and without ours a replacement may be bound to the node again.
+Result<Reading> Operation::reading_by_source() const {
+  if (!*word_) {
+    return failure(Error(word_->error()));
+  }
+  const HealthSource::Word& word = **word_;
+  if (word.health == policy::NodeHealth::Unknown) {
+    return failure(Error::Kind::Retryable, "the health source calls the node unknown");
+  }
+  const Moment asked = std::min(reading_sent_, word.asked);
+  if (around_.loop.now() - asked > kReadingLifetime) {
+    return failure(Error::Kind::Retryable, "the health source took longer than a second");
+  }
+  const bool failed = word.health == policy::NodeHealth::Failed;
+  return Reading{
+      .readiness = failed ? cluster::Readiness::Failed : cluster::Readiness::True,
+      .uid = node_->uid,
+      .keeps_replacements_off = cluster::keeps_replacements_off(*node_) ||
+                                (cluster::readiness_of(*node_) == cluster::Readiness::True &&
+                                 around_.quarantine == Quarantine::Off),
+      .pulse = Pulse::Dead,
+      .sent = asked};
+}
+
 void Operation::take_reading() {
   reading_ = false;
+  if (around_.source != nullptr) {
+    auto reading = reading_by_source();
+    if (!reading) {
+      around_.log.warning("health_unreadable", {{"incident", occasion_.incident.text()},
+                                                {"node", authority_->node.text()},
+                                                {"error", reading.error().message()}});
+      owner_.reading_arrived(std::nullopt);
+      return;
+    }
+    use_reading(*std::move(reading));
+    return;
+  }
   PulseWatch::Finding found = {.pulse = authority_->reading.pulse,
                                .dead_at = authority_->reading.dead_at};
   if (lease_) {
@@ -215,7 +270,11 @@ void Operation::take_reading() {
       heed_roll();
     }
   }
-  authority_->reading = reading_of(*node_, found, reading_sent_);
+  use_reading(reading_of(*node_, found, reading_sent_));
+}
+
+void Operation::use_reading(Reading reading) {
+  authority_->reading = std::move(reading);
   if (around_.release.on) {
     authority_->reading.storage = storage_of(*node_);
     authority_->boot_id = authority_->boot_id.value_or(node_->boot_id);

@@ -97,10 +97,14 @@ class Operation {
   void lease_arrived(Result<kube::Lease> lease);
   [[nodiscard]] bool awaits_lease(const kube::Node& node) const;
   [[nodiscard]] bool needs_roll(const kube::Node& node) const;
+  void word_arrived(Result<HealthSource::Word> word);
   void take_reading_if_complete();
   void take_reading();
+  void use_reading(Reading reading);
   [[nodiscard]] bool roll_is_readable() const;
   void heed_roll();
+  // What the answers come to; an error when that is nothing to go by.
+  [[nodiscard]] Result<Reading> reading_by_source() const;
   void pods_arrived(std::size_t list, Result<std::vector<std::string>> pods);
   void both_arrived();
   void evaluate_slice();
@@ -139,7 +143,10 @@ class Operation {
   kube::CallHandle lease_call_;
   std::optional<Result<kube::Lease>> lease_;  // as it arrived
   std::optional<Result<void>> roll_;          // how the roll call ended
-  std::vector<kube::CallHandle> lists_;       // null: it has arrived, or failed
+  // In place of the Lease, when the incident goes by the word of a health source.
+  std::unique_ptr<HealthSource::Question> question_;
+  std::optional<Result<HealthSource::Word>> word_;
+  std::vector<kube::CallHandle> lists_;  // null: it has arrived, or failed
   std::size_t lists_pending_ = 0;
   Moment listed_at_{};              // when the lists were asked for
   std::optional<kube::Node> node_;  // of the newest reading, until the policies have it
@@ -160,7 +167,7 @@ class Operation {
   const bool sees_volumes_;  // of every pod: attachments may be deleted
   bool listed_ = false;      // a list has arrived, or there was none to make
   Moment reading_sent_{};    // the newest reading's
-  bool reading_ = false;     // a reading is under way: the node, or the Lease that it needs
+  bool reading_ = false;     // a reading is under way: the node, or what else it needs
   bool roll_called_ = false;
   bool unlisted_ = false;   // a list could not be read
   bool undecoded_ = false;  // a pod could not be understood

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fence/detaching.h"
+#include "fence/triggers.h"
 
 namespace moonfence::fence {
 namespace {
@@ -23,12 +24,13 @@ PodList list_of(const std::vector<const Binding*>& bindings, Namespace space) {
 
 }  // namespace
 
-std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell) {
+std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell, std::string_view source) {
   std::vector<const Binding*> bindings;
   std::set<Namespace> spaces;
   bool everywhere = false;
   for (const Binding& binding : set.bindings) {
-    if (binding.policy == nullptr || (!fell && !binding.policy->trigger().sweep)) {
+    if (binding.policy == nullptr || (!fell && !binding.policy->trigger().sweep) ||
+        signal_of(binding) != source) {
       continue;
     }
     bindings.push_back(&binding);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/names.h"
@@ -24,7 +25,8 @@ struct PodList {
 constexpr std::size_t kNamespaceListsMax = 4;
 
 // Ordered by namespace. Guards that could not be loaded hold pods but look for none; `fell` false
-// leaves out those that act only on nodes they have seen falling.
-[[nodiscard]] std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell);
+// leaves out those that act only on nodes they have seen falling; `source`: see hold_downs().
+[[nodiscard]] std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell,
+                                              std::string_view source = {});
 
 }  // namespace moonfence::fence

@@ -9,6 +9,7 @@
 #include "audit/trail.h"
 #include "cluster/endpoint.h"
 #include "fence/actions.h"
+#include "fence/health_source.h"
 #include "fence/leadership.h"
 #include "fence/roll_call.h"
 #include "kube/reader.h"
@@ -36,6 +37,7 @@ struct Surroundings {
   cluster::Endpoints* endpoints = nullptr;       // null: none can be asked
   ReleaseRules release = {};
   Quarantine quarantine = Quarantine::Off;       // see Authority
+  HealthSource* source = nullptr;                // whose word incidents go by; null: Kubernetes'
 };
 
 }  // namespace moonfence::fence

@@ -5,6 +5,12 @@
 
 namespace moonfence::fence {
 
+std::string_view signal_of(const policy::Binding& binding) {
+  return binding.policy != nullptr && binding.policy->health_source()
+             ? std::string_view(binding.digest)
+             : std::string_view();
+}
+
 Duration hold_down(const policy::Trigger& trigger) {
   return trigger.failures > 1 ? trigger.interval * trigger.failures : Duration::zero();
 }
@@ -33,18 +39,19 @@ Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime, b
   return {};
 }
 
-HoldDowns hold_downs(const policy::PolicySet& set, bool fell) {
+HoldDowns hold_downs(const policy::PolicySet& set, bool fell, std::string_view source) {
   HoldDowns shortest = {.silent = std::nullopt, .living = std::nullopt};
   const auto offer = [](std::optional<Duration>& least, Duration candidate) {
     least = std::min(least.value_or(candidate), candidate);
   };
   for (const policy::Binding& binding : set.bindings) {
-    if (binding.policy == nullptr || (!fell && !binding.policy->trigger().sweep)) {
+    if (binding.policy == nullptr || (!fell && !binding.policy->trigger().sweep) ||
+        signal_of(binding) != source) {
       continue;
     }
     const policy::Trigger& trigger = binding.policy->trigger();
     offer(shortest.silent, hold_down(trigger));
-    if (trigger.live_kubelet) {
+    if (trigger.live_kubelet || !source.empty()) {  // a source knows of no kubelet
       offer(shortest.living, hold_down(trigger));
     }
   }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/time.h"
 #include "policy/policy_set.h"
@@ -23,11 +24,16 @@ struct Standing {
     NotDueYet,  // the node must be down for longer
     Unfit,      // its kubelet may be alive, and the policy wants silence
     NotSwept,   // the node was found down, and the policy wants to have seen it fall
+    OtherWord,  // the policy goes by somebody else's word than this incident
     NodeHeld,   // the policy looked at the node and holds it, or failed over it
   };
   Kind kind = Kind::MayAct;
   Duration due_in{};  // of NotDueYet, and of NodeHeld when it is to be asked again; else zero
 };
+
+// Whose word on a node's health a binding goes by: "" is Kubernetes', else it has a health source
+// of its own, which bindings of the same policy with the same settings share.
+[[nodiscard]] std::string_view signal_of(const policy::Binding& binding);
 
 // `failures` = 1: at once. Otherwise observation k counts at k × interval after the first.
 [[nodiscard]] Duration hold_down(const policy::Trigger& trigger);
@@ -45,7 +51,9 @@ struct HoldDowns {
   friend bool operator==(const HoldDowns&, const HoldDowns&) = default;
 };
 
-// A binding without a policy (a guard that could not be loaded) never acts.
-[[nodiscard]] HoldDowns hold_downs(const policy::PolicySet& set, bool fell);
+// Of the bindings that go by the word of `source` (signal_of). A binding without a policy (a guard
+// that could not be loaded) never acts.
+[[nodiscard]] HoldDowns hold_downs(const policy::PolicySet& set, bool fell,
+                                   std::string_view source = {});
 
 }  // namespace moonfence::fence

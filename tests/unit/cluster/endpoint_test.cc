@@ -235,7 +235,7 @@ TEST_F(EndpointTest, renews_a_token_before_it_ends_while_the_old_one_serves) {
   EXPECT_EQ(tokens_used().back(), "Bearer token-2");
 }
 
-TEST_F(EndpointTest, after_a401_it_logs_in_anew_with_files_read_anew) {
+TEST_F(EndpointTest, so_31_after_a_401_it_logs_in_anew_with_files_read_anew) {
   use(login_rules());
   serve_logins();
   ASSERT_TRUE(get());
@@ -258,7 +258,7 @@ TEST_F(EndpointTest, after_a401_it_logs_in_anew_with_files_read_anew) {
   EXPECT_FALSE(told("rotated") || told("token-"));
 }
 
-TEST_F(EndpointTest, a401_after_a_new_login_is_the_end) {
+TEST_F(EndpointTest, a_401_after_a_new_login_is_the_end) {
   use(login_rules());
   serve_logins();
   ASSERT_TRUE(get());

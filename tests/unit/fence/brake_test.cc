@@ -173,7 +173,7 @@ TEST_F(BrakeTest, a_deletion_under_way_keeps_the_node_s_place) {
   rules.cluster.at_once = Limit::of(1);
   set(100, 8);
   int room = 0;
-  told().on_room([&room] { ++room; });
+  told().on_room(this, [&room] { ++room; });
   begin("n1");  // the pass
   begin("n1");  // its deletion
   places.erase(places.begin());
@@ -182,7 +182,7 @@ TEST_F(BrakeTest, a_deletion_under_way_keeps_the_node_s_place) {
   places.clear();
   EXPECT_EQ(ask("n2"), std::nullopt);
   EXPECT_EQ(room, 1);
-  told().on_room(nullptr);
+  told().on_room(this, nullptr);
 }
 
 TEST_F(BrakeTest, so_many_nodes_within_the_window_and_no_more) {

@@ -1,0 +1,242 @@
+#include "fence/desks.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "fence/triggers.h"
+
+namespace moonfence::fence {
+
+using cluster::Look;
+using cluster::NodeView;
+using cluster::Readiness;
+using policy::NodeHealth;
+
+namespace {
+
+// The node as a desk sees whose source calls it failed. Kubernetes' taint is awaited only where it
+// sets one.
+NodeView failed(NodeView node) {
+  node.keeps_replacements_off = node.keeps_replacements_off || node.readiness == Readiness::True;
+  node.readiness = Readiness::Failed;
+  return node;
+}
+
+Look look_of(HealthBook::Change change) {
+  switch (change) {
+    case HealthBook::Change::First:
+      return Look::Swept;
+    case HealthBook::Change::Expired:
+      return Look::Expired;
+    case HealthBook::Change::Changed:
+    case HealthBook::Change::Forgotten:
+      return Look::Fell;
+  }
+  return Look::Fell;
+}
+
+}  // namespace
+
+struct Desks::Source {
+  Source(const Surroundings& around, const IncidentRules& rules,
+         const std::function<IncidentId()>& make_id,
+         const std::shared_ptr<const policy::Policy>& policy, const std::string& key,
+         std::function<bool(Source&, const HealthBook::News&)> tell)
+      : watch({around.loop, around.reader, around.allowed_reads, around.endpoints, around.log},
+              policy, key,
+              [this, tell = std::move(tell)](const auto& news) { return tell(*this, news); }),
+        desk(with(around, watch), rules, make_id) {}
+
+  static Surroundings with(Surroundings around, HealthSource& source) {
+    around.source = &source;
+    return around;
+  }
+
+  SourceWatch watch;
+  IncidentDesk desk;
+};
+
+Desks::Desks(const Surroundings& surroundings, IncidentRules rules,
+             std::function<IncidentId()> make_id, Find find)
+    : around_(surroundings),
+      rules_(rules),
+      make_id_(std::move(make_id)),
+      find_(std::move(find)),
+      kubernetes_(surroundings, rules, make_id_) {}
+
+Desks::~Desks() = default;
+
+void Desks::look_at(const NodeView& node, Look why) {
+  kubernetes_.look_at(node, why);
+  if (why == Look::PoliciesChanged || why == Look::TookOver) {
+    return;  // no news of the node
+  }
+  for (const auto& [key, source] : sources_) {
+    if (node.readiness == Readiness::Gone) {
+      source->desk.look_at(node, Look::Changed);
+    } else if (source->watch.book().health(node.name) == NodeHealth::Failed) {
+      source->desk.look_at(failed(node), Look::Changed);
+    }
+  }
+}
+
+void Desks::census_changed(const cluster::Census& census) {
+  census_ = census;
+  counted_ = true;
+  recount();
+  for (const auto& [key, source] : sources_) {
+    source->watch.tell_again();  // the Node may be there by now
+  }
+}
+
+void Desks::recount() {
+  if (!counted_) {
+    return;
+  }
+  cluster::Census census = census_;
+  std::set<NodeName> names;
+  for (const auto& [key, source] : sources_) {
+    for (const NodeName& name : source->watch.book().failed()) {
+      names.insert(name);
+    }
+  }
+  for (const NodeName& name : names) {
+    const NodeView* known = find_(name);
+    if (known != nullptr && !cluster::is_down(known->readiness)) {
+      NodeView down = *known;
+      census.remove(down);
+      down.readiness = Readiness::Failed;
+      census.add(down);
+    }
+  }
+  kubernetes_.census_changed(census);
+  for (const auto& [key, source] : sources_) {
+    source->desk.census_changed(census);
+  }
+}
+
+void Desks::policies_changed() {
+  kubernetes_.policies_changed();
+  for (const auto& [key, source] : sources_) {
+    source->desk.policies_changed();  // one that nobody goes by any more closes its incidents
+  }
+  close_sources();
+  open_sources();
+}
+
+void Desks::close_sources() {
+  std::set<std::string> wanted;
+  const auto set = around_.active.current();
+  for (const policy::Binding& binding : set->bindings) {
+    wanted.emplace(signal_of(binding));
+  }
+  for (auto entry = sources_.begin(); entry != sources_.end();) {
+    if (wanted.contains(entry->first)) {
+      ++entry;
+      continue;
+    }
+    entry->second->watch.stop();
+    // Its incidents die at the end of the turn, and it after them.
+    around_.loop.defer([dead = std::shared_ptr<Source>(std::move(entry->second))] { (void)dead; });
+    entry = sources_.erase(entry);
+  }
+}
+
+void Desks::open_sources() {
+  const auto set = around_.active.current();
+  for (const policy::Binding& binding : set->bindings) {
+    const std::string key(signal_of(binding));
+    if (key.empty()) {
+      continue;
+    }
+    if (const auto known = sources_.find(key); known != sources_.end()) {
+      // Failed nodes that are dealt with are looked at again.
+      Source& source = *known->second;
+      for (const NodeName& name : source.watch.book().failed()) {
+        if (const NodeView* node = find_(name)) {
+          source.desk.look_at(failed(*node), Look::PoliciesChanged);
+        }
+      }
+      continue;
+    }
+    auto made = std::make_unique<Source>(
+        around_, rules_, make_id_, binding.policy, key,
+        [this](Source& source, const HealthBook::News& news) { return hear(source, news); });
+    Source& source = *sources_.emplace(key, std::move(made)).first->second;
+    if (stopped_) {
+      source.desk.stop();
+    } else if (leads_) {
+      source.watch.start();
+    } else {
+      source.desk.step_down();
+    }
+  }
+  recount();
+}
+
+bool Desks::hear(Source& source, const HealthBook::News& news) {
+  const NodeView* known = find_(news.node);
+  if (known == nullptr) {
+    return false;
+  }
+  recount();
+  const bool forgotten = news.change == HealthBook::Change::Forgotten;
+  if (!forgotten && news.health == NodeHealth::Unknown) {
+    return true;  // acts on nothing; what is open waits for a word
+  }
+  if (!forgotten && news.health == NodeHealth::Failed) {
+    source.desk.look_at(failed(*known), look_of(news.change));
+  } else {
+    NodeView healthy = *known;
+    healthy.readiness = Readiness::True;
+    source.desk.look_at(healthy, Look::Changed);
+  }
+  return true;
+}
+
+void Desks::lead() {
+  leads_ = true;
+  kubernetes_.lead();
+  for (const auto& [key, source] : sources_) {
+    source->desk.lead();
+    source->watch.start();
+  }
+}
+
+void Desks::step_down() {
+  leads_ = false;
+  kubernetes_.step_down();
+  for (const auto& [key, source] : sources_) {
+    source->watch.stop();
+    source->desk.step_down();
+  }
+  recount();
+}
+
+void Desks::stop() {
+  stopped_ = true;
+  kubernetes_.stop();
+  for (const auto& [key, source] : sources_) {
+    source->watch.stop();
+    source->desk.stop();
+  }
+}
+
+std::size_t Desks::open_incidents() const {
+  std::size_t open = kubernetes_.open_incidents();
+  for (const auto& [key, source] : sources_) {
+    open += source->desk.open_incidents();
+  }
+  return open;
+}
+
+std::size_t Desks::braked_incidents() const {
+  std::size_t braked = kubernetes_.braked_incidents();
+  for (const auto& [key, source] : sources_) {
+    braked += source->desk.braked_incidents();
+  }
+  return braked;
+}
+
+}  // namespace moonfence::fence

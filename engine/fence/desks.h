@@ -1,0 +1,65 @@
+#pragma once
+
+// Desks is one IncidentDesk for each word on a node's health that a binding in force goes by: one
+// for what Kubernetes says, and one for each health source, with the SourceWatch that asks it. They
+// share the guard, the brake and everything that acts, and no incident: a node that only a source
+// calls failed is no matter of a binding that goes by Kubernetes, and the reverse. A node may have
+// an incident at several of them; each deletes what its own bindings name.
+//
+// Only the replica that acts asks sources. For the brake a node is down when anybody calls it so.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cluster/census.h"
+#include "cluster/node_cache.h"
+#include "fence/desk.h"
+#include "fence/source_watch.h"
+
+namespace moonfence::fence {
+
+class Desks final : public cluster::NodeListener {
+ public:
+  // What the node cache believes of a node; null: it knows none of that name.
+  using Find = std::function<const cluster::NodeView*(const NodeName&)>;
+
+  // See IncidentDesk.
+  Desks(const Surroundings& surroundings, IncidentRules rules, std::function<IncidentId()> make_id,
+        Find find);
+  ~Desks() override;
+  Desks(const Desks&) = delete;
+  Desks& operator=(const Desks&) = delete;
+
+  void look_at(const cluster::NodeView& node, cluster::Look why) override;
+  void census_changed(const cluster::Census& census) override;
+  void policies_changed();
+  void lead();
+  void step_down();
+  void stop();
+
+  [[nodiscard]] std::size_t open_incidents() const;
+  [[nodiscard]] std::size_t braked_incidents() const;
+  [[nodiscard]] std::size_t sources() const { return sources_.size(); }
+
+ private:
+  struct Source;
+  void open_sources();
+  void close_sources();
+  bool hear(Source& source, const HealthBook::News& news);
+  void recount();
+
+  Surroundings around_;
+  const IncidentRules rules_;
+  const std::function<IncidentId()> make_id_;
+  const Find find_;
+  IncidentDesk kubernetes_;
+  std::map<std::string, std::unique_ptr<Source>> sources_;  // by key
+  cluster::Census census_;                                  // as the node cache counts
+  bool counted_ = false;
+  bool leads_ = true;
+  bool stopped_ = false;
+};
+
+}  // namespace moonfence::fence
