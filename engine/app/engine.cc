@@ -69,8 +69,7 @@ class Observers final : public kube::CallObserver {
 // Who is told about nodes.
 class Audience final : public cluster::NodeListener {
  public:
-  Audience(fence::Desks& desk, fence::HandBack& hand_back)
-      : desk_(desk), hand_back_(hand_back) {}
+  Audience(fence::Desks& desk, fence::HandBack& hand_back) : desk_(desk), hand_back_(hand_back) {}
   void look_at(const cluster::NodeView& node, cluster::Look why) override {
     desk_.look_at(node, why);
     hand_back_.look_at(node, why);

@@ -17,7 +17,14 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 16> kKeys = {"allowedReads", "api", "attacherLeases", "brake", "cacheExpiry", "controllerLease", "endpoints", "fencingDrivers", "leaseDuration", "leaseRenewDeadline", "leaseRetry", "protectedNamespaces", "quarantine", "release", "retryInterval", "retryWindow"};
+constexpr std::array<std::string_view, 16> kKeys = {"allowedReads",   "api",
+                                                    "attacherLeases", "brake",
+                                                    "cacheExpiry",    "controllerLease",
+                                                    "endpoints",      "fencingDrivers",
+                                                    "leaseDuration",  "leaseRenewDeadline",
+                                                    "leaseRetry",     "protectedNamespaces",
+                                                    "quarantine",     "release",
+                                                    "retryInterval",  "retryWindow"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {

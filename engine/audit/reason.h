@@ -108,13 +108,13 @@ enum class Reason {
   NotProvenClean,  // our taint stays: nothing proves that the node has let go of what it had
 
   // How an action ended.
-  Done,                 // the server did it
-  MarkedOnly,           // the server marked the object; a finalizer keeps it
-  AlreadyGone,          // 404: somebody else was faster
-  Replaced,             // 409: another object has the name now and was left alone
-  NodeChanged,          // a test of the patch failed, or the node changed while it waited: read it again
-  Refused,              // 403 or another final refusal of the server
-  Retryable,            // it did not happen and may succeed later
+  Done,         // the server did it
+  MarkedOnly,   // the server marked the object; a finalizer keeps it
+  AlreadyGone,  // 404: somebody else was faster
+  Replaced,     // 409: another object has the name now and was left alone
+  NodeChanged,  // a test of the patch failed, or the node changed while it waited: read it again
+  Refused,      // 403 or another final refusal of the server
+  Retryable,    // it did not happen and may succeed later
   ReleaseOvertaken,     // the node's status changed since it was read: nothing was released
   ReleaseAcknowledged,  // Kubernetes took the released volume off the node
   OutcomeLost,          // the request left and no reply came; repeating is safe by the precondition

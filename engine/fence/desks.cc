@@ -17,8 +17,9 @@ namespace {
 
 // The node as a desk sees whose source calls it failed. Kubernetes' taint is awaited only where it
 // sets one.
-NodeView failed(NodeView node) {
-  node.keeps_replacements_off = node.keeps_replacements_off || node.readiness == Readiness::True;
+NodeView failed(NodeView node, Quarantine quarantine) {
+  node.keeps_replacements_off = node.keeps_replacements_off || (node.readiness == Readiness::True &&
+                                                                quarantine == Quarantine::Off);
   node.readiness = Readiness::Failed;
   return node;
 }
@@ -76,7 +77,7 @@ void Desks::look_at(const NodeView& node, Look why) {
     if (node.readiness == Readiness::Gone) {
       source->desk.look_at(node, Look::Changed);
     } else if (source->watch.book().health(node.name) == NodeHealth::Failed) {
-      source->desk.look_at(failed(node), Look::Changed);
+      source->desk.look_at(failed(node, around_.quarantine), Look::Changed);
     }
   }
 }
@@ -123,6 +124,13 @@ void Desks::policies_changed() {
   }
   close_sources();
   open_sources();
+}
+
+void Desks::trust_restored() {
+  kubernetes_.trust_restored();
+  for (const auto& [key, source] : sources_) {
+    source->desk.trust_restored();
+  }
 }
 
 void Desks::close_sources() {
@@ -186,7 +194,7 @@ bool Desks::hear(Source& source, const HealthBook::News& news) {
     return true;  // acts on nothing; what is open waits for a word
   }
   if (!forgotten && news.health == NodeHealth::Failed) {
-    source.desk.look_at(failed(*known), look_of(news.change));
+    source.desk.look_at(failed(*known, around_.quarantine), look_of(news.change));
   } else {
     NodeView healthy = *known;
     healthy.readiness = Readiness::True;

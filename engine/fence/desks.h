@@ -35,6 +35,7 @@ class Desks final : public cluster::NodeListener {
   void look_at(const cluster::NodeView& node, cluster::Look why) override;
   void census_changed(const cluster::Census& census) override;
   void policies_changed();
+  void trust_restored();
   void lead();
   void step_down();
   void stop();

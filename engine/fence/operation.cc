@@ -113,8 +113,7 @@ void Operation::read_node() {
   if (around_.source != nullptr) {
     word_.reset();
     question_ = around_.source->ask(
-        authority_->node,
-        [this](const Result<HealthSource::Word>& word) { word_arrived(word); });
+        authority_->node, [this](const Result<HealthSource::Word>& word) { word_arrived(word); });
     return;
   }
   lease_call_ = around_.reader.get_node_lease(
@@ -179,7 +178,8 @@ void Operation::take_reading_if_complete() {
 
 // Only a controller's word may be about a storm, and only before anything is done.
 bool Operation::needs_roll(const kube::Node& node) const {
-  return around_.source == nullptr && !acting_ && around_.brake.limits_down() && node.uid == authority_->node_uid &&
+  return around_.source == nullptr && !acting_ && around_.brake.limits_down() &&
+         node.uid == authority_->node_uid &&
          cluster::readiness_of(node) == cluster::Readiness::Unknown;
 }
 

@@ -36,8 +36,8 @@ struct Surroundings {
   const std::set<std::string>& allowed_reads;    // see Fetching
   cluster::Endpoints* endpoints = nullptr;       // null: none can be asked
   ReleaseRules release = {};
-  Quarantine quarantine = Quarantine::Off;       // see Authority
-  HealthSource* source = nullptr;                // whose word incidents go by; null: Kubernetes'
+  Quarantine quarantine = Quarantine::Off;  // see Authority
+  HealthSource* source = nullptr;           // whose word incidents go by; null: Kubernetes'
 };
 
 }  // namespace moonfence::fence

@@ -79,9 +79,11 @@ void AuditChecker::on_intent(const AuditLine& line) {
   intended_.insert(line.subject());
   intended_.insert(line.node_uid);
   const auto key = std::pair(line.incident, line.subject());
-  if (!book.intents.emplace(key, Pending{.since = now(),
-                                         .node_uid = line.node_uid,
-                                         .releases = line.action == "release_volume"}).second) {
+  if (!book.intents
+           .emplace(key, Pending{.since = now(),
+                                 .node_uid = line.node_uid,
+                                 .releases = line.action == "release_volume"})
+           .second) {
     accuse(rules::kOutcomeRecorded, line.life.replica + " means to delete pod " + line.pod +
                                         " again before the outcome of the first time is known");
   }
@@ -126,7 +128,7 @@ void AuditChecker::on_left(const WireRequest& request) {
   Book& book = books_[life_of(request)];
   const CalledPath target = read_path(request.target);
   const bool releases = target.resource == "nodes" && target.subresource == "status";
-  const std::string uid = releases                       ? node_uid(target.name)
+  const std::string uid = releases                     ? node_uid(target.name)
                           : target.resource == "nodes" ? tested_uid(request.body)
                                                        : uid_precondition(request.body);
   const auto intent =
