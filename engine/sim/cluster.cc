@@ -174,7 +174,6 @@ struct Cluster::State {
   std::unique_ptr<Servers> servers;
   std::unique_ptr<ControllerManager> manager;  // null while it is away
   loop::Timer manager_returns;
-  std::unique_ptr<ControllerManager> manager;
   std::unique_ptr<LeaderLease> leader_lease;
   std::unique_ptr<Informer> scheduler_nodes;
   std::unique_ptr<Informer> scheduler_pods;
