@@ -60,6 +60,7 @@ class Detaching {
   enum class Stand { Consider, Waits, Refused, Dropped };
   [[nodiscard]] Stand stand_of(Detachment& detachment, bool complete);
   [[nodiscard]] bool is_in_force(Detachment& detachment) const;
+  void plan_step(const Detachment& detachment) const;
   void consider(Detachment& detachment, const kube::Attachment& attachment);
   void wait(Detachment& detachment, audit::Reason reason, const std::string& text);
   void arrived(const std::string& name, const Result<kube::Attachment>& attachment);

@@ -64,10 +64,15 @@ std::optional<Reason> refuse_by_brake(const Authority& authority, Moment now) {
              : authority.brake->refuse({.node = authority.node, .zone = authority.zone}, now);
 }
 
-}  // namespace
+// The process may die at any instant: whoever comes after us must know of it.
+std::optional<Reason> refuse_unrecorded(const Authority& authority, const Uid& uid) {
+  return authority.page != nullptr && authority.page->holds(uid)
+             ? std::nullopt
+             : std::optional(Reason::NotRecorded);
+}
 
-std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Ground& ground,
-                                          const kube::Pod& pod, Moment now) {
+std::optional<Reason> refuse_on_pod(const Authority& authority, const Ground& ground,
+                                    const kube::Pod& pod, Moment now) {
   if (!authority.incident_open) {
     return Reason::IncidentClosed;
   }
@@ -118,6 +123,14 @@ std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Grou
   return refusal;
 }
 
+}  // namespace
+
+std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Ground& ground,
+                                          const kube::Pod& pod, Moment now) {
+  const auto reason = refuse_on_pod(authority, ground, pod, now);
+  return reason ? reason : refuse_unrecorded(authority, pod.uid);
+}
+
 std::optional<Reason> refuse_attachment_deletion(const Authority& authority, const Ground& ground,
                                                  const kube::Pod& pod, const AttachmentCase& target,
                                                  Moment now) {
@@ -141,7 +154,8 @@ std::optional<Reason> refuse_attachment_deletion(const Authority& authority, con
   if (target.before_pod && !pod.deletion_timestamp) {
     return Reason::PodNotTerminating;
   }
-  return refuse_pod_deletion(authority, ground, pod, now);
+  const auto reason = refuse_on_pod(authority, ground, pod, now);
+  return reason ? reason : refuse_unrecorded(authority, attachment.uid);
 }
 
 }  // namespace moonfence::fence

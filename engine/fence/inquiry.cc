@@ -366,13 +366,13 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
     return;
   }
   // The guard's own word: it may have more against it than the mode. What enforces the same policy
-  // here lets it pass, and the age of the reading matters to nobody who only looks.
+  // here lets it pass; the age of the reading and the record matter to nobody who only looks.
   const Binding& by = binding(decision.by->binding);
   auto refused = refuse_pod_deletion(
       *authority_, {.policy = by.name, .digest = by.digest, .set = occasion_.set->digest},
       asked.pod, around_.loop.now());
   result.policies_changed = result.policies_changed || refused == Reason::PolicyChanged;
-  if (!refused || *refused == Reason::ReadingTooOld) {
+  if (!refused || *refused == Reason::ReadingTooOld || *refused == Reason::NotRecorded) {
     refused = Reason::ModeObserves;
   }
   record_refusal(asked.pod, *decision.by, *refused, decision.by->verdict->reason);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "fence/steps.h"
 #include "kube/decode.h"
 
 namespace moonfence::fence {
@@ -150,6 +151,7 @@ void Operation::take_reading(Moment sent) {
                                sent, around_.loop.now());
   }
   authority_->reading = reading_of(*node_, found, sent);
+  note_boot(node_->boot_id);
   if (!acting_) {
     both_arrived();
     return;
@@ -161,6 +163,19 @@ void Operation::take_reading(Moment sent) {
   owner_.reading_arrived(authority_->reading);
   if (!alive.expired()) {
     pump();
+  }
+}
+
+// What the leader before us had planned it did not plan for a node that was up since.
+void Operation::note_boot(const std::string& boot_id) {
+  const auto before = std::exchange(memory_.inherited_boot, std::nullopt);
+  if (before && !before->empty() && *before != boot_id) {
+    around_.log.info("node_rebooted",
+                     {{"incident", occasion_.incident.text()}, {"node", authority_->node.text()}});
+    memory_.detachments.clear();
+  }
+  if (authority_->page != nullptr) {
+    authority_->page->booted(boot_id);
   }
 }
 
@@ -226,12 +241,7 @@ void Operation::evaluate_slice() {
     } else {
       break;
     }
-    // The first deletion's request leaves at the end of this turn, while the others are judged.
-    if (first_slice_ && !queue_.empty()) {
-      break;
-    }
   }
-  first_slice_ = first_slice_ && queue_.empty();
   if (!known_.empty() || next_pod_ < pods_.size()) {
     next_slice_ = around_.loop.in_next_turn([this] { evaluate_slice(); });
   }
@@ -276,15 +286,56 @@ void Operation::judge(Known known, const policy::ClusterFacts& facts) {
   }
   detaching_.plan(*deed);
   if (deed->deletes_pod) {
-    queue_.push_back({.deletion = std::move(deed->deletion)});
+    if (authority_->page != nullptr) {
+      authority_->page->plan(step_of(deed->deletion));
+    }
+    enqueue({.deletion = std::move(deed->deletion)});
   }
+}
+
+bool Operation::may_leave(const Waiting& waiting) const {
+  const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
+  const Uid& uid = pod != nullptr
+                       ? pod->pod.uid
+                       : std::get<AttachmentDeletion>(waiting.deletion).target.attachment.uid;
+  return unrecorded_ || (authority_->page != nullptr && authority_->page->holds(uid));
+}
+
+void Operation::enqueue(Waiting waiting) {
+  to_record_ = to_record_ || !may_leave(waiting);
+  queue_.push_back(std::move(waiting));
+}
+
+void Operation::record_waiting() {
+  if (!to_record_ || recording_ || queue_.empty()) {
+    return;
+  }
+  to_record_ = false;
+  if (authority_->page == nullptr) {
+    unrecorded_ = true;
+    return;
+  }
+  recording_ = true;
+  around_.journal.save(authority_->page,
+                       [this, alive = std::weak_ptr<const void>(alive_)](bool stands) {
+                         if (!alive.expired()) {
+                           recording_ = false;
+                           unrecorded_ = unrecorded_ || !stands;
+                           pump();
+                         }
+                       });
 }
 
 void Operation::pump() {
   pumping_ = true;
-  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_) {
+  if (result_.braked) {
+    queue_.clear();  // one refusal speaks for all of them
+  }
+  record_waiting();
+  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_ &&
+         may_leave(queue_.front())) {
     if (result_.braked) {
-      queue_.clear();  // one refusal speaks for all of them
+      queue_.clear();
       break;
     }
     const Duration age = around_.loop.now() - authority_->reading.sent;
@@ -366,9 +417,7 @@ void Operation::end_if_done() {
     attachments_ = Attachments::Looking;
     detaching_.look(
         /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_,
-        [this](AttachmentDeletion deletion) {
-          queue_.push_back({.deletion = std::move(deletion)});
-        },
+        [this](AttachmentDeletion deletion) { enqueue({.deletion = std::move(deletion)}); },
         [this] {
           attachments_ = Attachments::Looked;
           pump();

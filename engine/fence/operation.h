@@ -7,8 +7,10 @@
 // decides whether a pass starts, goes on and is repeated. The policies are those that were in force
 // when it began; what they decided is carried out only if it still is in force then.
 //
-// Time: the first deletion leaves in the turn in which the latest of the node, its Lease and the
-// first list (fence/pod_lists) arrived; pods of later lists follow as they come. Each pod is
+// Time: what the first slice decides is written into the incident's record in the turn in which the
+// latest of the node, its Lease and the first list (fence/pod_lists) arrived, and leaves when it
+// stands there (fence/journal); what is decided meanwhile, and pods of later lists, goes into one
+// more write. Each pod is
 // decoded once. Evaluation goes in slices of at most kPodsPerTurn pods and about kSliceTime, so
 // that neither a node with hundreds of pods nor a slow script holds up the loop. When the node's
 // reading grows older than kReadingLifetime in the middle of a long pass, deletions pause until a
@@ -88,12 +90,17 @@ class Operation {
   void lease_arrived(Result<kube::Lease> lease, Moment sent);
   [[nodiscard]] bool awaits_lease(const kube::Node& node) const;
   void take_reading(Moment sent);
+  void note_boot(const std::string& boot_id);
   void pods_arrived(std::size_t list, Result<std::vector<std::string>> pods);
   void both_arrived();
   void evaluate_slice();
   void take_up(const std::string& text);
   void judge(Known known, const policy::ClusterFacts& facts);
   void pump();
+  void enqueue(Waiting waiting);
+  // Writes into the incident's record what waits and does not stand there yet.
+  void record_waiting();
+  [[nodiscard]] bool may_leave(const Waiting& waiting) const;
   void send(Waiting waiting);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
   void pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome);
@@ -134,7 +141,9 @@ class Operation {
   bool unlisted_ = false;    // a list could not be read
   bool undecoded_ = false;   // a pod could not be understood
   bool acting_ = false;
-  bool first_slice_ = true;  // nothing was handed over for deletion yet
+  bool to_record_ = false;   // something waits that does not stand in the record
+  bool recording_ = false;   // which is being written
+  bool unrecorded_ = false;  // it could not be: the guard has its say
   bool pumping_ = false;
 };
 

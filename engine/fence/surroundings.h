@@ -8,6 +8,7 @@
 
 #include "audit/trail.h"
 #include "fence/actions.h"
+#include "fence/journal.h"
 #include "fence/leadership.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
@@ -20,6 +21,7 @@ struct Surroundings {
   loop::Loop& loop;
   kube::Reader& reader;
   GuardedActions& actions;
+  Journal& journal;
   audit::Trail& trail;
   port::Log& log;
   const policy::ActiveSet& active;

@@ -25,6 +25,7 @@ struct Pass final : Operation::Owner {
     authority->leadership = &test.leadership;
     authority->brake = &test.brake;
     authority->protections = &test.protections;
+    authority->page = test.new_page();
     begin();
   }
 
