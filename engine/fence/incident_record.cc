@@ -389,6 +389,7 @@ Result<IncidentRecord> parse_record(std::string_view text) {
 std::vector<std::string> outdated(const std::vector<KeptRecord>& records,
                                   const RetentionRules& rules, WallTime now) {
   std::vector<const KeptRecord*> newest;
+  newest.reserve(records.size());
   for (const KeptRecord& record : records) {
     newest.push_back(&record);
   }

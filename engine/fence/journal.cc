@@ -371,6 +371,7 @@ void Journal::prune() {
     return;
   }
   std::vector<KeptRecord> records;
+  records.reserve(kept_.size());
   for (const auto& [name, record] : kept_) {
     records.push_back(record);
   }

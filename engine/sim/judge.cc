@@ -7,6 +7,7 @@
 #include "sim/delete_checker.h"
 #include "sim/fields.h"
 #include "sim/liveness_checker.h"
+#include "sim/record_checker.h"
 
 namespace moonfence::sim {
 namespace {
@@ -42,6 +43,7 @@ Judge::Judge(const Plan& plan, const Truth& truth, const TimeLine& time, const S
   add<BrakeChecker>();
   audit_ = &add<AuditChecker>();
   volumes_ = &add<VolumeChecker>();
+  add<RecordChecker>();
   add<BoundsChecker>();
   add<LivenessChecker>();
 }

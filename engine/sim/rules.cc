@@ -45,6 +45,9 @@ std::span<const Rule> all_rules() {
       Rule{kBrakePace,
            "a replica's deletions concern no more nodes at once and within the window "
            "than the brake lets pass"},
+      Rule{kRecordFirst,
+           "when the server takes a deletion, a stored record of an incident names "
+           "its UID"},
       Rule{kIntentFirst, "an intent is in the audit before its DELETE leaves, one for each"},
       Rule{kOutcomeRecorded,
            "an intent is followed by its outcome or refusal within 6 s of the "
