@@ -104,3 +104,24 @@ def test_without_rights_to_read_claims_it_waits_for_them(cluster, workloads, sto
     assert "incident_closed" not in {r["kind"] for r in engine.records()}
     engine.account.allow([*RULES, *STORAGE_RULES])
     wait_for("both are deleted", lambda: deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1, 90)
+
+
+def test_a_restart_detaches_what_sigkill_left(cluster, workloads, storage):
+    """The pod is gone and its attachment is not when the engine is killed; only the record knows of it."""
+    engine, node = storage(refuse_detach="array is offline")
+    cluster.hollow.fail(node, "silent")
+    wait_for("the pod is deleted", lambda: deleted(engine, "pods") == 1, 60, 0.01)
+    engine.kill9()
+    (record,) = [m for m in cluster.client.list("configmaps", engine.account.namespace)
+                 if m["metadata"]["name"].startswith("moonfence-incident-")]
+    assert record["metadata"]["labels"]["moonfence.io/incident"] == "open"
+    before = deleted(engine, "volumeattachments")
+    cluster.hollow.attacher(workloads.driver, refuse_detach="")
+    engine.start()
+    workloads.wait_running("web-0", not_on=node, seconds=120)
+    assert deleted(engine, "volumeattachments") >= max(before, 1)
+
+    def closed():
+        found = cluster.client.find("configmaps", record["metadata"]["name"], engine.account.namespace)
+        return found["metadata"]["labels"]["moonfence.io/incident"] == "closed"
+    wait_for("its record is closed", closed, 60)
