@@ -163,7 +163,7 @@ void Desks::open_sources() {
       Source& source = *known->second;
       for (const NodeName& name : source.watch.book().failed()) {
         if (const NodeView* node = find_(name)) {
-          source.desk.look_at(failed(*node), Look::PoliciesChanged);
+          source.desk.look_at(failed(*node, around_.quarantine), Look::PoliciesChanged);
         }
       }
       continue;
