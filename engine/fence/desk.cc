@@ -420,6 +420,7 @@ std::shared_ptr<Page> IncidentDesk::page_for(const NodeView& node, Reason why,
   record.node = node.name;
   record.node_uid = node.uid;
   record.zone = node.zone;
+  record.source = around_.source == nullptr ? std::string() : around_.source->key();
   record.fell = downtime.fell;
   record.opened = around_.journal.now();
   record.opened_for = why;

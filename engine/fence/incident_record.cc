@@ -94,6 +94,7 @@ json head_of(const IncidentRecord& record) {
   json node = {{"name", record.node.text()}, {"uid", record.node_uid.text()}};
   put(node, "boot_id", record.boot_id);
   put(node, "zone", record.zone);
+  put(node, "source", record.source);
   if (record.fell) {
     node["fell"] = true;
   }
@@ -255,6 +256,7 @@ Result<IncidentRecord> parse_head(Fields& fields) {
   record.node_uid = Uid(fields.required({"node", "uid"}));
   record.boot_id = fields.string({"node", "boot_id"});
   record.zone = fields.string({"node", "zone"});
+  record.source = fields.string({"node", "source"});
   record.fell = fields.boolean({"node", "fell"});
   record.opened = moment(fields, {"opened"});
   record.opened_for = reason(fields, {"opened_for"}).value_or(Reason::NodeUnknown);

@@ -72,7 +72,8 @@ struct IncidentRecord {
   Uid node_uid;
   std::string boot_id;  // of the node's newest reading
   std::string zone;
-  bool fell = false;  // we saw it fall: policies without `sweep` are concerned
+  std::string source;  // whose word opened it: a health source's key, "" for Kubernetes
+  bool fell = false;   // we saw it fall: policies without `sweep` are concerned
   WallTime opened{};
   audit::Reason opened_for = audit::Reason::NodeUnknown;
   std::vector<Leader> leaders;  // who kept it, one after the other

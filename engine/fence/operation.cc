@@ -262,7 +262,7 @@ void Operation::take_reading() {
   if (lease_) {
     found = memory_.pulse.feel(*lease_, cluster::readiness_of(*node_),
                                node_->ready ? node_->ready->last_transition_time : std::nullopt,
-                               reading_sent_, around_.loop.now());
+                               reading_sent_, around_.loop.now(), around_.doubt.outage_ended());
   }
   if (needs_roll(*node_)) {
     if (!roll_is_readable()) {

@@ -21,6 +21,7 @@ IncidentRecord sample() {
   record.node_uid = Uid("node-1");
   record.boot_id = "boot-1";
   record.zone = "a";
+  record.source = "key-1";
   record.fell = true;
   record.opened = at(0);
   record.opened_for = Reason::NodeUnknown;
