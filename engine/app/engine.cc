@@ -14,6 +14,7 @@
 #include "cluster/node_cache.h"
 #include "fence/desks.h"
 #include "fence/hand_back.h"
+#include "fence/journal.h"
 #include "fence/leadership.h"
 #include "kube/elector.h"
 #include "kube/events.h"
@@ -111,6 +112,10 @@ class Engine::Graph final : public fence::Leadership {
         events_random_(around.random.fork("events")),
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
         election_random_(around.random.fork("election")),
+        identity_(make_identity(told_.instance, *election_random_)),
+        journal_random_(around.random.fork("journal")),
+        journal_({loop_, caller_, *journal_random_, log_, *this}, Namespace(told_.engine_namespace),
+                 identity_, [this] { return server_now(); }),
         incident_random_(around.random.fork("incidents")),
         desk_(
             fence_surroundings(), rules(), [this] { return make_incident_id(*incident_random_); },
@@ -130,12 +135,13 @@ class Engine::Graph final : public fence::Leadership {
         server_clock_(loop_),
         observers_(server_clock_, metrics_, self_test_) {
     caller_.observe(&observers_);
+    desk_.await_records();
     if (told_.leader_elect) {
       step_down();  // until the Lease is ours
       elector_.emplace(
           kube::Elector::Surroundings{loop_, caller_, *election_random_, wall_clock_, log_},
-          ObjectRef{.space = Namespace(told_.engine_namespace), .name = "moonfence"},
-          make_identity(told_.instance, *election_random_), told_.settings.election,
+          ObjectRef{.space = Namespace(told_.engine_namespace), .name = "moonfence"}, identity_,
+          told_.settings.election,
           kube::Elector::Receivers{.lead = [this] { lead(); },
                                    .lose = [this](const auto& /*why*/) { step_down(); }});
     }
@@ -171,6 +177,8 @@ class Engine::Graph final : public fence::Leadership {
     heartbeat_.start();
     if (elector_) {
       elector_->start();
+    } else {
+      read_records();
     }
     node_watch_.start();
     if (feed_) {
@@ -183,6 +191,7 @@ class Engine::Graph final : public fence::Leadership {
     log_.info("stopping", {{"in_flight", static_cast<std::int64_t>(actions_.in_flight())}});
     desk_.stop();
     hand_back_.stop();
+    journal_.flush();
     drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
     leave_when_drained();
   }
@@ -199,6 +208,7 @@ class Engine::Graph final : public fence::Leadership {
     return {loop_,
             reader_,
             actions_,
+            journal_,
             trail_,
             log_,
             active_,
@@ -220,13 +230,30 @@ class Engine::Graph final : public fence::Leadership {
         true);  // not at the next tick: whoever sees us act may ask in the same moment
     desk_.lead();
     hand_back_.lead();
+    desk_.await_records();
+    read_records();
     nodes_.look_again(cluster::Look::TookOver);
+  }
+
+  // Nothing is done before what other leaders left behind is known.
+  void read_records() {
+    journal_.read([this](const std::vector<fence::Journal::Found>& found) {
+      desk_.take_over(found);
+      review_records();
+    });
+  }
+
+  void review_records() {
+    if (nodes_.synced()) {
+      desk_.review([this](const NodeName& name) { return nodes_.find(name); });
+    }
   }
 
   void step_down() {
     metrics_.set_leader(false);
     desk_.step_down();
     hand_back_.step_down();
+    journal_.forget();
   }
 
   [[nodiscard]] policy::Mode file_mode() const {
@@ -393,6 +420,8 @@ class Engine::Graph final : public fence::Leadership {
     if (elector_) {
       health_.set_ready("lease", elector_->problem());
     }
+    health_.set_ready("incident-records", journal_.problem());
+    review_records();
     if (!elector_) {
       metrics_.set_leader(true);
     }
@@ -424,6 +453,9 @@ class Engine::Graph final : public fence::Leadership {
 
   void leave_when_drained() {
     if (actions_.in_flight() == 0) {
+      journal_.flush();
+    }
+    if (actions_.in_flight() == 0 && journal_.idle()) {
       // Freed last: what we started must not run beside what the next leader starts.
       if (elector_) {
         elector_->release([this] { leave(); });
@@ -464,6 +496,9 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> events_random_;
   kube::EventRecorder events_;
   std::unique_ptr<port::Random> election_random_;
+  const std::string identity_;
+  std::unique_ptr<port::Random> journal_random_;
+  fence::Journal journal_;
   std::optional<kube::Elector> elector_;  // absent: --leader-elect=false
   std::unique_ptr<port::Random> incident_random_;
   fence::Desks desk_;

@@ -1,5 +1,6 @@
 #include "audit/reason.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/check.h"
@@ -87,6 +88,7 @@ constexpr auto kAll = std::to_array<Reason>({
     Reason::TaintNotServed,
     Reason::NoUid,
     Reason::AuditUnwritable,
+    Reason::NotRecorded,
     Reason::NotProvenClean,
     Reason::Done,
     Reason::MarkedOnly,
@@ -259,6 +261,8 @@ std::string_view code(Reason reason) {
       return "no_uid";
     case Reason::AuditUnwritable:
       return "audit_unwritable";
+    case Reason::NotRecorded:
+      return "not_recorded";
     case Reason::Done:
       return "done";
     case Reason::MarkedOnly:
@@ -287,6 +291,12 @@ std::string_view code(Reason reason) {
       return "outcome_lost";
   }
   MOONFENCE_CHECK(false);
+}
+
+std::optional<Reason> find_reason(std::string_view code) {
+  const auto* found = std::find_if(kAll.begin(), kAll.end(),
+                                   [code](Reason each) { return audit::code(each) == code; });
+  return found == kAll.end() ? std::nullopt : std::optional(*found);
 }
 
 std::span<const Reason> all_reasons() {

@@ -4,6 +4,7 @@
 // words, so what an operator reads is what the code decided by. Adding one means adding its text
 // and its line in docs/reasons.md (tests/unit/audit checks both).
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -104,6 +105,7 @@ enum class Reason {
   TaintNotServed,      // this engine does not set the out-of-service taint
   NoUid,               // without a UID the precondition would be empty
   AuditUnwritable,     // the intent could not be recorded, so it is not done
+  NotRecorded,         // it does not stand in the incident's record in the cluster
 
   NotProvenClean,  // our taint stays: nothing proves that the node has let go of what it had
 
@@ -122,6 +124,9 @@ enum class Reason {
 
 // snake_case, stable: part of the audit format and of metric labels.
 [[nodiscard]] std::string_view code(Reason reason);
+
+// The reason of that code; nullopt: there is none.
+[[nodiscard]] std::optional<Reason> find_reason(std::string_view code);
 
 // Every reason in the order of the enum.
 [[nodiscard]] std::span<const Reason> all_reasons();

@@ -84,7 +84,8 @@ bool ActionOutcome::settled() const {
 bool may_succeed_later(Reason reason) {
   return reason == Reason::Retryable || reason == Reason::OutcomeLost ||
          reason == Reason::Refused || reason == Reason::AuditUnwritable ||
-         reason == Reason::ReadingTooOld || reason == Reason::NotLeader;
+         reason == Reason::NotRecorded || reason == Reason::ReadingTooOld ||
+         reason == Reason::NotLeader;
 }
 
 GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail)
@@ -135,6 +136,10 @@ std::optional<Reason> GuardedActions::refusal(const Call& call, Moment now) {
                      : refuse_pod_deletion(*call.authority, ground, call.deletion.pod, now);
 }
 
+const Uid& GuardedActions::uid_of(const Call& call) {
+  return call.target ? call.target->attachment.uid : call.deletion.pod.uid;
+}
+
 void GuardedActions::start(Call call) {
   call.started = loop_.now();
   std::optional<Reason> reason = refusal(call, loop_.now());
@@ -150,6 +155,9 @@ void GuardedActions::start(Call call) {
     Record record = record_of(call, Record::Kind::Refusal, *reason);
     record.text = call.deletion.why;
     (void)trail_.write(record);
+    if (call.authority->page != nullptr) {
+      call.authority->page->refused(uid_of(call), *reason);
+    }
     call.done({.reason = *reason, .retry_after = std::nullopt});
     return;
   }
@@ -158,7 +166,8 @@ void GuardedActions::start(Call call) {
   call.authority->brake->acted(candidate, loop_.now());
   const auto started = calls_.insert(calls_.end(), std::move(call));
   kube::DeleteRequest request;
-  request.uid = started->target ? started->target->attachment.uid : started->deletion.pod.uid;
+  request.uid = uid_of(*started);
+  started->authority->page->sent(request.uid);
   request.timeout = kCallTimeout;
   request.may_send = [this, started] {
     started->refused_at_the_wire = refusal(*started, loop_.live_now());
@@ -187,6 +196,11 @@ void GuardedActions::finish(Calls::iterator call, const Result<kube::DeleteReply
   record.text = reply ? std::string() : reply.error().message();
   record.server_audit_id = reply ? reply->audit_id : std::string();
   record.took = loop_.now() - ended.started;
+  if (record.kind == Record::Kind::Refusal) {
+    ended.authority->page->stopped_at_the_wire(uid_of(ended), reason);
+  } else {
+    ended.authority->page->ended(uid_of(ended), reason);
+  }
   // A failed write is counted by the trail and reported; the action is past being stopped.
   (void)trail_.write(record);
   if (!ended.listener.expired()) {

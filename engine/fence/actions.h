@@ -2,8 +2,8 @@
 
 // GuardedActions is the only object of the engine that can delete anything. Every action passes the
 // guard, is recorded as an intent, passes the guard again when its bytes leave, and is recorded
-// with its outcome. A call that has left is followed to its end even when its incident is closed
-// meanwhile: what happened is never left unrecorded.
+// with its outcome, in the audit and on the incident's page. A call that has left is followed to
+// its end even when its incident is closed meanwhile: what happened is never left unrecorded.
 
 #include <cstdint>
 #include <functional>
@@ -103,6 +103,7 @@ class GuardedActions {
   using Calls = std::list<Call>;
   void start(Call call);
   void finish(Calls::iterator call, const Result<kube::DeleteReply>& reply);
+  [[nodiscard]] static const Uid& uid_of(const Call& call);
   [[nodiscard]] static std::optional<audit::Reason> refusal(const Call& call, Moment now);
   [[nodiscard]] static audit::Record record_of(const Call& call, audit::Record::Kind kind,
                                                audit::Reason reason);

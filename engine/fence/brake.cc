@@ -167,6 +167,12 @@ void Brake::acted(const Candidate& candidate, Moment now) {
   acted_.insert_or_assign(candidate.node, Acted{.zone = candidate.zone, .last = now});
 }
 
+void Brake::recall(const Candidate& candidate, Moment at) {
+  const auto [entry, is_new] =
+      acted_.try_emplace(candidate.node, Acted{.zone = candidate.zone, .last = at});
+  entry->second.last = std::max(entry->second.last, at);
+}
+
 bool Brake::engaged(Moment now) const {
   return !counted_ || down_.holds(now, rules_.cool_down) || suspects(now);
 }

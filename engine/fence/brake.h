@@ -119,6 +119,8 @@ class Brake {
   Place begin(const Candidate& candidate);
   // A deletion on the node is about to be made: it counts for the window from now on.
   void acted(const Candidate& candidate, Moment now);
+  // The same of one that another leader made at that moment.
+  void recall(const Candidate& candidate, Moment at);
 
   // Too many nodes are down, or were within the cool-down.
   [[nodiscard]] bool engaged(Moment now) const;

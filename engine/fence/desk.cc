@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "fence/releasing.h"
+#include "fence/steps.h"
 #include "fence/vigil.h"
 
 namespace moonfence::fence {
@@ -64,10 +65,11 @@ Reason reason_to_open(const NodeView& node, Look why) {
 // An open incident with everything it has running.
 class IncidentDesk::Open final : public Operation::Owner {
  public:
-  Open(IncidentDesk& desk, const NodeView& node, const Downtime& downtime, IncidentId id)
+  Open(IncidentDesk& desk, const NodeView& node, const Downtime& downtime,
+       std::shared_ptr<Page> page)
       : desk_(desk),
         around_(desk.around_),
-        id_(std::move(id)),
+        id_(page->record().id),
         order_(desk.opened_++),
         downtime_(downtime),
         machine_(node.uid, desk.rules_for(downtime), downtime.since),
@@ -87,6 +89,8 @@ class IncidentDesk::Open final : public Operation::Owner {
     authority_->protections = &around_.protections;
     authority_->quarantine = around_.quarantine;
     authority_->source = around_.source == nullptr ? std::string() : around_.source->key();
+    restore(memory_, page->record());
+    authority_->page = std::move(page);
   }
   ~Open() override { authority_->incident_open = false; }
   Open(const Open&) = delete;
@@ -267,6 +271,11 @@ class IncidentDesk::Open final : public Operation::Owner {
     if (reason == Reason::NodeReady && around_.source != nullptr) {
       reason = Reason::SourceHealthy;
     }
+    // What we must leave the next leader finishes.
+    if (reason != Reason::SteppedDown && reason != Reason::Stopping) {
+      authority_->page->close(reason);
+      around_.journal.finish(authority_->page);
+    }
     const bool gave_up = reason == Reason::PolicyFailing || reason == Reason::WindowEnded;
     record(Record::Kind::IncidentClosed, reason, gave_up ? names_of_failing() : std::string());
     desk_.forget(authority_->node);
@@ -347,13 +356,37 @@ void IncidentDesk::look_at(const NodeView& node, Look why) {
     }
     return;
   }
-  if (is_down) {
-    Downtime downtime = remember(node, why);
-    downtime.fell = downtime.fell && why != Look::PoliciesChanged;
-    // A change alone is no reason to look at a node that is dealt with.
-    if (leads_ && why != Look::Changed && rules_for(downtime).hold_downs.silent) {
-      open(node, why, downtime);
-    }
+  const auto inherited = inherited_.find(node.name);
+  if (inherited != inherited_.end() &&
+      (!is_down || node.uid != inherited->second.record.node_uid)) {
+    close_inherited(node.name, node.readiness == cluster::Readiness::Gone ? Reason::NodeGone
+                               : is_down                                  ? Reason::NodeReplaced
+                                                                          : Reason::NodeReady);
+  }
+  if (!is_down) {
+    held_back_.erase(node.name);
+    return;
+  }
+  remember(node, why);
+  if (leads_ && awaits_records_ && why != Look::Changed) {
+    held_back_.try_emplace(node.name, node, why).first->second.first = node;
+  } else if (leads_ && !awaits_records_) {
+    consider(node, why);
+  }
+}
+
+// Whether an incident is to be opened.
+void IncidentDesk::consider(const NodeView& node, Look why) {
+  Downtime downtime = down_.at(node.name).downtime;
+  downtime.fell = downtime.fell && why != Look::PoliciesChanged;
+  const auto inherited = inherited_.find(node.name);
+  if (inherited != inherited_.end()) {
+    downtime.fell = downtime.fell || inherited->second.record.fell;
+  } else if (why == Look::Changed) {
+    return;  // a change alone is no reason to look at a node that is dealt with
+  }
+  if (rules_for(downtime).hold_downs.silent) {
+    open(node, why, downtime);
   }
 }
 
@@ -371,9 +404,27 @@ const Downtime& IncidentDesk::remember(const NodeView& node, Look why) {
 }
 
 void IncidentDesk::open(const NodeView& node, Look why, const Downtime& downtime) {
-  auto made = std::make_unique<Open>(*this, node, downtime, make_id_());
+  const Reason reason = reason_to_open(node, why);
+  auto made = std::make_unique<Open>(*this, node, downtime, page_for(node, reason, downtime));
   Open& incident = *open_.emplace(node.name, std::move(made)).first->second;
-  incident.begin(node, reason_to_open(node, why));
+  incident.begin(node, reason);
+}
+
+std::shared_ptr<Page> IncidentDesk::page_for(const NodeView& node, Reason why,
+                                             const Downtime& downtime) {
+  if (const auto inherited = inherited_.extract(node.name)) {
+    return around_.journal.resume(inherited.mapped());
+  }
+  IncidentRecord record;
+  record.id = make_id_();
+  record.node = node.name;
+  record.node_uid = node.uid;
+  record.zone = node.zone;
+  record.source = around_.source == nullptr ? std::string() : around_.source->key();
+  record.fell = downtime.fell;
+  record.opened = around_.journal.now();
+  record.opened_for = why;
+  return around_.journal.begin(std::move(record));
 }
 
 IncidentRules IncidentDesk::rules_for(const Downtime& downtime) const {
@@ -462,8 +513,78 @@ void IncidentDesk::lead() {
   leads_ = true;
 }
 
+void IncidentDesk::await_records() {
+  awaits_records_ = true;
+}
+
+void IncidentDesk::take_over(const std::vector<Journal::Found>& records) {
+  awaits_records_ = false;
+  for (const Journal::Found& found : records) {
+    const IncidentRecord& record = found.record;
+    if (const auto acted = record.acted()) {
+      const Duration ago = std::max<Duration>(around_.journal.now() - *acted, Duration::zero());
+      around_.brake.recall({.node = record.node, .zone = record.zone}, around_.loop.now() - ago);
+    }
+    if (!record.closed) {
+      inherit(found);
+    }
+  }
+  std::map<NodeName, std::pair<NodeView, Look>> held_back;
+  held_back.swap(held_back_);
+  for (const auto& [name, held] : held_back) {
+    if (!open_.contains(name)) {
+      consider(held.first, held.second);
+    }
+  }
+}
+
+void IncidentDesk::inherit(const Journal::Found& found) {
+  const auto [entry, is_new] = inherited_.try_emplace(found.record.node, found);
+  if (is_new) {
+    return;
+  }
+  Journal::Found older = found;
+  if (entry->second.record.opened < older.record.opened) {
+    std::swap(entry->second, older);
+  }
+  if (entry->second.record.node_uid == older.record.node_uid) {
+    IncidentRecord& newest = entry->second.record;
+    for (const IncidentRecord::Step& step : older.record.steps) {
+      if (newest.find(step.uid()) == nullptr) {
+        newest.steps.push_back(step);
+      }
+    }
+  }
+  around_.journal.close(older, Reason::SteppedDown);
+}
+
+void IncidentDesk::close_inherited(const NodeName& name, Reason reason) {
+  if (const auto inherited = inherited_.extract(name)) {
+    around_.journal.close(inherited.mapped(), reason);
+  }
+}
+
+void IncidentDesk::review(const std::function<const NodeView*(const NodeName&)>& find) {
+  std::map<NodeName, Reason> over;
+  for (const auto& [name, found] : inherited_) {
+    const NodeView* node = find(name);
+    if (node == nullptr) {
+      over.emplace(name, Reason::NodeGone);
+    } else if (node->uid != found.record.node_uid) {
+      over.emplace(name, Reason::NodeReplaced);
+    } else if (!cluster::is_down(node->readiness)) {
+      over.emplace(name, Reason::NodeReady);
+    }
+  }
+  for (const auto& [name, reason] : over) {
+    close_inherited(name, reason);
+  }
+}
+
 void IncidentDesk::step_down() {
   leads_ = false;
+  inherited_.clear();
+  held_back_.clear();
   close_all(Reason::SteppedDown);
 }
 

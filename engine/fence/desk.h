@@ -9,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "cluster/node_cache.h"
 #include "fence/incident.h"
@@ -42,6 +44,15 @@ class IncidentDesk final : public cluster::NodeListener {
 
   // We trust ourselves again: evidence begins anew, and what waited goes on.
   void trust_restored();
+  // From now on incidents are opened only when take_over() has told what is known of them: an
+  // incident that another leader left open goes on under its id, with what it remembers; the brake
+  // counts the nodes that were fenced within its window. Where there is more than one open record
+  // of a node, the newest goes on with the steps of all.
+  void await_records();
+  void take_over(const std::vector<Journal::Found>& records);
+  // Closes what was taken over of nodes that are not down any more, by what the node cache
+  // believes.
+  void review(const std::function<const cluster::NodeView*(const NodeName&)>& find);
 
   // Closes every incident. Calls that have left are followed to their end by GuardedActions.
   void stop();
@@ -57,8 +68,13 @@ class IncidentDesk final : public cluster::NodeListener {
     Uid uid;
     Downtime downtime;
   };
+  void consider(const cluster::NodeView& node, cluster::Look why);
+  void inherit(const Journal::Found& found);
+  void close_inherited(const NodeName& name, audit::Reason reason);
   const Downtime& remember(const cluster::NodeView& node, cluster::Look why);
   void open(const cluster::NodeView& node, cluster::Look why, const Downtime& downtime);
+  [[nodiscard]] std::shared_ptr<Page> page_for(const cluster::NodeView& node, audit::Reason why,
+                                               const Downtime& downtime);
   void forget(const NodeName& name);
   void close_all(audit::Reason reason);
   // Incidents that wait for the brake go on, the oldest first, as far as it lets them.
@@ -72,6 +88,11 @@ class IncidentDesk final : public cluster::NodeListener {
   std::function<IncidentId()> make_id_;
   std::map<NodeName, Down> down_;
   std::map<NodeName, std::unique_ptr<Open>> open_;
+  // Open records of leaders before us; an incident takes its own.
+  std::map<NodeName, Journal::Found> inherited_;
+  // Nodes that are down, while the records are being read, and why we are to look at them.
+  std::map<NodeName, std::pair<cluster::NodeView, cluster::Look>> held_back_;
+  bool awaits_records_ = false;
   bool leads_ = true;
   bool stopped_ = false;
   std::uint64_t opened_ = 0;  // incidents so far

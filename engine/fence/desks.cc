@@ -133,6 +133,50 @@ void Desks::trust_restored() {
   }
 }
 
+void Desks::await_records() {
+  awaits_records_ = true;
+  unclaimed_.clear();
+  kubernetes_.await_records();
+  for (const auto& [key, source] : sources_) {
+    source->desk.await_records();
+  }
+}
+
+void Desks::take_over(const std::vector<Journal::Found>& records) {
+  awaits_records_ = false;
+  std::vector<Journal::Found> of_kubernetes;
+  for (const Journal::Found& found : records) {
+    // A closed one only says what was done, which is for the brake that all share.
+    if (found.record.source.empty() || found.record.closed) {
+      of_kubernetes.push_back(found);
+    } else {
+      unclaimed_[found.record.source].push_back(found);
+    }
+  }
+  kubernetes_.take_over(of_kubernetes);
+  for (const auto& [key, source] : sources_) {
+    const auto claimed = unclaimed_.extract(key);
+    source->desk.take_over(claimed ? claimed.mapped() : std::vector<Journal::Found>());
+  }
+}
+
+void Desks::review(const Find& find) {
+  kubernetes_.review(find);
+  // What a source says of its nodes is not known yet; a Node that is gone, or another, is.
+  NodeView seen;
+  const Find find_failed = [&](const NodeName& name) -> const NodeView* {
+    const NodeView* known = find(name);
+    if (known == nullptr) {
+      return nullptr;
+    }
+    seen = failed(*known, around_.quarantine);
+    return &seen;
+  };
+  for (const auto& [key, source] : sources_) {
+    source->desk.review(find_failed);
+  }
+}
+
 void Desks::close_sources() {
   std::set<std::string> wanted;
   const auto set = around_.active.current();
@@ -172,6 +216,11 @@ void Desks::open_sources() {
         around_, rules_, make_id_, binding.policy, key,
         [this](Source& source, const HealthBook::News& news) { return hear(source, news); });
     Source& source = *sources_.emplace(key, std::move(made)).first->second;
+    if (awaits_records_) {
+      source.desk.await_records();
+    } else if (const auto claimed = unclaimed_.extract(key)) {
+      source.desk.take_over(claimed.mapped());
+    }
     if (stopped_) {
       source.desk.stop();
     } else if (leads_) {
@@ -214,6 +263,7 @@ void Desks::lead() {
 
 void Desks::step_down() {
   leads_ = false;
+  unclaimed_.clear();
   kubernetes_.step_down();
   for (const auto& [key, source] : sources_) {
     source->watch.stop();

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cluster/census.h"
 #include "cluster/node_cache.h"
@@ -36,6 +37,10 @@ class Desks final : public cluster::NodeListener {
   void census_changed(const cluster::Census& census) override;
   void policies_changed();
   void trust_restored();
+  // See IncidentDesk. The record of an incident goes to the desk of its signal, or waits for it.
+  void await_records();
+  void take_over(const std::vector<Journal::Found>& records);
+  void review(const Find& find);
   void lead();
   void step_down();
   void stop();
@@ -56,9 +61,11 @@ class Desks final : public cluster::NodeListener {
   const std::function<IncidentId()> make_id_;
   const Find find_;
   IncidentDesk kubernetes_;
-  std::map<std::string, std::unique_ptr<Source>> sources_;  // by key
-  cluster::Census census_;                                  // as the node cache counts
+  std::map<std::string, std::unique_ptr<Source>> sources_;        // by key
+  cluster::Census census_;                                        // as the node cache counts
+  std::map<std::string, std::vector<Journal::Found>> unclaimed_;  // by the key of their source
   bool counted_ = false;
+  bool awaits_records_ = false;
   bool leads_ = true;
   bool stopped_ = false;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fence/release.h"
+#include "fence/steps.h"
 #include "policy/pod_facts.h"
 
 namespace moonfence::fence {
@@ -24,6 +25,14 @@ constexpr Duration kAlarm = std::chrono::minutes(4);
 // Two PersistentVolumes may name one volume: it is known by driver and handle (release-step.md §3).
 std::string key_of(const policy::VolumeFacts& volume) {
   return volume.driver + "^" + volume.handle;
+}
+
+AttachmentCase target_of(const Detachment& detachment, const kube::Attachment& attachment) {
+  return {.attachment = attachment,
+          .driver = detachment.volume.driver,
+          .volume = detachment.volume.pv,
+          .used_by_others = false,
+          .before_pod = detachment.before_pod};
 }
 
 bool is_finished(const kube::Pod& pod) {
@@ -86,7 +95,21 @@ void Detaching::plan(const Deed& deed) {
     detachment.before_pod = !deed.deletes_pod;
     detachment.releases = deed.releases && gains_by_release(volume);
     detachment.wanted_in = occasion_.attempt;
+    if (std::exchange(detachment.inherited, false)) {
+      detachment.asked.reset();
+    }
+    plan_step(detachment);
     memory_.detach_pause = is_new ? Duration::zero() : memory_.detach_pause;
+  }
+}
+
+// What is known of the attachment by now; the rest, if another has its name, when it is looked at.
+void Detaching::plan_step(const Detachment& detachment) const {
+  const auto known = attachments_.find(detachment.volume.attachment.value_or(std::string()));
+  if (known != attachments_.end() && authority_->page != nullptr) {
+    authority_->page->plan(
+        step_of({.verdict = detachment.verdict, .target = target_of(detachment, known->second)},
+                detachment.volume));
   }
 }
 
@@ -128,7 +151,8 @@ Detaching::Stand Detaching::stand_of(Detachment& detachment, bool complete) {
   const PodDeletion& verdict = detachment.verdict;
   const Uid& pod = verdict.pod.uid;
   const bool is_judged = present_.contains(pod) && !memory_.handled.contains(pod);
-  if (is_judged && detachment.wanted_in != occasion_.attempt && !detachment.asked) {
+  if (is_judged && detachment.wanted_in != occasion_.attempt &&
+      (!detachment.asked || detachment.inherited)) {
     return Stand::Dropped;  // its policy, or a guard, has another mind by now
   }
   if (detachment.refused) {
@@ -191,6 +215,9 @@ void Detaching::arrived(const std::string& name, const Result<kube::Attachment>&
 void Detaching::gone(const std::string& name) {
   const auto found = memory_.detachments.find(name);
   Detachment& detachment = found->second;
+  if (detachment.asked && authority_->page != nullptr) {
+    authority_->page->gone(*detachment.asked);
+  }
   // One that somebody else deleted before we had asked is not ours to draw conclusions from.
   if (detachment.releases && detachment.asked && detachment.held &&
       detachment.held->uid == *detachment.asked) {
@@ -212,6 +239,9 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
   if (detachment.asked && *detachment.asked != attachment.uid) {
     tell(detachment, Reason::Replaced,
          "another attachment has its name: something on the node wants the volume again");
+    if (authority_->page != nullptr) {
+      authority_->page->refused(*detachment.asked, Reason::Replaced);
+    }
     memory_.detachments.erase(attachment.name);
     return;
   }
@@ -237,12 +267,13 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
     return;
   }
   detachment.asked = attachment.uid;  // one of another UID is another one, whatever comes of this
-  act_({.verdict = detachment.verdict,
-        .target = {.attachment = attachment,
-                   .driver = detachment.volume.driver,
-                   .volume = detachment.volume.pv,
-                   .used_by_others = false,
-                   .before_pod = detachment.before_pod}});
+  detachment.inherited = false;
+  AttachmentDeletion deletion = {.verdict = detachment.verdict,
+                                 .target = target_of(detachment, attachment)};
+  if (authority_->page != nullptr) {
+    authority_->page->plan(step_of(deletion, detachment.volume));
+  }
+  act_(std::move(deletion));
 }
 
 void Detaching::alarm_before_force(Detachment& detachment, const kube::Attachment& attachment) {

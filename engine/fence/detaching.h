@@ -64,6 +64,7 @@ class Detaching {
   // What is to be done about it before it is looked at.
   enum class Stand { Consider, Waits, Refused, Dropped };
   [[nodiscard]] Stand stand_of(Detachment& detachment, bool complete);
+  void plan_step(const Detachment& detachment) const;
   void consider(Detachment& detachment, const kube::Attachment& attachment);
   void wait(Detachment& detachment, audit::Reason reason, const std::string& text);
   void arrived(const std::string& name, const Result<kube::Attachment>& attachment);

@@ -75,6 +75,13 @@ std::optional<Reason> refuse_by_doubt_or_brake(const Authority& authority, Momen
              : authority.brake->refuse({.node = authority.node, .zone = authority.zone}, now);
 }
 
+// The process may die at any instant: whoever comes after us must know of it.
+std::optional<Reason> refuse_unrecorded(const Authority& authority, const Uid& uid) {
+  return authority.page != nullptr && authority.page->holds(uid)
+             ? std::nullopt
+             : std::optional(Reason::NotRecorded);
+}
+
 std::optional<Reason> refuse_on_leadership(const Leadership* leadership, Moment now) {
   const auto until = leadership != nullptr ? leadership->acts_until() : std::nullopt;
   return !until || now > *until - kActionSpan ? std::optional(Reason::NotLeader) : std::nullopt;
@@ -147,7 +154,8 @@ bool needs_quarantine(const Authority& authority) {
 
 std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Ground& ground,
                                           const kube::Pod& pod, Moment now) {
-  return refuse(authority, ground, pod, Taint::Demanded, now);
+  const auto reason = refuse(authority, ground, pod, Taint::Demanded, now);
+  return reason ? reason : refuse_unrecorded(authority, pod.uid);
 }
 
 std::optional<Reason> refuse_quarantine(const Authority& authority, const Ground& ground,
@@ -170,9 +178,11 @@ std::optional<Reason> refuse_lift(const Lift& lift, Moment now) {
   return now - lift.read > kReadingLifetime ? std::optional(Reason::ReadingTooOld) : std::nullopt;
 }
 
-std::optional<Reason> refuse_attachment_deletion(const Authority& authority, const Ground& ground,
-                                                 const kube::Pod& pod, const AttachmentCase& target,
-                                                 Moment now) {
+namespace {
+
+std::optional<Reason> refuse_on_attachment(const Authority& authority, const Ground& ground,
+                                           const kube::Pod& pod, const AttachmentCase& target,
+                                           Moment now) {
   const kube::Attachment& attachment = target.attachment;
   if (attachment.uid.empty()) {
     return Reason::NoUid;
@@ -193,7 +203,16 @@ std::optional<Reason> refuse_attachment_deletion(const Authority& authority, con
   if (target.before_pod && !pod.deletion_timestamp) {
     return Reason::PodNotTerminating;
   }
-  return refuse_pod_deletion(authority, ground, pod, now);
+  return refuse(authority, ground, pod, Taint::Demanded, now);
+}
+
+}  // namespace
+
+std::optional<Reason> refuse_attachment_deletion(const Authority& authority, const Ground& ground,
+                                                 const kube::Pod& pod, const AttachmentCase& target,
+                                                 Moment now) {
+  const auto reason = refuse_on_attachment(authority, ground, pod, target, now);
+  return reason ? reason : refuse_unrecorded(authority, target.attachment.uid);
 }
 
 std::optional<Reason> refuse_release(const Authority& authority, const Ground& ground,
@@ -207,9 +226,14 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
   if (!target.attachment_is_gone) {
     return Reason::AttachmentPresent;
   }
-  if (const auto reason =
-          refuse_attachment_deletion(authority, ground, pod, target.attachment, now)) {
+  if (const auto reason = refuse_on_attachment(authority, ground, pod, target.attachment, now)) {
     return reason;
+  }
+  // The deletion that it ends; the attachment may have been on its way when we came.
+  if (refuse_unrecorded(authority, target.attachment.attachment.uid)) {
+    if (const auto reason = refuse_unrecorded(authority, pod.uid)) {
+      return reason;
+    }
   }
   const Reading& reading = authority.reading;
   if (reading.pulse != Pulse::Dead) {

@@ -4,6 +4,7 @@
 // about to leave: may this happen now? It is a pure function of what is known; every refusal is a
 // Reason. No policy and no setting of a policy reaches it.
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/time.h"
 #include "fence/brake.h"
 #include "fence/leadership.h"
+#include "fence/page.h"
 #include "fence/reading.h"
 #include "fence/release.h"
 #include "fence/self_doubt.h"
@@ -37,6 +39,8 @@ struct Authority {
   Reading reading;          // the newest live reading of the node
   std::string zone;         // of the node, "" for none
   std::string source = {};  // whose word opened it: signal_of() of the bindings that may act
+  // What of the incident's record stands in the cluster; null: nothing.
+  std::shared_ptr<Page> page;
   // All outlive every incident and call; null permits nothing.
   Brake* brake = nullptr;
   const SelfDoubt* doubt = nullptr;

@@ -399,7 +399,7 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
     return;
   }
   // The guard's own word: it may have more against it than the mode. What enforces the same policy
-  // here lets it pass, and the age of the reading matters to nobody who only looks.
+  // here lets it pass; the age of the reading and the record matter to nobody who only looks.
   const Binding& by = binding(decision.by->binding);
   auto refused = refuse_pod_deletion(
       *authority_, {.policy = by.name, .digest = by.digest, .set = occasion_.set->digest},
@@ -407,7 +407,8 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
   result.policies_changed = result.policies_changed || refused == Reason::PolicyChanged;
   // Enforcing would have set our taint.
   const bool untainted = refused == Reason::NotTainted && around_.quarantine != Quarantine::Off;
-  if (!refused || *refused == Reason::ReadingTooOld || untainted) {
+  if (!refused || *refused == Reason::ReadingTooOld || *refused == Reason::NotRecorded ||
+      untainted) {
     refused = Reason::ModeObserves;
   }
   record_refusal(asked.pod, *decision.by, *refused, decision.by->verdict->reason);

@@ -50,6 +50,7 @@ struct Detachment {
   bool before_pod = false;               // attachments-first
   std::uint32_t wanted_in = 0;           // the last pass in which its policy wanted it
   std::optional<Uid> asked;              // the attachment that was handed over to be deleted
+  bool inherited = false;                // planned by the leader before us, who deleted nothing yet
   std::optional<audit::Reason> refused;  // why it can never go
   std::string told;                      // what was last recorded of it
   bool releases = false;                 // once it is gone, its volume is to be released
@@ -80,6 +81,8 @@ struct Memory {
   }
 
   std::set<Uid> handled;  // pods that it has settled
+  // The node's boot when the leader before us last read it, for as long as nobody has compared.
+  std::optional<std::string> inherited_boot;
   PulseWatch pulse;
   std::map<std::string, Detachment> detachments;   // by the attachment's name
   Duration detach_pause{};                         // between looks at attachments that are going

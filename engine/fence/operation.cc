@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "fence/steps.h"
 #include "kube/decode.h"
 
 namespace moonfence::fence {
@@ -261,7 +262,7 @@ void Operation::take_reading() {
   if (lease_) {
     found = memory_.pulse.feel(*lease_, cluster::readiness_of(*node_),
                                node_->ready ? node_->ready->last_transition_time : std::nullopt,
-                               reading_sent_, around_.loop.now());
+                               reading_sent_, around_.loop.now(), around_.doubt.outage_ended());
   }
   if (needs_roll(*node_)) {
     if (!roll_is_readable()) {
@@ -280,6 +281,7 @@ void Operation::use_reading(Reading reading) {
     authority_->boot_id = authority_->boot_id.value_or(node_->boot_id);
   }
   as_read_ = *node_;
+  note_boot(node_->boot_id);
   if (!acting_) {
     both_arrived();
     return;
@@ -291,6 +293,19 @@ void Operation::use_reading(Reading reading) {
   owner_.reading_arrived(authority_->reading);
   if (!alive.expired()) {
     pump();
+  }
+}
+
+// What the leader before us had planned it did not plan for a node that was up since.
+void Operation::note_boot(const std::string& boot_id) {
+  const auto before = std::exchange(memory_.inherited_boot, std::nullopt);
+  if (before && !before->empty() && *before != boot_id) {
+    around_.log.info("node_rebooted",
+                     {{"incident", occasion_.incident.text()}, {"node", authority_->node.text()}});
+    memory_.detachments.clear();
+  }
+  if (authority_->page != nullptr) {
+    authority_->page->booted(boot_id);
   }
 }
 
@@ -356,12 +371,7 @@ void Operation::evaluate_slice() {
     } else {
       break;
     }
-    // The first deletion's request leaves at the end of this turn, while the others are judged.
-    if (first_slice_ && !queue_.empty()) {
-      break;
-    }
   }
-  first_slice_ = first_slice_ && queue_.empty();
   if (!known_.empty() || next_pod_ < pods_.size()) {
     next_slice_ = around_.loop.in_next_turn([this] { evaluate_slice(); });
   }
@@ -406,15 +416,59 @@ void Operation::judge(Known known, const policy::ClusterFacts& facts) {
   }
   detaching_.plan(*deed);
   if (deed->deletes_pod) {
-    queue_.push_back({.deletion = std::move(deed->deletion)});
+    if (authority_->page != nullptr) {
+      authority_->page->plan(step_of(deed->deletion));
+    }
+    enqueue({.deletion = std::move(deed->deletion)});
   }
+}
+
+bool Operation::may_leave(const Waiting& waiting) const {
+  if (std::holds_alternative<Portion>(waiting.deletion)) {
+    return true;  // the deletions that it ends were recorded
+  }
+  const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
+  const Uid& uid = pod != nullptr
+                       ? pod->pod.uid
+                       : std::get<AttachmentDeletion>(waiting.deletion).target.attachment.uid;
+  return unrecorded_ || (authority_->page != nullptr && authority_->page->holds(uid));
+}
+
+void Operation::enqueue(Waiting waiting) {
+  to_record_ = to_record_ || !may_leave(waiting);
+  queue_.push_back(std::move(waiting));
+}
+
+void Operation::record_waiting() {
+  if (!to_record_ || recording_ || queue_.empty()) {
+    return;
+  }
+  to_record_ = false;
+  if (authority_->page == nullptr) {
+    unrecorded_ = true;
+    return;
+  }
+  recording_ = true;
+  around_.journal.save(authority_->page,
+                       [this, alive = std::weak_ptr<const void>(alive_)](bool stands) {
+                         if (!alive.expired()) {
+                           recording_ = false;
+                           unrecorded_ = unrecorded_ || !stands;
+                           pump();
+                         }
+                       });
 }
 
 void Operation::pump() {
   pumping_ = true;
-  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_ && !tainting_) {
+  if (result_.braked) {
+    queue_.clear();  // one refusal speaks for all of them
+  }
+  record_waiting();
+  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_ && !tainting_ &&
+         may_leave(queue_.front())) {
     if (result_.braked) {
-      queue_.clear();  // one refusal speaks for all of them
+      queue_.clear();
       break;
     }
     const Duration age = around_.loop.now() - authority_->reading.sent;
@@ -599,9 +653,7 @@ bool Operation::look_at_volumes() {
     attachments_ = Stage::Looking;
     detaching_.look(
         /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_,
-        [this](AttachmentDeletion deletion) {
-          queue_.push_back({.deletion = std::move(deletion)});
-        },
+        [this](AttachmentDeletion deletion) { enqueue({.deletion = std::move(deletion)}); },
         [this] {
           attachments_ = Stage::Looked;
           pump();

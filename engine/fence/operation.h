@@ -10,9 +10,11 @@
 // A node whose Ready is Unknown may be the first of many: the Leases of all nodes are read beside
 // it, once a pass (fence/roll_call).
 //
-// Time: the first deletion leaves in the turn in which the latest of the node, its Lease, the roll
-// and the first list (fence/pod_lists) arrived; pods of later lists follow as they come. Each pod
-// is decoded once. Evaluation goes in slices of at most kPodsPerTurn pods and about kSliceTime, so
+// Time: what the first slice decides is written into the incident's record in the turn in which the
+// latest of the node, its Lease, the roll and the first list (fence/pod_lists) arrived, and leaves
+// when it stands there (fence/journal); what is decided meanwhile, and pods of later lists, goes
+// into one more write. Each pod is decoded once. Evaluation goes in slices of at most kPodsPerTurn
+// pods and about kSliceTime, so
 // that neither a node with hundreds of pods nor a slow script holds up the loop. When the node's
 // reading grows older than kReadingLifetime in the middle of a long pass, deletions pause until a
 // fresh one has arrived: once per incident and second, not per call.
@@ -105,6 +107,7 @@ class Operation {
   void heed_roll();
   // What the answers come to; an error when that is nothing to go by.
   [[nodiscard]] Result<Reading> reading_by_source() const;
+  void note_boot(const std::string& boot_id);
   void pods_arrived(std::size_t list, Result<std::vector<std::string>> pods);
   void both_arrived();
   void evaluate_slice();
@@ -120,6 +123,10 @@ class Operation {
   // kube-controller-manager, which writes the whole list of taints from a picture that may be old,
   // can drop ours: what was deleted would come back to a node that nobody watches over.
   [[nodiscard]] bool lost_quarantine() const;
+  void enqueue(Waiting waiting);
+  // Writes into the incident's record what waits and does not stand there yet.
+  void record_waiting();
+  [[nodiscard]] bool may_leave(const Waiting& waiting) const;
   void send(Waiting waiting);
   void send_release(const Portion& portion);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
@@ -175,7 +182,9 @@ class Operation {
   int taint_attempts_ = 0;
   bool tainting_ = false;  // our taint is being set
   bool acting_ = false;
-  bool first_slice_ = true;  // nothing was handed over for deletion yet
+  bool to_record_ = false;   // something waits that does not stand in the record
+  bool recording_ = false;   // which is being written
+  bool unrecorded_ = false;  // it could not be: the guard has its say
   bool pumping_ = false;
 };
 

@@ -4,7 +4,7 @@ namespace moonfence::fence {
 
 PulseWatch::Finding PulseWatch::feel(const Result<kube::Lease>& lease, cluster::Readiness readiness,
                                      const std::optional<WallTime>& changed, Moment sent,
-                                     Moment arrived) {
+                                     Moment arrived, std::optional<Moment> outage_ended) {
   const bool absent = !lease && lease.error().kind == Error::Kind::NotFound;
   if (!lease && !absent) {
     return {};
@@ -14,12 +14,14 @@ PulseWatch::Finding PulseWatch::feel(const Result<kube::Lease>& lease, cluster::
     last_ = beat;
     since_ = arrived;
   }
-  if (readiness == cluster::Readiness::Unknown &&
+  const bool names_one = !absent && lease->record.duration > Duration::zero();
+  const Duration duration = names_one ? lease->record.duration : kLeaseDuration;
+  const bool could_renew = !outage_ended || sent - *outage_ended >= duration;
+  if (readiness == cluster::Readiness::Unknown && could_renew &&
       (absent || (beat.renewed && changed && *beat.renewed <= *changed))) {
     return {.pulse = Pulse::Dead};
   }
-  const bool names_one = !absent && lease->record.duration > Duration::zero();
-  const Moment dead_at = since_ + (names_one ? lease->record.duration : kLeaseDuration);
+  const Moment dead_at = since_ + duration;
   return {.pulse = sent >= dead_at ? Pulse::Dead : Pulse::Alive, .dead_at = dead_at};
 }
 

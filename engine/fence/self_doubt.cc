@@ -36,6 +36,7 @@ SelfDoubt::Outcome SelfDoubt::look(const Signs& signs, Moment now) {
   if (!present_.empty()) {
     causes_ = present_;
   }
+  outage_ = outage_ || present_.contains(Cause::CallsFail) || present_.contains(Cause::RenewsLate);
   if (lasts) {
     state_ = State::Doubting;
     return outcome;
@@ -50,6 +51,9 @@ SelfDoubt::Outcome SelfDoubt::look(const Signs& signs, Moment now) {
     state_ = State::Trusting;
     causes_.clear();
     outcome.trusts_again = true;
+    if (std::exchange(outage_, false)) {
+      outage_ended_ = now;
+    }
   }
   return outcome;
 }

@@ -74,6 +74,10 @@ class SelfDoubt {
   // Why we must not act; nullopt: nothing speaks against us. Until the first look nothing speaks
   // for us.
   [[nodiscard]] std::optional<Cause> cause(Moment now) const;
+  // When the API server had been out of our reach for the last time; nullopt: it never was. It may
+  // have been out of the kubelets' reach as well: the Lease of a living one is as old as that of a
+  // dead one then, until it is renewed.
+  [[nodiscard]] std::optional<Moment> outage_ended() const { return outage_ended_; }
   // All that is wrong, or was while the nodes are being listed.
   [[nodiscard]] const std::set<Cause>& causes() const { return causes_; }
 
@@ -92,6 +96,8 @@ class SelfDoubt {
   std::optional<Moment> looked_;
   std::set<Cause> present_;  // at the last look
   std::set<Cause> causes_;   // and while the nodes are being listed, the last that there were
+  bool outage_ = false;      // the doubt, or a part of it, was that the server did not answer
+  std::optional<Moment> outage_ended_;
   std::uint64_t lists_before_ = 0;  // CatchingUp: more than these must have been read
   std::deque<Calls> calls_;         // by the second
 };

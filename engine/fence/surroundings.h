@@ -10,6 +10,7 @@
 #include "cluster/endpoint.h"
 #include "fence/actions.h"
 #include "fence/health_source.h"
+#include "fence/journal.h"
 #include "fence/leadership.h"
 #include "fence/roll_call.h"
 #include "kube/reader.h"
@@ -23,6 +24,7 @@ struct Surroundings {
   loop::Loop& loop;
   kube::Reader& reader;
   GuardedActions& actions;
+  Journal& journal;
   audit::Trail& trail;
   port::Log& log;
   const policy::ActiveSet& active;

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "kube/json.h"
+#include "kube/list_items.h"
 #include "kube/url.h"
 
 namespace moonfence::kube {
@@ -16,6 +17,9 @@ using nlohmann::json;
 // MaxSecretSize of the API server bounds ConfigMaps too.
 constexpr std::size_t kDataLimit = 1U << 20U;
 constexpr Duration kSaveTimeout = std::chrono::seconds(10);
+// On the server's side; its answer still has to travel.
+constexpr Duration kWriteTimeout = std::chrono::seconds(5);
+constexpr Duration kTravelTime = std::chrono::milliseconds(500);
 
 Result<std::string> collection_path(const ObjectRef& ref) {
   if (ref.space.empty()) {
@@ -210,6 +214,98 @@ CallHandle ConfigMaps::save(ConfigMapText text, std::function<void(Result<void>)
   }
   return std::make_unique<Save>(caller_, *std::move(collection), *std::move(path), std::move(text),
                                 std::move(done));
+}
+
+CallHandle ConfigMaps::list(const Namespace& space, std::string label_selector,
+                            std::function<void(Result<std::vector<std::string>>)> done) {
+  auto path = collection_path({.space = space, .name = "*"});
+  if (!path) {
+    return caller_.refuse(std::move(path.error()),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  return list_items(caller_, *std::move(path), {{"labelSelector", std::move(label_selector)}},
+                    ListPlan::consistent(), "ConfigMaps of namespace " + space.text(),
+                    std::move(done));
+}
+
+CallHandle ConfigMaps::create(const ConfigMapText& text, std::function<bool()> may_send,
+                              WrittenDone done) {
+  return write(port::Method::Post, collection_path(text.ref), create_body(text), text.ref,
+               std::move(may_send), std::move(done));
+}
+
+CallHandle ConfigMaps::replace(const ConfigMapText& text, const Written& over,
+                               std::function<bool()> may_send, WrittenDone done) {
+  auto path = config_map_path(text.ref);
+  if (path && (over.uid.empty() || over.version.empty())) {
+    path = failure(Error::Kind::Invalid, "a write without a version could undo another");
+  }
+  json patch = json::parse(patch_body(text));
+  patch["metadata"]["uid"] = over.uid.text();
+  patch["metadata"]["resourceVersion"] = over.version.text();
+  return write(port::Method::Patch, std::move(path), to_text(patch), text.ref, std::move(may_send),
+               std::move(done));
+}
+
+CallHandle ConfigMaps::write(port::Method method, Result<std::string> path, std::string body,
+                             const ObjectRef& ref, std::function<bool()> may_send,
+                             WrittenDone done) {
+  const std::string what = "write ConfigMap " + ref.text();
+  if (!path) {
+    return caller_.refuse(std::move(path.error()).within(what),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  ApiRequest request;
+  request.method = method;
+  request.path = *std::move(path);
+  request.query = {{"timeout", format_duration(kWriteTimeout)}};
+  request.body = std::move(body);
+  request.content_type =
+      method == port::Method::Post ? "application/json" : "application/merge-patch+json";
+  request.timeout = kWriteTimeout + kTravelTime;
+  request.may_send = std::move(may_send);
+  return caller_.call(std::move(request),
+                      [done = std::move(done), what](const Result<ApiReply>& reply) {
+                        if (!reply) {
+                          done(failure(Error(reply.error()).within(what)));
+                          return;
+                        }
+                        auto map = decode_config_map(reply->body);
+                        if (!map) {
+                          done(failure(std::move(map.error()).within(what)));
+                          return;
+                        }
+                        done(Written{.uid = map->uid, .version = map->resource_version});
+                      });
+}
+
+CallHandle ConfigMaps::remove(const ObjectRef& ref, const Uid& uid,
+                              std::function<void(Result<void>)> done) {
+  auto path = config_map_path(ref);
+  const std::string what = "delete ConfigMap " + ref.text();
+  if (path && uid.empty()) {
+    path = failure(Error::Kind::Invalid, "a delete without a UID could hit a replacement");
+  }
+  if (!path) {
+    return caller_.refuse(std::move(path.error()).within(what),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  ApiRequest request;
+  request.method = port::Method::Delete;
+  request.path = *std::move(path);
+  request.body = to_text(
+      {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", uid.text()}}}});
+  request.content_type = "application/json";
+  request.lane = port::Lane::Bulk;
+  request.timeout = kSaveTimeout;
+  return caller_.call(std::move(request),
+                      [done = std::move(done), what](const Result<ApiReply>& reply) {
+                        if (!reply) {
+                          done(failure(Error(reply.error()).within(what)));
+                          return;
+                        }
+                        done({});
+                      });
 }
 
 }  // namespace moonfence::kube

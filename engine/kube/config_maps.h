@@ -1,14 +1,17 @@
 #pragma once
 
 // ConfigMaps: what the engine is told by (the policies) and where it keeps what must survive it
-// (its report, the last good sources). Reading changes nothing; save() writes only the keys it is
-// given and is meant for objects of the engine's own.
+// (its report, the last good sources, the records of its incidents). Reading changes nothing;
+// everything else is meant for objects of the engine's own. save() writes only the keys it is
+// given; create(), replace() and remove() are for objects that only one replica may write: each
+// fails where somebody else was faster.
 
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -52,7 +55,31 @@ class ConfigMaps {
   // error, also Unknown, the caller may save again.
   [[nodiscard]] CallHandle save(ConfigMapText text, std::function<void(Result<void>)> done);
 
+  // All objects of the namespace that the selector selects, over all pages, one JSON text each: one
+  // that cannot be understood must not hide the others.
+  [[nodiscard]] CallHandle list(const Namespace& space, std::string label_selector,
+                                std::function<void(Result<std::vector<std::string>>)> done);
+
+  struct Written {
+    Uid uid;
+    ResourceVersion version;
+  };
+  using WrittenDone = std::function<void(Result<Written>)>;
+  // Both leave at once, before what is on the lane of the lists. `may_send` is asked when the bytes
+  // leave. Conflict when there is one of that name already (Error::reason AlreadyExists).
+  [[nodiscard]] CallHandle create(const ConfigMapText& text, std::function<bool()> may_send,
+                                  WrittenDone done);
+  // Conflict when it is not what `over` says any more, NotFound when it is gone.
+  [[nodiscard]] CallHandle replace(const ConfigMapText& text, const Written& over,
+                                   std::function<bool()> may_send, WrittenDone done);
+  // Only the very object: Conflict when another has its name.
+  [[nodiscard]] CallHandle remove(const ObjectRef& ref, const Uid& uid,
+                                  std::function<void(Result<void>)> done);
+
  private:
+  CallHandle write(port::Method method, Result<std::string> path, std::string body,
+                   const ObjectRef& ref, std::function<bool()> may_send, WrittenDone done);
+
   Caller& caller_;
 };
 

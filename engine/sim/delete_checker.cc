@@ -63,6 +63,10 @@ void DeleteChecker::on_left(const WireRequest& request) {
       check_detach(request, known_[life_of(request)]);
       return;
     }
+    if (target.resource == "configmaps" && target.space == "moonfence" &&
+        target.name.starts_with("moonfence-incident-")) {
+      return;
+    }
   } else if (request.method == port::Method::Patch && target.resource == "nodes" &&
              target.subresource == "status") {
     check_release(request, known_[life_of(request)]);

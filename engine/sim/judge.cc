@@ -9,6 +9,7 @@
 #include "sim/fields.h"
 #include "sim/leadership_checker.h"
 #include "sim/liveness_checker.h"
+#include "sim/record_checker.h"
 #include "sim/taint_checker.h"
 
 namespace moonfence::sim {
@@ -47,6 +48,7 @@ Judge::Judge(const Plan& plan, const Truth& truth, const TimeLine& time, const S
   audit_ = &add<AuditChecker>();
   volumes_ = &add<VolumeChecker>();
   add<LeadershipChecker>();
+  add<RecordChecker>();
   add<BoundsChecker>();
   add<BudgetChecker>();
   add<LivenessChecker>();

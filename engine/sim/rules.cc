@@ -58,6 +58,9 @@ std::span<const Rule> all_rules() {
       Rule{kBrakePace,
            "a replica's deletions concern no more nodes at once and within the window "
            "than the brake lets pass"},
+      Rule{kRecordFirst,
+           "when the server takes a deletion, a stored record of an incident names "
+           "its UID"},
       Rule{kIntentFirst,
            "an intent is in the audit before its DELETE or the PATCH of its node leaves, one for "
            "each"},

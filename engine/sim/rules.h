@@ -39,6 +39,7 @@ inline constexpr std::string_view kHandedBackClean = "handed-back-clean";
 inline constexpr std::string_view kBrakeDown = "brake-down";
 inline constexpr std::string_view kBrakePace = "brake-pace";
 // The audit.
+inline constexpr std::string_view kRecordFirst = "record-first";
 inline constexpr std::string_view kIntentFirst = "intent-first";
 inline constexpr std::string_view kOutcomeRecorded = "outcome-recorded";
 inline constexpr std::string_view kAuditComplete = "audit-complete";

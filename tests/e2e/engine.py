@@ -101,9 +101,9 @@ QUARANTINE_RULES = (
 )
 
 
-# what the engine needs beside them in its own namespace when its policies come from there
+# what the engine needs beside them in its own namespace
 POLICY_RULES = (
-    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch", "delete"]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
 )
 
@@ -345,9 +345,13 @@ class Engine:
     def check(self):
         """What holds for everything that it ever does, whatever the test is about."""
         for entry in self.requests(verb="create,update,patch,delete,deletecollection"):
-            own = not self.policy and entry.resource == "configmaps" and entry.namespace == self.account.namespace
-            if own and entry.name in ("moonfence-status", "moonfence-lastgood", ""):
+            own = entry.resource == "configmaps" and entry.namespace == self.account.namespace
+            if own and not self.policy and entry.name in ("moonfence-status", "moonfence-lastgood"):
                 assert entry.verb in ("create", "patch"), entry
+            elif own and (entry.name or "").startswith("moonfence-incident-"):
+                assert entry.verb in ("create", "patch", "delete"), entry
+            elif own and not entry.name:
+                assert entry.verb == "create", entry
             elif entry.resource == "leases":
                 assert self.elect is not False and entry.verb in ("create", "update"), entry
             elif entry.resource == "volumeattachments":

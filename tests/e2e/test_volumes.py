@@ -148,3 +148,24 @@ def test_nothing_is_released_while_the_storage_has_not_let_go(cluster, workloads
     cluster.hollow.attacher(workloads.driver, refuse_detach="")
     wait_for("it is released", lambda: volume not in claims(cluster, node)[0], 60)
     workloads.wait_running("web-0", not_on=node, seconds=20)
+
+
+def test_a_restart_detaches_what_sigkill_left(cluster, workloads, storage):
+    """The pod is gone and its attachment is not when the engine is killed; only the record knows of it."""
+    engine, node = storage(refuse_detach="array is offline")
+    cluster.hollow.fail(node, "silent")
+    wait_for("the pod is deleted", lambda: deleted(engine, "pods") == 1, 60, 0.01)
+    engine.kill9()
+    (record,) = [m for m in cluster.client.list("configmaps", engine.account.namespace)
+                 if m["metadata"]["name"].startswith("moonfence-incident-")]
+    assert record["metadata"]["labels"]["moonfence.io/incident"] == "open"
+    before = deleted(engine, "volumeattachments")
+    cluster.hollow.attacher(workloads.driver, refuse_detach="")
+    engine.start()
+    workloads.wait_running("web-0", not_on=node, seconds=120)
+    assert deleted(engine, "volumeattachments") >= max(before, 1)
+
+    def closed():
+        found = cluster.client.find("configmaps", record["metadata"]["name"], engine.account.namespace)
+        return found["metadata"]["labels"]["moonfence.io/incident"] == "closed"
+    wait_for("its record is closed", closed, 60)

@@ -1,5 +1,6 @@
 #include "fence/actions.h"
 
+#include "fence/steps.h"
 #include "unit/fence/fence_fixture.h"
 
 namespace moonfence::fence {
@@ -19,6 +20,7 @@ struct ActionsTest : FenceTest {
                                                         .pulse = Pulse::Dead,
                                                         .sent = Moment{}},
                                             .zone = {},
+                                            .page = new_page(),
                                             .brake = &brake,
                                             .doubt = &doubt,
                                             .protections = &protections,
@@ -30,12 +32,18 @@ struct ActionsTest : FenceTest {
   ActionsTest() {
     add_pod("web-0");
     enforce(Mode::Enforce);
+    record(deletion());
   }
 
   void enforce(Mode mode, const std::string& digest = "d1") {
     Binding binding = binding_of(deleting_policy(), mode);
     binding.digest = digest;
     activate({binding});
+  }
+
+  void record(const PodDeletion& made) {
+    authority->page->plan(step_of(made));
+    authority->page->stands(authority->page->revision());
   }
 
   // As the set that is in force now would want it.

@@ -30,8 +30,10 @@
 #include "support/fake_http.h"
 #include "support/fake_log.h"
 #include "support/fake_poller.h"
+#include "support/fake_random.h"
 #include "support/leadership.h"
 #include "support/policies.h"
+#include "unit/fence/record_server.h"
 
 namespace moonfence::fence {
 
@@ -125,6 +127,9 @@ struct FenceTest : testing::Test {
                        return nodes.contains(name.text()) && nodes.at(name.text()).ready == "True";
                      }};
   Protections protections;
+  test::RecordServer records{http};
+  test::FakeRandom random;
+  std::optional<Journal> journal;
   std::optional<GuardedActions> actions;
 
   std::set<std::string> fencing_drivers = {"csi.example.com"};
@@ -150,6 +155,7 @@ struct FenceTest : testing::Test {
 
   FenceTest() {
     actions.emplace(loop, kube::Destroyer(caller), trail);
+    start_journal("moonfence-0_a");
     count_nodes(10, 1);
     (void)doubt.look({}, loop.now());
     http.on(port::Method::Get, "/api/v1/nodes/*",
@@ -169,6 +175,21 @@ struct FenceTest : testing::Test {
       http.on(port::Method::Delete, path + "/*",
               [this](const test::FakeRequest& request) { return delete_pod(request); });
     }
+  }
+
+  // Of another life, or another replica.
+  void start_journal(const std::string& identity) {
+    journal.emplace(Journal::Surroundings{loop, caller, random, log, leadership},
+                    Namespace("moonfence"), identity, [this] { return wall_now(); });
+  }
+  [[nodiscard]] WallTime wall_now() { return wall_clock.now() + (loop.now() - Moment{}); }
+  // Of an incident outside a desk.
+  [[nodiscard]] std::shared_ptr<Page> new_page(const std::string& id = "i1") {
+    IncidentRecord record;
+    record.id = IncidentId(id);
+    record.node = NodeName("n1");
+    record.node_uid = Uid("node-1");
+    return journal->begin(std::move(record));
   }
 
   static cluster::Census census_of(int workers, int down) {
@@ -324,6 +345,7 @@ struct FenceTest : testing::Test {
     return {loop,
             reader,
             *actions,
+            *journal,
             trail,
             log,
             active,

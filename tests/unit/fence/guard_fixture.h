@@ -38,6 +38,7 @@ struct GuardTest : testing::Test {
                                      .pulse = Pulse::Dead,
                                      .sent = Moment{} + 1h},
                          .zone = {},
+                         .page = std::make_shared<Page>(IncidentRecord{}, "moonfence-0_a", then),
                          .brake = &brake,
                          .doubt = &doubt,
                          .protections = &protections,
@@ -57,7 +58,19 @@ struct GuardTest : testing::Test {
     return made;
   }();
 
+  static WallTime then() { return WallTime{}; }
+  // A step of the record, and the record stands.
+  void record(const std::string& uid) {
+    IncidentRecord::Step step;
+    step.pod_uid = Uid(uid);
+    authority.page->plan(std::move(step));
+    authority.page->stands(authority.page->revision());
+  }
+
   GuardTest() {
+    for (const char* uid : {"pod-1", "va-1"}) {
+      record(uid);
+    }
     in_force(Mode::Enforce);
     count_nodes(10, 1);
     (void)doubt.look({}, now);

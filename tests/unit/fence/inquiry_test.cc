@@ -140,8 +140,8 @@ TEST_F(InquiryTest, only_the_policies_that_select_a_pod_are_asked) {
   run_pass(
       {deletes_it("a", Mode::Enforce, "select = { labels = 'app=db' },"),
        says("b", "return fence.skip('x')", Mode::Enforce, "select = { labels = 'app=web' },")});
-  EXPECT_EQ(told_by(), (Lines{"verdict policy_deletes_pod a", "intent policy_deletes_pod a",
-                              "outcome done a", "verdict policy_skips b"}));
+  EXPECT_EQ(told_by(), (Lines{"verdict policy_deletes_pod a", "verdict policy_skips b",
+                              "intent policy_deletes_pod a", "outcome done a"}));
 }
 
 TEST_F(InquiryTest, a_pod_that_nobody_selects_leaves_no_trace) {
@@ -303,6 +303,7 @@ TEST_F(InquiryTest, a_verdict_about_attachments_names_pod_and_volumes) {
   authority->brake = &brake;
   authority->doubt = &doubt;
   authority->protections = &protections;
+  authority->page = new_page();
   const Occasion occasion = {
       .set = active.current(), .downtime = {}, .incident = IncidentId("i1"), .attempt = 1};
   Memory memory;

@@ -27,6 +27,7 @@ struct Pass final : Operation::Owner {
     authority->doubt = &test.doubt;
     authority->protections = &test.protections;
     authority->quarantine = test.quarantine;
+    authority->page = test.new_page();
     begin();
   }
 

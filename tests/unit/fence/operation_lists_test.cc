@@ -101,23 +101,28 @@ TEST_F(ListsTest, pods_of_others_do_not_hold_up_the_first_deletion) {
   narrow.scope = policy::NamespaceScope::of(
       {Namespace("db"), Namespace("v"), Namespace("w"), Namespace("x"), Namespace("y")});
   std::uint64_t began = 0;
+  std::uint64_t recorded = 0;
   std::uint64_t intended = 0;
   story.hook = [&](const Record& record) {
     intended = record.kind == Record::Kind::Intent ? loop.turns() : intended;
   };
   struct Turns final : kube::CallObserver {
-    explicit Turns(loop::Loop& watched, std::uint64_t& noted) : loop(watched), last(noted) {}
+    explicit Turns(loop::Loop& watched, std::uint64_t& got, std::uint64_t& posted)
+        : loop(watched), read(got), written(posted) {}
     void on_exchange(port::Method method, int, Duration, std::optional<WallTime>) override {
-      last = method == port::Method::Get ? loop.turns() : last;
+      read = method == port::Method::Get ? loop.turns() : read;
+      written = method == port::Method::Post ? loop.turns() : written;
     }
     loop::Loop& loop;
-    std::uint64_t& last;
-  } observer(loop, began);
+    std::uint64_t& read;
+    std::uint64_t& written;
+  } observer(loop, began, recorded);
   caller.observe(&observer);
   run_pass({narrow});
   caller.observe(nullptr);
   EXPECT_EQ(deletes(), Lines{"db-0 0s"});
-  EXPECT_EQ(intended, began);
+  EXPECT_EQ(recorded, began + 2);  // a whole exchange, begun in that turn
+  EXPECT_EQ(intended, recorded);
 }
 
 TEST_F(ListsTest, it_can_be_destroyed_between_two_lists) {

@@ -35,6 +35,22 @@ TEST_F(PulseTest, on_unknown_a_lease_that_was_not_renewed_since_is_dead_at_once)
   EXPECT_EQ(feel(lease(changed + 1us), Readiness::Unknown, 0s), Pulse::Alive);
 }
 
+// etcd stood still for 30 s: no kubelet could renew, and kube-controller-manager called the first
+// node Unknown before its kubelet had. Its pods were deleted 42 ms later.
+TEST_F(PulseTest, after_an_outage_a_lease_that_nobody_could_renew_proves_nothing) {
+  const auto seen = lease(changed - 35s);
+  const Moment ended = t0 - 1s;
+  const auto found = watch.feel(seen, Readiness::Unknown, changed, t0, t0 + way, ended);
+  EXPECT_EQ(found.pulse, Pulse::Alive);
+  EXPECT_EQ(found.dead_at, t0 + way + 40s);
+  EXPECT_EQ(
+      watch.feel(failed(Error::Kind::NotFound), Readiness::Unknown, changed, t0, t0, ended).pulse,
+      Pulse::Alive);
+  EXPECT_EQ(watch.feel(seen, Readiness::Unknown, changed, t0 + 39s, t0 + 39s, ended).pulse,
+            Pulse::Dead)
+      << "whoever could renew for 40 s and did not is silent";
+}
+
 TEST_F(PulseTest, on_unknown_no_lease_is_a_dead_one) {
   EXPECT_EQ(feel(failed(Error::Kind::NotFound), Readiness::Unknown, 0s), Pulse::Dead);
 }

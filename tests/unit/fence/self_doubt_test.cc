@@ -88,6 +88,21 @@ TEST_F(SelfDoubtTest, most_calls_of_the_window_fail) {
   EXPECT_TRUE(look_after(1s).trusts_again);
 }
 
+TEST_F(SelfDoubtTest, an_outage_is_remembered_and_a_pause_of_our_own_is_none) {
+  (void)look_after(6s);
+  ++signs.node_lists;
+  EXPECT_TRUE(look_after(1s).trusts_again);
+  EXPECT_EQ(doubt.outage_ended(), std::nullopt);
+  calls(0, 8);
+  (void)look_after(1s);
+  EXPECT_EQ(doubt.outage_ended(), std::nullopt) << "it lasts";
+  calls(9, 0);
+  (void)look_after(1s);
+  ++signs.node_lists;
+  EXPECT_TRUE(look_after(1s).trusts_again);
+  EXPECT_EQ(doubt.outage_ended(), now);
+}
+
 TEST_F(SelfDoubtTest, half_of_the_calls_may_fail) {
   calls(10, 10);
   EXPECT_TRUE(look_after(1s).begun.empty());

@@ -26,7 +26,18 @@ TEST_F(JudgeTest, a_delete_without_a_uid_is_seen) {
 
 TEST_F(JudgeTest, a_pod_that_was_never_meant_and_is_gone_is_seen) {
   commit_delete();
-  EXPECT_EQ(broken(), (Names{"audit-complete", "uid-precondition"}));
+  EXPECT_EQ(broken(), (Names{"audit-complete", "record-first", "uid-precondition"}));
+}
+
+TEST_F(JudgeTest, a_deletion_that_no_record_names_is_seen) {
+  tell("incident_opened", "node_unknown");
+  list_pods();
+  read_node();
+  tell("intent", "policy_deletes_pod", pod_uid);
+  send_delete(pod_uid);
+  make_record("another");
+  commit_delete();
+  EXPECT_EQ(broken(), Names{"record-first"});
 }
 
 TEST_F(JudgeTest, a_collection_is_not_deleted) {

@@ -172,8 +172,18 @@ struct JudgeTest : ::testing::Test {
     judge.on_answered(request(port::Method::Get, "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"),
                       answer);
   }
+  void make_record(const std::string& of) {
+    const Json record = {{"steps", {{{"step", "delete_pod"}, {"pod", {{"uid", of}}}}}}};
+    (void)store.create(
+        "configmaps", "moonfence",
+        {{"metadata",
+          {{"name", "moonfence-incident-i1"}, {"labels", {{"moonfence.io/incident", "open"}}}}},
+         {"data", {{"record.json", record.dump()}}}},
+        "moonfence-0");
+  }
   // All that comes before a deletion.
   void prepare() {
+    make_record(pod_uid);
     tell("incident_opened", "node_unknown");
     list_pods();
     read_node();

@@ -1,0 +1,411 @@
+#include "fence/incident_record.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "kube/json.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using kube::Fields;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::int64_t kVersion = 1;
+// More than fit into a ConfigMap.
+constexpr std::size_t kMostSteps = 10'000;
+
+constexpr std::string_view kDeletePod = "delete_pod";
+constexpr std::string_view kDeleteAttachment = "delete_attachment";
+
+// What several steps share is written once.
+class Policies {
+ public:
+  std::size_t index_of(const IncidentRecord::Step& step) {
+    const auto [entry, is_new] = known_.try_emplace(
+        std::tuple(step.policy, step.policy_digest, step.set_digest), known_.size());
+    if (is_new) {
+      list_.push_back(
+          {{"name", step.policy}, {"digest", step.policy_digest}, {"set", step.set_digest}});
+    }
+    return entry->second;
+  }
+  [[nodiscard]] const json& list() const { return list_; }
+
+ private:
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> known_;
+  json list_ = json::array();
+};
+
+void put(json& object, const char* key, const std::string& text) {
+  if (!text.empty()) {
+    object[key] = text;
+  }
+}
+
+void put(json& object, const char* key, const std::optional<WallTime>& time) {
+  if (time) {
+    object[key] = format_rfc3339_micro(*time);
+  }
+}
+
+json json_of(const IncidentRecord::Step& step, Policies& policies) {
+  const bool of_pod = step.kind == IncidentRecord::Step::Kind::DeletePod;
+  json object = {{"step", of_pod ? kDeletePod : kDeleteAttachment},
+                 {"policy", policies.index_of(step)},
+                 {"planned", format_rfc3339_micro(step.planned)},
+                 {"pod",
+                  {{"namespace", step.pod.space.text()},
+                   {"name", step.pod.name},
+                   {"uid", step.pod_uid.text()}}}};
+  put(object["pod"], "controller", step.controller);
+  put(object["pod"], "phase", step.phase);
+  if (!of_pod) {
+    object["attachment"] = {{"name", step.attachment},
+                            {"uid", step.attachment_uid.text()},
+                            {"driver", step.driver},
+                            {"handle", step.handle},
+                            {"volume", step.volume}};
+    if (step.before_pod) {
+      object["attachment"]["before_pod"] = true;
+    }
+  }
+  put(object, "why", step.why);
+  put(object, "sent", step.sent);
+  put(object, "ended", step.ended);
+  put(object, "gone", step.gone);
+  if (step.outcome) {
+    object["outcome"] = audit::code(*step.outcome);
+  }
+  if (step.calls > 0) {
+    object["calls"] = step.calls;
+  }
+  return object;
+}
+
+json head_of(const IncidentRecord& record) {
+  json node = {{"name", record.node.text()}, {"uid", record.node_uid.text()}};
+  put(node, "boot_id", record.boot_id);
+  put(node, "zone", record.zone);
+  put(node, "source", record.source);
+  if (record.fell) {
+    node["fell"] = true;
+  }
+  json leaders = json::array();
+  for (const IncidentRecord::Leader& leader : record.leaders) {
+    leaders.push_back(
+        {{"identity", leader.identity}, {"since", format_rfc3339_micro(leader.since)}});
+  }
+  json head = {{"version", kVersion},
+               {"incident", record.id.text()},
+               {"node", std::move(node)},
+               {"opened", format_rfc3339_micro(record.opened)},
+               {"opened_for", audit::code(record.opened_for)},
+               {"leaders", std::move(leaders)}};
+  if (record.closed) {
+    head["closed"] = {{"at", format_rfc3339_micro(record.closed->at)},
+                      {"reason", audit::code(record.closed->reason)}};
+  }
+  if (record.steps_cut > 0) {
+    head["steps_cut"] = record.steps_cut;
+  }
+  return head;
+}
+
+// A required time.
+WallTime moment(Fields& fields, Fields::Path path) {
+  const auto time = fields.time(path);
+  if (!time) {
+    fields.refuse(path, "is required");
+  }
+  return time.value_or(WallTime{});
+}
+
+std::optional<Reason> reason(Fields& fields, Fields::Path path) {
+  const std::string code = fields.string(path);
+  const auto found = audit::find_reason(code);
+  if (!code.empty() && !found) {
+    fields.refuse(path, "\"" + escaped(code, 64) + "\" is no reason of docs/reasons.md");
+  }
+  return found;
+}
+
+std::string place_of(const char* list, std::size_t index) {
+  return std::string(list) + "[" + std::to_string(index) + "]";
+}
+
+struct Verdict {
+  std::string policy;
+  std::string digest;
+  std::string set;
+};
+
+Result<std::vector<Verdict>> parse_policies(const json* list) {
+  std::vector<Verdict> out;
+  for (const json& item : list == nullptr ? json::array() : *list) {
+    Fields fields(item, place_of("policies", out.size()));
+    out.push_back({.policy = fields.required({"name"}),
+                   .digest = fields.string({"digest"}),
+                   .set = fields.string({"set"})});
+    if (fields.fault()) {
+      return failure(*fields.fault());
+    }
+  }
+  return out;
+}
+
+void parse_attachment(Fields& fields, IncidentRecord::Step& step) {
+  step.kind = IncidentRecord::Step::Kind::DeleteAttachment;
+  step.attachment = fields.required({"attachment", "name"});
+  step.attachment_uid = Uid(fields.required({"attachment", "uid"}));
+  step.driver = fields.required({"attachment", "driver"});
+  step.handle = fields.required({"attachment", "handle"});
+  step.volume = fields.required({"attachment", "volume"});
+  step.before_pod = fields.boolean({"attachment", "before_pod"});
+}
+
+Result<IncidentRecord::Step> parse_step(const json& item, std::size_t index,
+                                        const std::vector<Verdict>& policies) {
+  Fields fields(item, place_of("steps", index));
+  IncidentRecord::Step step;
+  const std::string kind = fields.required({"step"});
+  if (kind == kDeleteAttachment) {
+    parse_attachment(fields, step);
+  } else if (!kind.empty() && kind != kDeletePod) {
+    fields.refuse({"step"}, "\"" + escaped(kind, 64) + "\" is no step that this version knows");
+  }
+  step.pod = {.space = Namespace(fields.required({"pod", "namespace"})),
+              .name = fields.required({"pod", "name"})};
+  step.pod_uid = Uid(fields.required({"pod", "uid"}));
+  step.controller = fields.string({"pod", "controller"});
+  step.phase = fields.string({"pod", "phase"});
+  step.why = fields.string({"why"});
+  step.planned = moment(fields, {"planned"});
+  step.sent = fields.time({"sent"});
+  step.ended = fields.time({"ended"});
+  step.gone = fields.time({"gone"});
+  step.outcome = reason(fields, {"outcome"});
+  const std::int64_t calls = fields.integer({"calls"});
+  if (calls < 0 || calls > INT32_MAX) {
+    fields.refuse({"calls"}, "expected 0 to 2147483647, found " + std::to_string(calls));
+  }
+  step.calls = static_cast<std::uint32_t>(calls);
+  const std::int64_t policy = fields.integer({"policy"}, -1);
+  if (policy < 0 || std::cmp_greater_equal(policy, policies.size())) {
+    fields.refuse({"policy"}, "expected the index of one of " + std::to_string(policies.size()) +
+                                  " policies, found " + std::to_string(policy));
+  }
+  if (fields.fault()) {
+    return failure(*fields.fault());
+  }
+  const Verdict& verdict = policies[static_cast<std::size_t>(policy)];
+  step.policy = verdict.policy;
+  step.policy_digest = verdict.digest;
+  step.set_digest = verdict.set;
+  return step;
+}
+
+Result<std::vector<IncidentRecord::Step>> parse_steps(const json* list,
+                                                      const std::vector<Verdict>& policies) {
+  std::vector<IncidentRecord::Step> out;
+  if (list == nullptr) {
+    return out;
+  }
+  if (list->size() > kMostSteps) {
+    return failure(Error::Kind::Limit, "steps: has " + std::to_string(list->size()) + " of " +
+                                           std::to_string(kMostSteps) + " items");
+  }
+  for (const json& item : *list) {
+    auto step = parse_step(item, out.size(), policies);
+    if (!step) {
+      return failure(std::move(step.error()));
+    }
+    out.push_back(*std::move(step));
+  }
+  return out;
+}
+
+void parse_leaders(Fields& fields, IncidentRecord& record) {
+  if (const json* leaders = fields.array({"leaders"})) {
+    for (const json& item : *leaders) {
+      Fields leader(item, place_of("leaders", record.leaders.size()));
+      record.leaders.push_back(
+          {.identity = leader.required({"identity"}), .since = moment(leader, {"since"})});
+      fields.adopt(leader);
+    }
+  }
+}
+
+// Everything but the steps.
+Result<IncidentRecord> parse_head(Fields& fields) {
+  IncidentRecord record;
+  const std::int64_t version = fields.integer({"version"});
+  if (version != kVersion) {
+    fields.refuse({"version"},
+                  "expected " + std::to_string(kVersion) + ", found " + std::to_string(version));
+  }
+  record.id = IncidentId(fields.required({"incident"}));
+  record.node = NodeName(fields.required({"node", "name"}));
+  record.node_uid = Uid(fields.required({"node", "uid"}));
+  record.boot_id = fields.string({"node", "boot_id"});
+  record.zone = fields.string({"node", "zone"});
+  record.source = fields.string({"node", "source"});
+  record.fell = fields.boolean({"node", "fell"});
+  record.opened = moment(fields, {"opened"});
+  record.opened_for = reason(fields, {"opened_for"}).value_or(Reason::NodeUnknown);
+  parse_leaders(fields, record);
+  if (fields.object({"closed"}) != nullptr) {
+    const auto why = reason(fields, {"closed", "reason"});
+    if (!why) {
+      fields.refuse({"closed", "reason"}, "is required");
+    }
+    record.closed = {.at = moment(fields, {"closed", "at"}),
+                     .reason = why.value_or(Reason::Settled)};
+  }
+  const std::int64_t cut = fields.integer({"steps_cut"});
+  if (cut < 0) {
+    fields.refuse({"steps_cut"}, "expected 0 or more, found " + std::to_string(cut));
+  }
+  record.steps_cut = static_cast<std::uint64_t>(std::max<std::int64_t>(cut, 0));
+  if (fields.fault()) {
+    return failure(*fields.fault());
+  }
+  return record;
+}
+
+constexpr const char* kHint =
+    "nothing is done by it; after looking at it, delete the ConfigMap, or run the version of "
+    "moonfence "
+    "that wrote it";
+
+Result<IncidentRecord> parse_whole(std::string_view text) {
+  const auto parsed = kube::parse_json(text);
+  if (!parsed) {
+    return failure(parsed.error());
+  }
+  Fields fields(*parsed);
+  auto record = parse_head(fields);
+  if (!record) {
+    return record;
+  }
+  const json* policies = fields.array({"policies"});
+  const json* steps = fields.array({"steps"});
+  if (fields.fault()) {
+    return failure(*fields.fault());
+  }
+  auto known = parse_policies(policies);
+  if (!known) {
+    return failure(std::move(known.error()));
+  }
+  auto taken = parse_steps(steps, *known);
+  if (!taken) {
+    return failure(std::move(taken.error()));
+  }
+  record->steps = *std::move(taken);
+  return record;
+}
+
+}  // namespace
+
+bool IncidentRecord::Step::settled() const {
+  if (outcome == Reason::MarkedOnly) {
+    return kind == Kind::DeletePod || gone.has_value();  // an attachment is let go of later
+  }
+  return gone.has_value() || outcome == Reason::Done || outcome == Reason::AlreadyGone ||
+         outcome == Reason::Replaced;
+}
+
+const IncidentRecord::Step* IncidentRecord::find(const Uid& uid) const {
+  const auto found = std::find_if(steps.begin(), steps.end(),
+                                  [&uid](const Step& step) { return step.uid() == uid; });
+  return found == steps.end() ? nullptr : &*found;
+}
+
+IncidentRecord::Step* IncidentRecord::find(const Uid& uid) {
+  return const_cast<Step*>(std::as_const(*this).find(uid));
+}
+
+std::optional<WallTime> IncidentRecord::acted() const {
+  std::optional<WallTime> newest;
+  for (const Step& step : steps) {
+    if (step.sent) {
+      newest = std::max(newest.value_or(*step.sent), *step.sent);
+    }
+  }
+  return newest;
+}
+
+std::string to_text(const IncidentRecord& record) {
+  json whole = head_of(record);
+  Policies policies;
+  json steps = json::array();
+  for (const IncidentRecord::Step& step : record.steps) {
+    steps.push_back(json_of(step, policies));
+  }
+  whole["policies"] = policies.list();
+  whole["steps"] = std::move(steps);
+  return kube::to_text(whole);
+}
+
+Result<std::string> fit(IncidentRecord& record, std::size_t limit) {
+  std::string text = to_text(record);
+  if (text.size() <= limit) {
+    return text;
+  }
+  // The sizes of steps add up, so that each is written once and not the whole for each.
+  const std::size_t excess = text.size() - limit;
+  std::size_t saved = 0;
+  Policies policies;
+  std::erase_if(record.steps, [&](const IncidentRecord::Step& step) {
+    const bool goes = saved < excess && step.settled();
+    if (goes) {
+      saved += kube::to_text(json_of(step, policies)).size();
+      ++record.steps_cut;
+    }
+    return goes;
+  });
+  text = to_text(record);
+  if (text.size() > limit) {
+    return failure(Error::Kind::Limit, "the record of incident " + record.id.text() + " has " +
+                                           std::to_string(text.size()) + " of " +
+                                           std::to_string(limit) + " bytes");
+  }
+  return text;
+}
+
+Result<IncidentRecord> parse_record(std::string_view text) {
+  auto record = parse_whole(text);
+  if (!record && record.error().hint.empty()) {
+    record.error().hint = kHint;
+  }
+  return record;
+}
+
+std::vector<std::string> outdated(const std::vector<KeptRecord>& records,
+                                  const RetentionRules& rules, WallTime now) {
+  std::vector<const KeptRecord*> newest;
+  newest.reserve(records.size());
+  for (const KeptRecord& record : records) {
+    newest.push_back(&record);
+  }
+  std::sort(newest.begin(), newest.end(), [](const KeptRecord* a, const KeptRecord* b) {
+    return std::tuple(b->opened, b->name) < std::tuple(a->opened, a->name);
+  });
+  std::vector<std::string> out;
+  for (std::size_t rank = 0; rank < newest.size(); ++rank) {
+    const KeptRecord& record = *newest[rank];
+    if (record.closed && (rank >= rules.count || now - *record.closed > rules.age)) {
+      out.push_back(record.name);
+    }
+  }
+  return out;
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,114 @@
+#pragma once
+
+// IncidentRecord is what the cluster knows of an incident that acts: on which node, by which
+// policies, what is to be deleted and what was. It is written before the first deletion and stands
+// in a ConfigMap of its own (fence/journal), so that the next leader finishes what this one began,
+// and operators can read it. The form is described in docs/incident-record.md.
+//
+// Who reads it trusts nothing in it: it says what was meant, and the guard decides as ever.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "audit/reason.h"
+#include "base/names.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace moonfence::fence {
+
+struct IncidentRecord {
+  // One deletion.
+  struct Step {
+    enum class Kind { DeletePod, DeleteAttachment };
+
+    Kind kind = Kind::DeletePod;
+    // The pod that was judged: of an attachment the one that held it.
+    PodRef pod;
+    Uid pod_uid;
+    std::string controller;  // kind of the owner that manages it, "" for none
+    std::string phase;
+    // Of an attachment.
+    std::string attachment;
+    Uid attachment_uid;
+    std::string driver;
+    std::string handle;
+    std::string volume;       // PersistentVolume
+    bool before_pod = false;  // attachments-first
+    // Whose verdict it rests on, among whom it was reached, and the policy's own words.
+    std::string policy;
+    std::string policy_digest;
+    std::string set_digest;
+    std::string why;
+
+    WallTime planned{};
+    std::optional<WallTime> sent;          // the newest call
+    std::optional<WallTime> ended;         // its answer
+    std::optional<audit::Reason> outcome;  // of the newest call, or why none was made
+    std::optional<WallTime> gone = {};     // of an attachment that was marked: it was absent
+    std::uint32_t calls = 0;
+
+    [[nodiscard]] const Uid& uid() const {
+      return kind == Kind::DeletePod ? pod_uid : attachment_uid;
+    }
+    // Nothing is left to do about it.
+    [[nodiscard]] bool settled() const;
+  };
+  struct Leader {
+    std::string identity;
+    WallTime since{};
+  };
+  struct Closed {
+    WallTime at{};
+    audit::Reason reason = audit::Reason::Settled;
+  };
+
+  IncidentId id;
+  NodeName node;
+  Uid node_uid;
+  std::string boot_id;  // of the node's newest reading
+  std::string zone;
+  std::string source;  // whose word opened it: a health source's key, "" for Kubernetes
+  bool fell = false;   // we saw it fall: policies without `sweep` are concerned
+  WallTime opened{};
+  audit::Reason opened_for = audit::Reason::NodeUnknown;
+  std::vector<Leader> leaders;  // who kept it, one after the other
+  std::optional<Closed> closed;
+  std::vector<Step> steps;      // in the order in which they were planned
+  std::uint64_t steps_cut = 0;  // settled ones that were left out because of the size
+
+  [[nodiscard]] Step* find(const Uid& uid);
+  [[nodiscard]] const Step* find(const Uid& uid) const;
+  // When something was last done to the node; nullopt: nothing was.
+  [[nodiscard]] std::optional<WallTime> acted() const;
+};
+
+// A ConfigMap holds 1 MiB.
+constexpr std::size_t kRecordLimit = 900'000;
+
+[[nodiscard]] std::string to_text(const IncidentRecord& record);
+// Leaves settled steps out, the oldest first, until it fits. Limit when what is not settled alone
+// is too much.
+[[nodiscard]] Result<std::string> fit(IncidentRecord& record, std::size_t limit = kRecordLimit);
+// Malformed for what is no such record, or one of a newer form.
+[[nodiscard]] Result<IncidentRecord> parse_record(std::string_view text);
+
+// Which records are to be removed: closed ones that are older than `age`, and of the others the
+// oldest, but for the newest `count`. Open ones stay.
+struct KeptRecord {
+  std::string name;
+  WallTime opened{};
+  std::optional<WallTime> closed;
+};
+struct RetentionRules {
+  std::size_t count = 100;
+  Duration age = std::chrono::hours(7 * 24);
+};
+[[nodiscard]] std::vector<std::string> outdated(const std::vector<KeptRecord>& records,
+                                                const RetentionRules& rules, WallTime now);
+
+}  // namespace moonfence::fence

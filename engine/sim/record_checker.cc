@@ -1,0 +1,47 @@
+#include "sim/record_checker.h"
+
+#include <algorithm>
+
+#include "sim/fields.h"
+
+namespace moonfence::sim {
+
+void RecordChecker::on_change(const Change& change) {
+  const bool destructible =
+      change.key.resource == "pods" || change.key.resource == "volumeattachments";
+  if (!destructible || !is_engine(change.actor)) {
+    return;
+  }
+  // The mark counts: what follows from it is not the engine's to stop.
+  const Json& object = *change.after;
+  const bool was_marked = change.before != nullptr &&
+                          !text_field(*change.before, {"metadata", "deletionTimestamp"}).empty();
+  if (was_marked || (change.type != ChangeType::Deleted &&
+                     text_field(object, {"metadata", "deletionTimestamp"}).empty())) {
+    return;
+  }
+  const std::string& uid = text_field(object, {"metadata", "uid"});
+  if (!is_recorded(uid)) {
+    accuse(rules::kRecordFirst, change.actor + " deleted " + change.key.resource + " " +
+                                    change.key.name + " of UID " + uid +
+                                    ", which no record of an incident names");
+  }
+}
+
+bool RecordChecker::is_recorded(const std::string& uid) const {
+  const std::vector<Object> maps = truth().store().list("configmaps", "moonfence");
+  return std::any_of(maps.begin(), maps.end(), [&uid](const Object& map) {
+    if (text_field(*map, {"metadata", "labels", "moonfence.io/incident"}).empty()) {
+      return false;
+    }
+    const Json record = Json::parse(text_field(*map, {"data", "record.json"}), nullptr, false);
+    const Json* steps = find_field(record, {"steps"});
+    return steps != nullptr && steps->is_array() &&
+           std::any_of(steps->begin(), steps->end(), [&uid](const Json& step) {
+             const bool of_pod = text_field(step, {"step"}) == "delete_pod";
+             return text_field(step, {of_pod ? "pod" : "attachment", "uid"}) == uid;
+           });
+  });
+}
+
+}  // namespace moonfence::sim

@@ -1,0 +1,22 @@
+#pragma once
+
+// Record before action: when the server takes a deletion of the engine, a record of an incident
+// that stands in the cluster names what is deleted by its UID. It looks at the store itself, in the
+// moment of the write: the process that meant it may be gone already.
+
+#include <string>
+
+#include "sim/checker.h"
+
+namespace moonfence::sim {
+
+class RecordChecker final : public Checker {
+ public:
+  explicit RecordChecker(Bench& bench) : Checker(bench) {}
+  void on_change(const Change& change) override;
+
+ private:
+  [[nodiscard]] bool is_recorded(const std::string& uid) const;
+};
+
+}  // namespace moonfence::sim

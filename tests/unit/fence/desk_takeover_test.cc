@@ -1,0 +1,152 @@
+#include "unit/fence/storage_fixture.h"
+
+namespace moonfence::fence {
+namespace {
+
+// Row E-13 across a crash, hazard H41.
+struct TakeOverTest : StorageTest {
+  std::string attachment;
+
+  TakeOverTest() { attachment = add_pod_with_volume("web-0"); }
+
+  // The pod is gone, its attachment is not, and the engine is.
+  void crash_in_between() {
+    storage_lets_go = false;
+    open_desk(detaching_policy());
+    story.hook = [this](const Record& record) {
+      if (record.kind == Record::Kind::Outcome && record.pod_uid == Uid("uid-web-0")) {
+        leadership.until.reset();  // nothing more leaves
+      }
+    };
+    tell(Look::Fell);
+    run_for(1s);
+    ASSERT_EQ(deleted(), Lines{"pod web-0"});
+    story.hook = [](const Record&) {};
+    desk.reset();
+    journal.reset();
+    leadership.until = Moment::max();
+    storage_lets_go = true;
+  }
+  void restart() {
+    start_journal("moonfence-0_b");
+    desk.emplace(surroundings(), IncidentRules{},
+                 [this] { return IncidentId("i" + std::to_string(++made_ids)); });
+    desk->await_records();
+    journal->read([this](const std::vector<Journal::Found>& found) { desk->take_over(found); });
+  }
+};
+
+TEST_F(TakeOverTest, the_next_leader_finishes_what_was_begun) {
+  crash_in_between();
+  restart();
+  tell(Look::Swept);
+  EXPECT_EQ(desk->open_incidents(), 0U) << "before the records are known";
+  ASSERT_TRUE(run_until([this] { return attachments.empty(); }, 10s));
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  run_for(2s);
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+  const IncidentRecord record = records.record("i1");
+  EXPECT_EQ(record.leaders.size(), 2U);
+  EXPECT_EQ(record.closed->reason, Reason::Settled);
+  EXPECT_TRUE(record.find(Uid("va-web-0"))->gone.has_value());
+  EXPECT_EQ(made_ids, 1) << "it is the same incident";
+}
+
+TEST_F(TakeOverTest, a_node_that_is_back_closes_what_was_left_open) {
+  crash_in_between();
+  nodes["n1"].ready = "True";
+  restart();
+  run_for(1s);
+  const cluster::NodeView ready = view();
+  desk->review([&ready](const NodeName&) { return &ready; });
+  run_for(1s);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(records.record("i1").closed->reason, Reason::NodeReady);
+  EXPECT_FALSE(records.record("i1").find(Uid("va-web-0"))->settled());
+}
+
+TEST_F(TakeOverTest, another_node_of_the_name_is_another_incident) {
+  crash_in_between();
+  nodes["n1"].uid = "node-2";
+  restart();
+  tell(Look::Swept);
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(records.record("i1").closed->reason, Reason::NodeReplaced);
+}
+
+TEST_F(TakeOverTest, another_attachment_of_the_name_is_left_alone) {
+  crash_in_between();
+  attachments[attachment]["metadata"]["uid"] = "va-new";
+  restart();
+  tell(Look::Swept);
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+}
+
+TEST_F(TakeOverTest, without_the_records_nothing_is_opened) {
+  crash_in_between();
+  http.on(port::Method::Get, test::RecordServer::kAll,
+          [](const test::FakeRequest&) { return broken(); });
+  restart();
+  tell(Look::Swept);
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_FALSE(journal->problem().empty());
+}
+
+TEST_F(TakeOverTest, what_cannot_be_recorded_is_not_deleted) {
+  records.faults.assign(100, {.answer = broken()});
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::NotRecorded), 5U);
+  EXPECT_EQ(closed_by(), Reason::WindowEnded);
+}
+
+TEST_F(TakeOverTest, the_first_record_has_pods_and_attachments_and_is_one_write) {
+  add_pod_with_volume("web-1");
+  records.delay = 10ms;
+  open_desk(detaching_policy());
+  story.hook = [this](const Record& record) {
+    if (record.kind == Record::Kind::Intent && records.writes == 1) {
+      const IncidentRecord stored = records.record("i1");
+      for (const char* uid : {"uid-web-0", "va-web-0", "uid-web-1", "va-web-1"}) {
+        EXPECT_NE(stored.find(Uid(uid)), nullptr) << uid;
+      }
+    }
+  };
+  tell(Look::Fell);
+  run_for(500ms);
+  EXPECT_EQ(deleted().size(), 4U);
+  EXPECT_EQ(records.writes, 1);
+}
+
+TEST_F(TakeOverTest, the_brake_counts_what_the_leader_before_did) {
+  IncidentRecord record;
+  record.node = NodeName("n9");
+  record.node_uid = Uid("node-9");
+  record.opened = wall_now();
+  for (int i = 0; i < 10; ++i) {
+    record.id = IncidentId("old" + std::to_string(i));
+    record.node = NodeName("old" + std::to_string(i));
+    record.closed = {.at = wall_now(), .reason = Reason::Settled};
+    IncidentRecord::Step step;
+    step.pod = {.space = Namespace("db"), .name = "x"};
+    step.pod_uid = Uid("x");
+    step.policy = "p";
+    step.sent = wall_now();
+    record.steps = {step};
+    records.put(record);
+  }
+  open_desk(detaching_policy());
+  restart();
+  run_for(100ms);
+  tell(Look::Swept);
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::TooManyInWindow), 1U);
+}
+
+}  // namespace
+}  // namespace moonfence::fence
