@@ -14,8 +14,10 @@ constexpr Duration kCallTime = std::chrono::milliseconds(5500);
 }  // namespace
 
 bool is_destructive(const WireRequest& request) {
-  return request.method == port::Method::Delete ||
-         (request.method == port::Method::Patch && read_path(request.target).resource == "nodes");
+  const std::string resource = read_path(request.target).resource;
+  // Of ConfigMaps it deletes only its own records.
+  return (request.method == port::Method::Delete && resource != "configmaps") ||
+         (request.method == port::Method::Patch && resource == "nodes");
 }
 
 // A single replica needs no Lease.

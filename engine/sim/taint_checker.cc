@@ -27,7 +27,7 @@ const std::string& mark_of(const Json& node) {
   return text_field(node, {"metadata", "annotations", kKey});
 }
 
-// The node without what is the engine's own.
+// The node without what is the engine's own, and without what a release changes (VolumeChecker).
 Json rest_of(Json node) {
   Json others = Json::array();
   for (const Json& taint : list_field(node, {"spec", "taints"})) {
@@ -38,6 +38,9 @@ Json rest_of(Json node) {
   node["spec"]["taints"] = std::move(others);
   if (node["metadata"].contains("annotations")) {
     node["metadata"]["annotations"].erase(std::string(kKey));
+  }
+  if (node.contains("status")) {
+    node["status"].erase("volumesInUse");
   }
   for (const char* field : {"resourceVersion", "managedFields", "generation"}) {
     node["metadata"].erase(field);

@@ -148,6 +148,10 @@ struct JudgeTest : ::testing::Test {
       line["pod"] = "core-0";
       line["namespace"] = "noobaa";
     }
+    if (reason == "policy_releases") {
+      line["action"] = "release_volume";
+      line["attachment_uid"] = "attachment-1";
+    }
     judge.on_audit(life, line.dump());
   }
   void hear_nodes() {

@@ -141,7 +141,7 @@ TEST_F(JudgeTest, a_node_that_the_audit_does_not_know_is_not_changed) {
   const auto edit = [](Json& node) { node["metadata"]["annotations"]["a"] = "b"; };
   const Key key{.resource = "nodes", .space = {}, .name = "n1"};
   (void)store.update(key, edit, ObjectStore::Part::Whole, "moonfence-0");
-  EXPECT_EQ(broken(), Names{"audit-complete"});
+  EXPECT_EQ(broken(), (Names{"own-taint", "audit-complete"}));
 }
 
 TEST_F(JudgeTest, a_node_that_was_meant_may_be_changed) {
@@ -157,8 +157,15 @@ TEST_F(JudgeTest, a_patch_of_a_node_needs_an_intent) {
   EXPECT_TRUE(breaks(rules::kIntentFirst));
 }
 
+TEST_F(JudgeTest, the_intent_to_delete_a_pod_is_none_to_release) {
+  prepare();
+  judge.on_left(request(port::Method::Patch, "/api/v1/nodes/n1/status", "[]"));
+  EXPECT_TRUE(breaks(rules::kIntentFirst));
+}
+
 TEST_F(JudgeTest, a_patch_of_a_node_with_an_intent_about_it_is_in_order) {
   prepare();
+  tell("intent", "policy_releases", pod_uid);
   judge.on_left(request(port::Method::Patch, "/api/v1/nodes/n1/status", "[]"));
   EXPECT_FALSE(breaks(rules::kIntentFirst));
 }
