@@ -356,13 +356,7 @@ void IncidentDesk::look_at(const NodeView& node, Look why) {
     }
     return;
   }
-  const auto inherited = inherited_.find(node.name);
-  if (inherited != inherited_.end() &&
-      (!is_down || node.uid != inherited->second.record.node_uid)) {
-    close_inherited(node.name, node.readiness == cluster::Readiness::Gone ? Reason::NodeGone
-                               : is_down                                  ? Reason::NodeReplaced
-                                                                          : Reason::NodeReady);
-  }
+  drop_inherited(node);
   if (!is_down) {
     held_back_.erase(node.name);
     return;
@@ -375,8 +369,21 @@ void IncidentDesk::look_at(const NodeView& node, Look why) {
   }
 }
 
+// What was taken over is of no use for a node that is not down any more, or another one.
+void IncidentDesk::drop_inherited(const NodeView& node) {
+  const bool is_down = cluster::is_down(node.readiness);
+  const auto inherited = inherited_.find(node.name);
+  if (inherited != inherited_.end() &&
+      (!is_down || node.uid != inherited->second.record.node_uid)) {
+    close_inherited(node.name, node.readiness == cluster::Readiness::Gone ? Reason::NodeGone
+                               : is_down                                  ? Reason::NodeReplaced
+                                                                          : Reason::NodeReady);
+  }
+}
+
 // Whether an incident is to be opened.
 void IncidentDesk::consider(const NodeView& node, Look why) {
+  drop_inherited(node);
   Downtime downtime = down_.at(node.name).downtime;
   downtime.fell = downtime.fell && why != Look::PoliciesChanged;
   const auto inherited = inherited_.find(node.name);

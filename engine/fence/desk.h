@@ -70,6 +70,7 @@ class IncidentDesk final : public cluster::NodeListener {
   };
   void consider(const cluster::NodeView& node, cluster::Look why);
   void inherit(const Journal::Found& found);
+  void drop_inherited(const cluster::NodeView& node);
   void close_inherited(const NodeName& name, audit::Reason reason);
   const Downtime& remember(const cluster::NodeView& node, cluster::Look why);
   void open(const cluster::NodeView& node, cluster::Look why, const Downtime& downtime);

@@ -324,8 +324,10 @@ TEST_F(DeskBrakeTest, who_doubts_itself_reads_nothing_and_holds_everything) {  /
   EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::DoubtsItself), 2U);
   EXPECT_EQ(story.records.back().text, "calls_fail");
   trust_again();
-  run_for(1s);
-  EXPECT_EQ(deletes(), (Lines{"web-1 1h", "web-2 1h"}));
+  run_for(30s);
+  EXPECT_EQ(deletes(), Lines{}) << "their kubelets could not renew while the server did not answer";
+  run_for(20s);
+  EXPECT_EQ(deletes().size(), 2U);
 }
 
 TEST_F(DeskBrakeTest, a_doubt_in_the_middle_of_a_pass_stops_it) {
@@ -354,12 +356,13 @@ TEST_F(DeskBrakeTest, a_doubt_at_the_wire_stops_what_waits_there) {
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::DoubtsItself), 1U);
   story.hook = [](const Record& /*record*/) {};
   trust_again();
-  run_for(1s);
-  EXPECT_EQ(deletes(), Lines{"web-1 1m"});
+  run_for(50s);
+  EXPECT_EQ(deletes().size(), 1U);
 }
 
 TEST_F(DeskBrakeTest, hold_downs_begin_anew_when_we_trust_ourselves_again) {
   lose(1);
+  nodes["n1"].ready = "False";  // the kubelet's own word needs no Lease
   open_desk(policy_of("return fence.delete_pod('dead')",
                       "trigger = { failures = 3, interval = '10s', live_kubelet = true },"));
   tell_all(1);

@@ -138,7 +138,7 @@ struct QuarantineTest : DeskTest {
   [[nodiscard]] Lines patches() const {
     Lines lines;
     for (const test::FakeRequest& request : http.requests) {
-      if (request.method == port::Method::Patch) {
+      if (request.method == port::Method::Patch && request.path.starts_with("/api/v1/nodes/")) {
         lines.push_back(name_in(request) + " " + rounded(request.at));
       }
     }
