@@ -341,7 +341,7 @@ def test_observing_works_with_its_roles_and_needs_each_of_their_verbs(shipped, f
     wait_for("it refuses itself all three", lambda: metric(
         engine, "moonfence_guard_refusals_total", reason="mode_observes") >= 3, 30)
     check_rights(engine, shipped, manifest("observe"))
-    assert engine.deletes() == [] and len(judged(engine)) == 3
+    assert [entry.name for entry in engine.deletes()] == ["moonfence-incident-old"] and len(judged(engine)) == 3
 
 
 def test_enforcing_works_with_its_roles_and_needs_each_of_their_verbs(enforcing, failover, workloads):
@@ -355,7 +355,7 @@ def test_enforcing_works_with_its_roles_and_needs_each_of_their_verbs(enforcing,
     check_rights(engine, enforcing, manifest("enforce-1.20"))
 
 
-def test_tainting_works_with_its_role_and_needs_each_of_its_verbs(cluster, enforcing, grant, failover, workloads):
+def test_tainting_works_with_its_role_and_needs_each_of_its_verbs(cluster, enforcing, grant, failover):
     grant("taint")
     # a kubelet that was away for longer might have been restarted unseen, and its node would keep the taint
     engine, node, _ = failover("enforce", "quarantine: always\n", failure="notready")
