@@ -192,11 +192,13 @@ class Engine:
         self.elect = elect
         self.kubeconfig = kubeconfig or cluster.control_plane.token_kubeconfig(
             f"{account.namespace}-{account.name}-{number}", account.token(), server=server)
-        self.quarantines = (config or {}).get("quarantine", "off") != "off"
         self.config = self.folder / f"{self.name}.yaml"
         if not isinstance(config, str):
             config = "".join(f"{k}: {v}\n" for k, v in {"api": 1, "brake": UNBRAKED, **(config or {})}.items())
         self.config.write_text(config)
+        # which parts of a node it may patch
+        self.node_parts = {part for part, setting in (("", r"^quarantine: (missing|always)$"), ("status", r"^release: on$"))
+                           if re.search(setting, config, re.M)}
         self.health_port, self.metrics_port = free_port(), free_port()
         self.log_file = self.folder / f"{self.name}.log"
         self.record_file = self.folder / f"{self.name}.audit.jsonl"
@@ -357,7 +359,7 @@ class Engine:
             elif entry.resource == "volumeattachments":
                 assert entry.verb == "delete" and (entry.uid_precondition or entry.status in (401, 403)), entry
             elif entry.resource == "nodes":
-                assert self.quarantines and (entry.verb, entry.subresource) == ("patch", ""), entry
+                assert entry.verb == "patch" and entry.subresource in self.node_parts, entry
             elif entry.resource != "events":
                 assert (entry.verb, entry.resource, entry.subresource) == ("delete", "pods", ""), entry
         for entry in self.deletes(resource="pods"):

@@ -77,6 +77,12 @@ def without(role: dict, right: Right) -> list:
     return rules
 
 
+# how the table of docs/operating.md says where a right is for
+PLACES = {"": "", "in its own namespace": NAMESPACE,
+          # in their shipped place; of `attacherLeases` none is shipped
+          "the Leases of `controllerLease` and `attacherLeases`": "kube-system"}
+
+
 def documented_rights() -> set:
     """The table of docs/operating.md."""
     page = (REPO / "docs" / "operating.md").read_text()
@@ -84,11 +90,12 @@ def documented_rights() -> set:
     found = set()
     for line in re.findall(r"^\| (?!API group|---)(.*) \|$", table, re.M):
         where, resources, verbs, _ = (cell.strip() for cell in re.split(r" \| ", line))
-        groups, _, place = where.partition(", in ")
-        namespace = {"": "", "its own namespace": NAMESPACE}.get(place) if not place.startswith("`") else place.strip("`")
+        groups, place = re.fullmatch(r"(.*?)(?:, ((?:in|the) .*))?", where).groups()
+        named = re.fullmatch(r"in `(.*)`", place or "")
+        namespace = named[1] if named else PLACES[place or ""]
         groups = ["" if group == "core" else group for group in groups.split(", ")]
         resources = resources.split(", ")
-        pairs = zip(groups, resources) if len(groups) > 1 else [(groups[0], each) for each in resources]
+        pairs = zip(groups, resources, strict=True) if len(groups) > 1 else [(groups[0], each) for each in resources]
         found |= {Right(namespace, group, resource, verb) for group, resource in pairs for verb in verbs.split(", ")}
     return found
 

@@ -18,6 +18,7 @@ JOB = 'job="moonfence", namespace="moonfence"'
 UP = f'up{{{JOB}, pod="%s"}}'
 LEADER = f'leader_election_master_status{{{JOB}, name="moonfence", pod="%s"}}'
 ACTIONS = f'moonfence_actions_total{{{JOB}, action="delete_pod", result="%s"}}'
+QUARANTINED = f'moonfence_nodes_quarantined{{{JOB}, state="%s"}}'
 REQUESTS = f'rest_client_requests_total{{{JOB}, method="DELETE", code="%s"}}'
 
 # alert: (series under which it fires after 15 minutes, series under which it does not), each {series: values a minute}
@@ -32,6 +33,10 @@ CASES = {
     "MoonfencePolicyRejected": ({f'moonfence_policy_info{{{JOB}, policy="p", state="Stale"}}': "1x20"},
                                 {f'moonfence_policy_info{{{JOB}, policy="p", state="Active"}}': "1x20"}),
     "MoonfenceBraked": ({f"moonfence_brake_engaged{{{JOB}}}": "0x5 1x20"}, {f"moonfence_brake_engaged{{{JOB}}}": "0x20"}),
+    "MoonfenceDoubtsItself": ({f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x5 1x20"},
+                              {f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x14 1x6"}),
+    "MoonfenceQuarantineKept": ({QUARANTINED % "kept": "0x3 2x20", QUARANTINED % "fenced": "2x20"},
+                                {QUARANTINED % "kept": "0x6 1x20", QUARANTINED % "fenced": "1x20"}),
     "MoonfenceIncidentLasts": ({f"moonfence_incidents_open{{{JOB}}}": "0x2 1x20"},
                                {f"moonfence_incidents_open{{{JOB}}}": "0x8 1x20"}),
     "MoonfenceDeletionFailed": ({ACTIONS % "done": "0+1x20", ACTIONS % "outcome_lost": "_x10 1x10"},
