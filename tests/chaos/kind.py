@@ -54,8 +54,9 @@ class Kind:
     replicas = 2
     pods = 3        # on the node that fails
     volumes = False
+    releases = False  # the engine takes the volumes off the node's status
     raced = False   # all replicas act at once, without leader election
-    right_within = 90.0  # seconds: a bound, not a wait
+    right_within = 150.0  # seconds: a bound, not a wait; 45 more after an outage, until a Lease has stood still
 
     def __init__(self, name: str, **more):
         self.name = name

@@ -27,6 +27,6 @@ def pending() -> list:
                HandOver("hand-over-volumes", volumes=True,
                         steps=("verdict", "pod's intent", "pod's outcome", "attachment's intent")),
                BlackHole("black-hole-leader-volumes", seconds=(9, 14), volumes=True)),
-        *later(RELEASE, ApiServer("api-server-volumes", volumes=True)),
+        *later(RELEASE, ApiServer("api-server-volumes", volumes=True, releases=True)),
         *later(GUARD, Etcd("etcd", volumes=True), Storm("storm")),
     ]

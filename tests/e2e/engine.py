@@ -192,7 +192,9 @@ class Engine:
         self.elect = elect
         self.kubeconfig = kubeconfig or cluster.control_plane.token_kubeconfig(
             f"{account.namespace}-{account.name}-{number}", account.token(), server=server)
-        self.quarantines = (config or {}).get("quarantine", "off") != "off"
+        settings = {} if isinstance(config, str) else config or {}
+        self.quarantines = settings.get("quarantine", "off") != "off"
+        self.releases = settings.get("release", "off") != "off"
         self.config = self.folder / f"{self.name}.yaml"
         if not isinstance(config, str):
             config = "".join(f"{k}: {v}\n" for k, v in {"api": 1, "brake": UNBRAKED, **(config or {})}.items())
@@ -357,7 +359,8 @@ class Engine:
             elif entry.resource == "volumeattachments":
                 assert entry.verb == "delete" and (entry.uid_precondition or entry.status in (401, 403)), entry
             elif entry.resource == "nodes":
-                assert self.quarantines and (entry.verb, entry.subresource) == ("patch", ""), entry
+                assert entry.verb == "patch", entry
+                assert {"": self.quarantines, "status": self.releases}.get(entry.subresource or ""), entry
             elif entry.resource != "events":
                 assert (entry.verb, entry.resource, entry.subresource) == ("delete", "pods", ""), entry
         for entry in self.deletes(resource="pods"):
