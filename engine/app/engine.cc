@@ -120,7 +120,8 @@ class Engine::Graph final : public fence::Leadership {
         desk_(
             fence_surroundings(), rules(), [this] { return make_incident_id(*incident_random_); },
             [this](const NodeName& name) { return nodes_.find(name); }),
-        hand_back_(fence_surroundings()),
+        hand_back_(fence_surroundings(),
+                   [this](const NodeName& name) { return desk_.is_failed(name); }),
         audience_(desk_, hand_back_),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_),
         watch_random_(around.random.fork("watch")),

@@ -1,5 +1,6 @@
 #include "fence/desks.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -279,6 +280,12 @@ void Desks::stop() {
     source->watch.stop();
     source->desk.stop();
   }
+}
+
+bool Desks::is_failed(const NodeName& node) const {
+  return std::any_of(sources_.begin(), sources_.end(), [&node](const auto& entry) {
+    return entry.second->watch.book().health(node) == NodeHealth::Failed;
+  });
 }
 
 std::size_t Desks::open_incidents() const {

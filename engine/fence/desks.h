@@ -47,6 +47,8 @@ class Desks final : public cluster::NodeListener {
 
   [[nodiscard]] std::size_t open_incidents() const;
   [[nodiscard]] std::size_t braked_incidents() const;
+  // Whether a health source calls it failed.
+  [[nodiscard]] bool is_failed(const NodeName& node) const;
   [[nodiscard]] std::size_t sources() const { return sources_.size(); }
 
  private:

@@ -244,6 +244,10 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
     return Reason::ReadingTooOld;
   }
   const kube::NodeStorage& storage = *reading.storage;
+  // A health source may call a node failed whose kubelet is well: that one restores its list.
+  if (storage.ready_status == "True" || !authority.source.empty()) {
+    return Reason::NodeNotDown;
+  }
   if (!storage.attach_managed) {
     return Reason::VolumeUnfit;
   }

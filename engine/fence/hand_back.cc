@@ -78,7 +78,8 @@ class HandBack::Patient {
     call_ = around_.reader.get_node(name_, [this, sent](Result<kube::Node> node) {
       call_.reset();
       const Moment now = around_.loop.now();
-      const bool usable = node && node->uid == uid_ && now - sent <= kReadingLifetime;
+      const bool usable = node && node->uid == uid_ && now - sent <= kReadingLifetime &&
+                          !owner_.is_failed(name_);
       read_ = sent;
       node_ = usable ? std::optional(*std::move(node)) : std::nullopt;
       perform(machine_.read(node_, now));
@@ -86,7 +87,11 @@ class HandBack::Patient {
   }
 
   void search() {
-    search_ = std::make_unique<RemainsSearch>(around_, name_, [this](const Remains& remains) {
+    const std::weak_ptr<const void> alive = alive_;
+    search_ = std::make_unique<RemainsSearch>(around_, name_, [this, alive](const Remains& remains) {
+      if (alive.expired()) {
+        return;  // the search outlives us by a turn
+      }
       const auto mark = read_mark(node_->fence_mark);
       const std::string doubt =
           mark ? doubt_about(*node_, *mark, remains, around_.cluster_facts().now)
@@ -149,7 +154,8 @@ class HandBack::Patient {
   std::shared_ptr<const void> alive_ = std::make_shared<int>(0);
 };
 
-HandBack::HandBack(Surroundings surroundings) : around_(std::move(surroundings)) {}
+HandBack::HandBack(Surroundings surroundings, IsFailed is_failed)
+    : around_(std::move(surroundings)), is_failed_(std::move(is_failed)) {}
 HandBack::~HandBack() = default;
 
 void HandBack::look_at(const cluster::NodeView& node, cluster::Look /*why*/) {

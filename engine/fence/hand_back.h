@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -20,7 +21,9 @@ class HandBack final : public cluster::NodeListener {
   static constexpr std::size_t kAtOnce = 4;
 
   // The surroundings must outlive it. It acts until told otherwise.
-  explicit HandBack(Surroundings surroundings);
+  // A node that is Ready and called failed by somebody whose word counts is not back.
+  using IsFailed = std::function<bool(const NodeName&)>;
+  HandBack(Surroundings surroundings, IsFailed is_failed);
   ~HandBack() override;
   HandBack(const HandBack&) = delete;
   HandBack& operator=(const HandBack&) = delete;
@@ -36,11 +39,15 @@ class HandBack final : public cluster::NodeListener {
 
  private:
   class Patient;
+  [[nodiscard]] bool is_failed(const NodeName& name) const {
+    return is_failed_ && is_failed_(name);
+  }
   void queue(const NodeName& name);
   void admit_soon();
   void admit();
 
   Surroundings around_;
+  const IsFailed is_failed_;
   std::map<NodeName, std::unique_ptr<Patient>> patients_;
   std::deque<NodeName> queue_;
   bool leads_ = true;

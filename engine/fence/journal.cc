@@ -255,8 +255,13 @@ void Journal::written(Entry& entry, std::uint64_t revision,
   entry.call.reset();
   if (!outcome) {
     const Error& error = outcome.error();
-    if (error.kind == Error::Kind::NotFound && entry.at && entry.ours) {
+    if (error.kind == Error::Kind::NotFound && entry.at) {
+      if (entry.over && !entry.ours) {
+        release(entry);  // nobody wants it any more
+        return;
+      }
       entry.at.reset();  // somebody removed it; what it said still holds
+      entry.ours = true;
       write(entry);
     } else if (error.kind == Error::Kind::Conflict && entry.reread < 3) {
       ++entry.reread;
@@ -303,8 +308,9 @@ void Journal::reread(Entry& entry) {
 void Journal::compare(Entry& entry, const Result<kube::ConfigMap>& found) {
   entry.call.reset();
   if (!found) {
-    if (found.error().kind == Error::Kind::NotFound && entry.ours) {
+    if (found.error().kind == Error::Kind::NotFound) {
       entry.at.reset();
+      entry.ours = true;
       write(entry);
     } else {
       fail(entry, found.error());

@@ -239,6 +239,7 @@ Result<Reading> Operation::reading_by_source() const {
       .keeps_replacements_off = cluster::keeps_replacements_off(*node_) ||
                                 (cluster::readiness_of(*node_) == cluster::Readiness::True &&
                                  around_.quarantine == Quarantine::Off),
+      .own_taint = carried_by(*node_),
       .pulse = Pulse::Dead,
       .sent = asked};
 }
@@ -476,7 +477,9 @@ void Operation::pump() {
       read_node();
       break;
     }
-    if (needs_quarantine(*authority_)) {
+    // A release follows deletions before which it stood: lost meanwhile, it is set again at the end.
+    const bool releases = std::holds_alternative<Portion>(queue_.front().deletion);
+    if (needs_quarantine(*authority_) && !unrecorded_ && !releases) {
       quarantine(next_deletion());
       continue;
     }
@@ -491,8 +494,10 @@ void Operation::pump() {
 
 const PodDeletion& Operation::next_deletion() const {
   const auto& next = queue_.front().deletion;
-  const auto* pod = std::get_if<PodDeletion>(&next);
-  return pod != nullptr ? *pod : std::get<AttachmentDeletion>(next).verdict;
+  if (const auto* pod = std::get_if<PodDeletion>(&next)) {
+    return *pod;
+  }
+  return std::get<AttachmentDeletion>(next).verdict;
 }
 
 void Operation::quarantine(const PodDeletion& waiting) {
@@ -539,11 +544,11 @@ void Operation::quarantined(const PodDeletion& waiting, const ActionOutcome& out
 
 // The guard's word on the deletion itself, to which another one may not be subject.
 void Operation::refuse_next(const ActionOutcome& outcome) {
+  --taint_attempts_;
   if (queue_.empty()) {
-    taint_attempts_ = kTaintAttempts;
+    memory_.fenced_for.reset();  // its right is gone; the next deletion brings one of its own
     return;
   }
-  --taint_attempts_;
   Waiting waiting = std::move(queue_.front());
   queue_.pop_front();
   ++in_flight_;

@@ -77,9 +77,9 @@ void SourceWatch::stop() {
   book_ = HealthBook(policy_->health_source()->expiry);
   untold_.clear();
   fault_.clear();
-  for (const auto& run : runs_) {
-    run->is_poll = false;
-  }
+  // What was asked before says nothing to whoever leads next.
+  around_.loop.defer([dead = std::make_shared<decltype(runs_)>(std::move(runs_))] { (void)dead; });
+  runs_.clear();
 }
 
 void SourceWatch::poll() {

@@ -37,7 +37,7 @@ struct Surroundings {
   const std::set<std::string>& fencing_drivers;  // see Authority
   const std::set<std::string>& allowed_reads;    // see Fetching
   cluster::Endpoints* endpoints = nullptr;       // null: none can be asked
-  ReleaseRules release = {};
+  const ReleaseRules& release;
   Quarantine quarantine = Quarantine::Off;  // see Authority
   HealthSource* source = nullptr;           // whose word incidents go by; null: Kubernetes'
 };

@@ -90,8 +90,8 @@ void AuditChecker::on_intent(const AuditLine& line) {
 }
 
 void AuditChecker::on_outcome(const AuditLine& line) {
-  if (line.reason == "release_acknowledged") {
-    return;  // what Kubernetes did, after the outcome of what we did
+  if (line.reason == "release_acknowledged" || line.reason == "storage_withdrawn") {
+    return;  // what became of it, beside the outcome of what we did
   }
   Book& book = books_[line.life];
   const auto intent = book.intents.find({line.incident, line.subject()});

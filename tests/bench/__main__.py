@@ -23,8 +23,6 @@ def main():
     parser.add_argument("--samples", type=int, default=100, help="of the reaction (default: 100)")
     parser.add_argument("--times", type=int, default=20, help="failovers with release (default: 20)")
     parser.add_argument("--slow-times", type=int, default=10, help="failovers without release (default: 10)")
-    parser.add_argument("--release", default="", metavar="KEY=VALUE",
-                        help="the engine's setting that turns the release on (default: it has none)")
     arguments = parser.parse_args()
     unknown = set(arguments.names) - set(MEASUREMENTS)
     if unknown:
@@ -32,7 +30,7 @@ def main():
     if not BINARY.exists():
         parser.error(f"{BINARY} does not exist; scripts/bench builds it")
     more = {"reaction": {"samples": arguments.samples},
-            "failover": {"times": arguments.times, "slow_times": arguments.slow_times, "release": arguments.release}}
+            "failover": {"times": arguments.times, "slow_times": arguments.slow_times}}
     base = REPO / "build" / "bench"
     base.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="stage-", dir=base))

@@ -21,14 +21,13 @@ from typing import Optional
 
 from e2e.cluster import Cluster
 from e2e.doomed import Doomed, uid_of
-from e2e.engine import RULES, STORAGE_RULES, Account, Engine
+from e2e.engine import RELEASE_RULES, RULES, STORAGE_RULES, Account, Engine
 from e2e.policies import policy_text
 from e2e.workloads import Workloads
 
 from .observer import Observer
 from .stage import Stage
 
-RELEASE_RULE = {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]}
 BATCH = 10      # nodes that fail in one batch
 APART = 1.5     # seconds between two of them
 STEPS = ("NotReady → pod deleted", "→ attachment gone", "→ volume left volumesAttached", "→ new attachment",
@@ -95,7 +94,7 @@ class Trial:
         self.space = Workloads(stage.client, "failover").create_namespace()
         self.space.create_driver()
         self.account = Account(self.cluster, "failover", "moonfence").create(
-            [*RULES, *STORAGE_RULES, RELEASE_RULE])
+            [*RULES, *STORAGE_RULES, *RELEASE_RULES])
         self.observer = Observer(stage.control_plane)
 
     def batch(self, way: Way, detach: float, count: int) -> list:
@@ -141,23 +140,18 @@ def report(way: str, detach: float, found: list):
           f"pods deleted before the taint: {sum(f.before_the_taint for f in found)}", flush=True)
 
 
-def ways_of(release: str) -> list:
-    """`release`: KEY=VALUE of the engine's configuration that turns the release on, "" when it has none."""
-    plain = Way("plain")
-    if not release:
-        return [plain]
-    key, _, value = release.partition("=")
-    return [plain, Way("release", ", { release = true }", {key: value})]
+PLAIN = Way("plain")
+RELEASE = Way("release", ", { release = true }", {"release": "on"})
 
 
-def measure(stage: Stage, times: int = 20, slow_times: int = 10, delays: tuple = (0.0, 0.3), release: str = "") -> dict:
+def measure(stage: Stage, times: int = 20, slow_times: int = 10, delays: tuple = (0.0, 0.3)) -> dict:
     trial, found = Trial(stage), defaultdict(list)
-    wanted = {way: times if way.name == "release" else slow_times for way in ways_of(release)}
+    wanted = ((PLAIN, slow_times), (RELEASE, times))
     try:
         for detach in delays:
-            while any(len(found[way.name, detach]) < count for way, count in wanted.items()):
-                for way, count in wanted.items():  # in turns, smaller shares for the one that is measured less
-                    rounds = -(-max(wanted.values()) // BATCH)
+            while any(len(found[way.name, detach]) < count for way, count in wanted):
+                for way, count in wanted:  # in turns, smaller shares for the one that is measured less
+                    rounds = -(-max(times, slow_times) // BATCH)
                     share = min(-(-count // rounds), count - len(found[way.name, detach]))
                     found[way.name, detach] += trial.batch(way, detach, share) if share else []
     finally:

@@ -21,15 +21,18 @@ RULES = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list"]},
 ]
+
+# a Lease that the controller manager renews, as every real one does: nothing is released without
+CONTROLLERS = ("--leader-elect=true",)
 
 
 class Stage:
     """A control plane of its own below `folder`."""
 
     def __init__(self, folder: Path, grace: int = 20):
-        self.control_plane = ControlPlane(folder, grace=grace, monitor=1)
+        self.control_plane = ControlPlane(folder, grace=grace, monitor=1, controller_flags=CONTROLLERS)
         self.folder = folder
         self.grace = grace
 

@@ -134,4 +134,5 @@ class ExpiredWatch(Kind):
 
 def kinds() -> list:
     return [Cut("cut", volumes=True), BlackHole("black-hole", replicas=1, volumes=True),
-            BlackHole("black-hole-leader", seconds=(9, 14)), ExpiredWatch("expired-watch", volumes=True)]
+            BlackHole("black-hole-leader", seconds=(9, 14)),
+            BlackHole("black-hole-leader-volumes", seconds=(9, 14), volumes=True), ExpiredWatch("expired-watch", volumes=True)]

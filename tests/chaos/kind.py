@@ -22,11 +22,12 @@ class Round:
     number: int
     chance: random.Random
     doomed: Doomed
-    failed: float = 0.0  # when the node failed, monotonic
+    mode: str = "notready"  # in which it fails
+    failed: float = 0.0     # when the node failed, monotonic
 
-    def fail(self, mode: str = "notready"):
+    def fail(self):
         self.lane.doomed.add(self.doomed.node)
-        self.doomed.fail(mode)
+        self.doomed.fail(self.mode)
         self.failed = time.monotonic()
 
     def fail_until(self, step: str, count: int = 1, number: int = 0) -> Sprung:
@@ -54,8 +55,9 @@ class Kind:
     replicas = 2
     pods = 3        # on the node that fails
     volumes = False
+    releases = False  # the engine takes the volumes off the node's status, which it does of silent nodes alone
     raced = False   # all replicas act at once, without leader election
-    right_within = 90.0  # seconds: a bound, not a wait
+    right_within = 150.0  # seconds: a bound, not a wait; 45 more after an outage, until a Lease has stood still
 
     def __init__(self, name: str, **more):
         self.name = name
@@ -102,7 +104,7 @@ class Kind:
         """(what was done, seconds from the failure to the right state, faults)"""
         chance = self.chance(number, seed)
         doomed = Doomed(lane.cluster, lane.namespace, f"r{number}", self.pods, self.volumes, refuges=2)
-        now = Round(lane, number, chance, doomed)
+        now = Round(lane, number, chance, doomed, "silent" if self.releases else "notready")
         note, seconds, faults = "", 0.0, []
         try:
             if self.elects:

@@ -5,8 +5,9 @@ from typing import Callable, Optional
 
 from e2e.cluster import Cluster
 from e2e.doomed import uid_of
-from e2e.engine import RULES, STORAGE_RULES, Account, Engine
+from e2e.engine import RELEASE_RULES, RULES, STORAGE_RULES, Account, Engine
 from e2e.faults import metric
+from e2e.hollow_objects import now_micro
 from e2e.kube import wait_for
 from e2e.policies import policy_text
 from e2e.workloads import Workloads, free
@@ -44,14 +45,19 @@ class Staying:
 class Lane:
     """Several lanes live side by side on one control plane; an engine acts in its own lane's namespace alone."""
 
-    def __init__(self, cluster: Cluster, name: str, folder: Path, settings: Optional[dict] = None):
-        self.cluster, self.namespace, self.settings = cluster, name, settings or {}
+    def __init__(self, cluster: Cluster, name: str, folder: Path, settings: Optional[dict] = None,
+                 releases: bool = False):
+        self.cluster, self.namespace, self.settings = cluster, name, dict(settings or {})
         self.folder = folder / name
         self.folder.mkdir(parents=True)
         space = Workloads(cluster.client, name).create_namespace()
         space.create_driver()
         self.driver = space.driver
-        self.account = Account(cluster, name, "moonfence").create([*RULES, *STORAGE_RULES])
+        self.releases = releases
+        self.account = Account(cluster, name, "moonfence").create(
+            [*RULES, *STORAGE_RULES, *(RELEASE_RULES if releases else ())])
+        if releases:
+            self.settings |= {"release": "on", "controllerLease": self._controller_lease()}
         self.audit = cluster.audit()
         self.register = Register(cluster.client, name, self.driver)
         self.staying = Staying(self)
@@ -61,11 +67,18 @@ class Lane:
         self.closing: list = []   # what else ends with the lane
         self.raced = False        # several engines act at once, on purpose
 
+    def _controller_lease(self) -> str:
+        """The control plane's own controllers elect nobody."""
+        self.cluster.client.create("leases", {"metadata": {"name": "controllers"}, "spec": {
+            "holderIdentity": "test", "leaseDurationSeconds": 36000, "renewTime": now_micro()}}, self.namespace)
+        return f"{self.namespace}/controllers"
+
     def engine(self, elect: bool, config: Optional[dict] = None, trigger: str = "live_kubelet = true",
                make: Callable[..., Engine] = Engine, **more) -> Engine:
         """Another engine of this lane; it deletes pods with their attachments."""
         policy = self.folder / "chaos.lua"
-        verdict = 'fence.delete_pod_and_attachments("its node is down")'
+        options = ", { release = true }" if self.releases else ""
+        verdict = f'fence.delete_pod_and_attachments("its node is down"{options})'
         text = policy_text("chaos", verdict, more='needs = { "volumes" },')
         policy.write_text(text.replace("live_kubelet = true", trigger))
         config = {"fencingDrivers": f"[{self.driver}]", **(TERM if elect else {}), **(config or {}), **self.settings}

@@ -165,7 +165,15 @@ def kinds() -> list:
     return [
         kill("kill-opened", "incident_opened", volumes=True), kill("kill-verdict", "verdict"),
         kill("kill-intent", "pod's intent"), kill("kill-outcome", "pod's outcome"), KillAtRandom("kill-random"),
-        Freeze("freeze"), TwoLeaders("two-leaders", volumes=True),
+        kill("kill-verdict-volumes", "verdict", volumes=True),
+        kill("kill-intent-volumes", "pod's intent", volumes=True),
+        kill("kill-outcome-volumes", "pod's outcome", volumes=True),
+        kill("kill-attachment-intent", "attachment's intent", volumes=True),
+        kill("kill-attachment-outcome", "attachment's outcome", volumes=True),
+        KillAtRandom("kill-random-volumes", volumes=True),
+        Freeze("freeze"), Freeze("freeze-volumes", volumes=True), TwoLeaders("two-leaders", volumes=True),
         HandOver("hand-over", steps=("incident_opened", "verdict", "pod's intent", "pod's outcome")),
+        HandOver("hand-over-volumes", volumes=True,
+                 steps=("verdict", "pod's intent", "pod's outcome", "attachment's intent")),
         NodeBack("node-back"), NodeBack("node-back-volumes", volumes=True),
         Replaced("replaced"), Replaced("replaced-volumes", volumes=True)]

@@ -35,6 +35,8 @@ RULES = [
 ]
 LEASES = "kube-node-lease"
 LEASE_RULES = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list"]}]
+RECORD_RULES = [{"apiGroups": [""], "resources": ["configmaps"],
+                 "verbs": ["get", "list", "create", "patch", "delete"]}]
 SETTLED = 0.5  # what happened longer ago than this many seconds can no longer be overtaken
 
 
@@ -128,11 +130,12 @@ class Demo:
             "metadata": {"name": ACCOUNT},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT},
             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": ACCOUNT}]})
-        client.create("roles", {"metadata": {"name": ACCOUNT}, "rules": LEASE_RULES}, LEASES)
-        client.create("rolebindings", {
-            "metadata": {"name": ACCOUNT},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": ACCOUNT}]}, LEASES)
+        for rules, space in ((LEASE_RULES, LEASES), (RECORD_RULES, ACCOUNT)):
+            client.create("roles", {"metadata": {"name": ACCOUNT}, "rules": rules}, space)
+            client.create("rolebindings", {
+                "metadata": {"name": ACCOUNT},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT},
+                "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": ACCOUNT}]}, space)
         kubeconfig = self.plane.token_kubeconfig("moonfence", client.token(ACCOUNT, ACCOUNT), ACCOUNT)
         health = free_port()
         words = ["run", "--policy", POLICY.relative_to(REPO), "--policy-namespace", SPACE, "--mode", "enforce"]

@@ -105,7 +105,7 @@ def test_an_api_server_that_restarts_under_the_watch_hides_no_failure(victims_of
 
 
 def test_after_an_outage_it_goes_on_where_it_was(victims_of, start_engine, proxy):
-    """Eleven seconds without a server: no hot loop, no new list, and the node that failed is fenced."""
+    """Eleven seconds without a server: no hot loop, one new list, and the node that failed is fenced."""
     victims = victims_of(3)
     engine = start_engine(server=proxy.server)
     wait_for("the watch is open", lambda: proxy.open_watches("/nodes"))
@@ -121,7 +121,8 @@ def test_after_an_outage_it_goes_on_where_it_was(victims_of, start_engine, proxy
     victims.wait_replaced()
     engine.wait_ready()
     assert deletions(victims, engine) == {200: 3}
-    assert lists >= 1 and len(proxy.find("GET", "/nodes$", "limit=")) == lists
+    # it doubted itself, and has listed the nodes once more before it acted
+    assert lists >= 1 and len(proxy.find("GET", "/nodes$", "limit=")) == lists + 1
 
 
 def test_a_frozen_api_server_is_noticed_by_the_heartbeat(victims_of, start_engine, api_server):
@@ -157,8 +158,8 @@ def test_nothing_is_deleted_by_a_truncated_list(victims_of, start_engine, proxy,
 
 @pytest.mark.parametrize("lost", [1, 2], ids=["once", "twice"])
 def test_a_deletion_whose_answer_is_lost_is_not_done_to_the_replacement(victims_of, start_engine, proxy, lost):
-    """Lost once, the connection repeats the request by itself, unless it was a fresh one, which is not repeated; lost
-    twice, the outcome stays unknown. An unknown outcome is looked up by another pass."""
+    """The connection repeats the request by itself, unless it was a fresh one, which is not repeated: then the outcome
+    stays unknown, and is looked up by another pass."""
     victims = victims_of(2, stateful=True)
     engine = start_engine(server=proxy.server, config=QUICK)
     proxy.on("DELETE", PODS, CommitThenReset(), times=2 * lost)
@@ -169,8 +170,8 @@ def test_a_deletion_whose_answer_is_lost_is_not_done_to_the_replacement(victims_
     repeated = found[404] + found[409]
     assert found[200] == 2 and sum(found.values()) == 2 + repeated
     passes = engine.passes(victims.node) - LOOKS  # it is closed, so all of them are over
-    assert repeated == 2 or passes == 2
-    assert lost <= passes <= 2
+    assert 2 <= repeated <= 2 * lost or passes == 2
+    assert 1 <= passes <= 2
     victims.wait_survive(replacements)
 
 

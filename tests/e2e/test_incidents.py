@@ -90,7 +90,7 @@ def test_of_a_storm_nothing_is_deleted_although_the_policy_acts_at_once(
         workloads.stateful_set(f"core-{number}", **NOOBAA)
     pods = {name(p): uid(p) for p in workloads.wait_all_running("noobaa", 4)}
     make_nodes(2)
-    engine = start_engine()
+    engine = start_engine(config={"brake": "{coolDown: 2s}"})
     for node in nodes:
         cluster.hollow.fail(node, "silent")
 
