@@ -78,8 +78,8 @@ class HandBack::Patient {
     call_ = around_.reader.get_node(name_, [this, sent](Result<kube::Node> node) {
       call_.reset();
       const Moment now = around_.loop.now();
-      const bool usable = node && node->uid == uid_ && now - sent <= kReadingLifetime &&
-                          !owner_.is_failed(name_);
+      const bool usable =
+          node && node->uid == uid_ && now - sent <= kReadingLifetime && !owner_.is_failed(name_);
       read_ = sent;
       node_ = usable ? std::optional(*std::move(node)) : std::nullopt;
       perform(machine_.read(node_, now));
@@ -88,16 +88,17 @@ class HandBack::Patient {
 
   void search() {
     const std::weak_ptr<const void> alive = alive_;
-    search_ = std::make_unique<RemainsSearch>(around_, name_, [this, alive](const Remains& remains) {
-      if (alive.expired()) {
-        return;  // the search outlives us by a turn
-      }
-      const auto mark = read_mark(node_->fence_mark);
-      const std::string doubt =
-          mark ? doubt_about(*node_, *mark, remains, around_.cluster_facts().now)
-               : std::string("its mark cannot be read");
-      perform(machine_.searched(doubt));
-    });
+    search_ =
+        std::make_unique<RemainsSearch>(around_, name_, [this, alive](const Remains& remains) {
+          if (alive.expired()) {
+            return;  // the search outlives us by a turn
+          }
+          const auto mark = read_mark(node_->fence_mark);
+          const std::string doubt =
+              mark ? doubt_about(*node_, *mark, remains, around_.cluster_facts().now)
+                   : std::string("its mark cannot be read");
+          perform(machine_.searched(doubt));
+        });
   }
 
   void lift(const std::string& why) {

@@ -23,7 +23,7 @@ class HandBack final : public cluster::NodeListener {
   // The surroundings must outlive it. It acts until told otherwise.
   // A node that is Ready and called failed by somebody whose word counts is not back.
   using IsFailed = std::function<bool(const NodeName&)>;
-  HandBack(Surroundings surroundings, IsFailed is_failed);
+  explicit HandBack(Surroundings surroundings, IsFailed is_failed = {});
   ~HandBack() override;
   HandBack(const HandBack&) = delete;
   HandBack& operator=(const HandBack&) = delete;

@@ -477,7 +477,8 @@ void Operation::pump() {
       read_node();
       break;
     }
-    // A release follows deletions before which it stood: lost meanwhile, it is set again at the end.
+    // A release follows deletions before which it stood: lost meanwhile, it is set again at the
+    // end.
     const bool releases = std::holds_alternative<Portion>(queue_.front().deletion);
     if (needs_quarantine(*authority_) && !unrecorded_ && !releases) {
       quarantine(next_deletion());

@@ -102,6 +102,20 @@ TEST_F(DesksTest,
   EXPECT_EQ(desks->open_incidents(), 0U);
 }
 
+// Kubernetes sets no taint on a Ready node; ours keeps replacements off, and is seen in the
+// reading.
+TEST_F(DesksTest, a_ready_node_gets_our_taint_before_its_pods_go) {
+  add_pod("web-0");
+  quarantine = Quarantine::Always;
+  open({binding_of(by_source())});
+  health["n1"] = "failed";
+  run_for(10s);
+  EXPECT_TRUE(nodes["n1"].is_fenced());
+  EXPECT_EQ(deleted(), Lines{"web-0"});
+  EXPECT_EQ(count(Record::Kind::Intent, Reason::SetsQuarantine), 1U);
+  EXPECT_TRUE(desks->is_failed(NodeName("n1")));
+}
+
 TEST_F(DesksTest, what_failed_before_we_came_counts) {
   add_pod("web-0");
   health["n1"] = "failed";

@@ -72,6 +72,19 @@ TEST_F(HandBackTest, the_same_boot_is_handed_back_after_thirty_seconds) {
   EXPECT_FALSE(nodes["n1"].is_fenced());
 }
 
+// Ready by Kubernetes, and its storage still calls it failed.
+TEST_F(HandBackTest, a_node_that_is_still_called_failed_is_not_back) {
+  bool failed = true;
+  hand_back.emplace(surroundings(), [&failed](const NodeName& /*name*/) { return failed; });
+  nodes["n1"].boot_id = "boot-2";
+  tell();
+  run_for(10min);
+  EXPECT_EQ(patches(), Lines{});
+  failed = false;
+  run_for(10min);
+  EXPECT_EQ(patches().size(), 1U);
+}
+
 TEST_F(HandBackTest, what_is_left_keeps_it_and_is_told_once) {
   nodes["n1"].status["volumesInUse"] = {"kubernetes.io/csi/csi.example.com^h1"};
   tell();

@@ -130,6 +130,20 @@ TEST_F(JournalTest, somebody_elses_hand_ends_ours) {
   EXPECT_EQ(records.record("i1").find(Uid("b")), nullptr);
 }
 
+// The documents invite operators to delete records.
+TEST_F(JournalTest, one_of_another_leader_that_somebody_removed_is_made_again) {
+  const auto old_page = new_page();
+  old_page->plan(step("a"));
+  EXPECT_EQ(save(old_page), true);
+  start_journal("moonfence-1_b");
+  const auto found = read();
+  records.maps.clear();
+  const auto page = journal->resume(found.at(0));
+  page->plan(step("b"));
+  EXPECT_EQ(save(page), true);
+  EXPECT_TRUE(page->holds(Uid("b")));
+}
+
 TEST_F(JournalTest, one_that_somebody_removed_is_made_again) {
   const auto page = new_page();
   page->plan(step("a"));

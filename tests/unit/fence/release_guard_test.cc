@@ -69,6 +69,14 @@ TEST_F(ReleaseGuardTest, whatever_speaks_against_detaching_it_speaks_against_it)
   EXPECT_EQ(refuse(), Reason::NotLeader);
 }
 
+// A storage system calls a node failed whose kubelet is well, and will restore its list.
+TEST_F(ReleaseGuardTest, never_on_the_word_of_a_health_source) {
+  storage->ready_status = "True";
+  EXPECT_EQ(refuse(), Reason::NodeNotDown);
+  storage->ready_status = "Unknown";
+  EXPECT_EQ(refuse(), std::nullopt);
+}
+
 TEST_F(ReleaseGuardTest, no_policy_releases_what_a_living_kubelet_has) {
   authority.reading.readiness = Readiness::False;  // the policy acts on living kubelets
   authority.reading.pulse = Pulse::Alive;
