@@ -28,7 +28,7 @@ from e2e.workloads import Workloads
 from .observer import Observer
 from .stage import Stage
 
-BATCH = 10      # nodes that fail in one batch
+BATCH = 15      # nodes that fail in one batch
 APART = 1.5     # seconds between two of them
 STEPS = ("NotReady → pod deleted", "→ attachment gone", "→ volume left volumesAttached", "→ new attachment",
          "→ Running", "NotReady → Running")
