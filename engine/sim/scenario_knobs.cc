@@ -9,6 +9,49 @@
 #include "sim/scenario_words.h"
 
 namespace moonfence::sim {
+namespace {
+
+// Of the engine's own configuration, kept as it is written.
+Result<bool> apply_setting(Plan& plan, const ScenarioLine& line, std::string_view name,
+                           std::string_view value) {
+  if (name == kReleaseWord) {
+    if (value != "on" && value != "off") {
+      return line.wrong("release: '" + escaped(value, 64) + "' is neither on nor off",
+                        "write on, or leave it out");
+    }
+    plan.settings[std::string(name)] = value;
+    return true;
+  }
+  if (name == "quarantine") {
+    if (value != "off" && value != "missing" && value != "always") {
+      return line.wrong("quarantine: '" + escaped(value, 64) + "' is not known",
+                        "write off, missing or always");
+    }
+    plan.settings["quarantine"] = value;
+    return true;
+  }
+  const auto settings = setting_words();
+  if (std::find(settings.begin(), settings.end(), name) != settings.end()) {
+    const auto parsed = line.duration(name, value);
+    if (!parsed) {
+      return failure(parsed.error());
+    }
+    plan.settings[std::string(name)] = value;
+    return true;
+  }
+  const auto limits = limit_words();
+  if (std::find(limits.begin(), limits.end(), name) != limits.end()) {
+    if (!parse_brake_limit(value)) {
+      return line.wrong(std::string(name) + ": '" + escaped(value, 64) + "' is no limit",
+                        "write a number of nodes, a share such as 50%, or off");
+    }
+    plan.settings[std::string(name)] = value;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Result<bool> apply_knob(Plan& plan, const ScenarioLine& line, std::string_view name,
                         std::string_view value) {
@@ -63,41 +106,7 @@ Result<bool> apply_knob(Plan& plan, const ScenarioLine& line, std::string_view n
     auto done = into(range.from, from);
     return taken(done ? into(range.to, to) : std::move(done));
   }
-  if (name == kReleaseWord) {
-    if (value != "on" && value != "off") {
-      return line.wrong("release: '" + escaped(value, 64) + "' is neither on nor off",
-                        "write on, or leave it out");
-    }
-    plan.settings[std::string(name)] = value;
-    return true;
-  }
-  if (name == "quarantine") {
-    if (value != "off" && value != "missing" && value != "always") {
-      return line.wrong("quarantine: '" + escaped(value, 64) + "' is not known",
-                        "write off, missing or always");
-    }
-    plan.settings["quarantine"] = value;
-    return true;
-  }
-  const auto settings = setting_words();
-  if (std::find(settings.begin(), settings.end(), name) != settings.end()) {
-    const auto parsed = line.duration(name, value);
-    if (!parsed) {
-      return failure(parsed.error());
-    }
-    plan.settings[std::string(name)] = value;
-    return true;
-  }
-  const auto limits = limit_words();
-  if (std::find(limits.begin(), limits.end(), name) != limits.end()) {
-    if (!parse_brake_limit(value)) {
-      return line.wrong(std::string(name) + ": '" + escaped(value, 64) + "' is no limit",
-                        "write a number of nodes, a share such as 50%, or off");
-    }
-    plan.settings[std::string(name)] = value;
-    return true;
-  }
-  return false;
+  return apply_setting(plan, line, name, value);
 }
 
 std::vector<std::string_view> knob_names(std::string_view statement) {
