@@ -75,9 +75,10 @@ void Loop::fire_due_timers() {
       ++next;
       continue;
     }
-    const auto action = std::move(next->second);
+    std::function<void()> action = std::move(next->second);
     timers_.erase(next);
     action();
+    action = nullptr;        // what it held may cancel a timer as it dies
     next = timers_.begin();  // the action may have set or cancelled any timer
   }
 }

@@ -220,12 +220,13 @@ void AttachDetach::saw_attachment(const Object& before, const Object& after) {
   if (ground_.kubernetes >= kPolls) {
     return;  // it looks by itself
   }
+  const Spot lane = found->first;  // what follows may remove the entry
   if (after != nullptr) {
-    look_at(found->first);
+    look_at(lane);
   } else if (found->second.attaches) {
-    fail(found->first);  // deleted under its hands
+    fail(lane);  // deleted under its hands
   } else {
-    succeed(found->first);
+    succeed(lane);
   }
 }
 

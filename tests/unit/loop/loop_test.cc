@@ -47,6 +47,17 @@ TEST_F(LoopTest, a_timer_may_cancel_another_that_is_due_in_the_same_turn) {
   EXPECT_TRUE(seen.empty());
 }
 
+// A login's answer held the exchange it came from, and that exchange a timer that was next.
+TEST_F(LoopTest, what_an_action_held_may_cancel_the_next_timer_as_it_dies) {
+  int fired = 0;
+  auto held = std::make_shared<Timer>();
+  const Timer first = loop.after(1s, [held] { (void)held; });
+  *held = loop.after(2s, [&fired] { ++fired; });
+  held.reset();
+  test::run_for(loop, 5s);
+  EXPECT_EQ(fired, 0);
+}
+
 TEST_F(LoopTest, time_stands_still_inside_a_turn) {
   std::vector<Moment> moments;
   const Timer timer = loop.after(1s, [&] {
