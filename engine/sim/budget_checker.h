@@ -13,8 +13,9 @@ namespace moonfence::sim {
 
 class BudgetChecker final : public Checker {
  public:
-  // Of the node and of its Lease, each counted as one.
-  static constexpr int kLooksAtFirst = 40;
+  // Of the node and of its Lease, each counted as one. An acknowledged release is looked for every
+  // 25 ms at first.
+  static constexpr int kLooksAtFirst = 120;
   static constexpr int kLooksEachSecond = 3;
   // Of one pod, attachment or node.
   static constexpr int kTriesAtFirst = 4;

@@ -88,7 +88,7 @@ constexpr std::array kAll = {
     Rule{kBoundedTurns, "a replica takes at most 20,000 turns in a second"},
     Rule{kBoundedTimers, "a replica has at most 1,000 timers"},
     Rule{kBoundedIncident,
-         "an incident costs at most 40 readings of its node or Lease and 3 each second, and 4 "
+         "an incident costs at most 120 readings of its node or Lease and 3 each second, and 4 "
          "tries of one object and one each 2 s"},
     Rule{kNodeDealtWith,
          "once faults have ended for long enough, a node that is down holds no "

@@ -252,7 +252,7 @@ TEST_F(ReleaseTest, what_the_kubelet_takes_away_is_its_own_word) {
 
 TEST_F(JudgeTest, an_incident_looks_at_its_node_so_often_and_no_oftener) {
   tell("incident_opened", "node_unknown");
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 120; ++i) {
     judge.on_left(request(port::Method::Get, "/api/v1/nodes/n1"));
   }
   EXPECT_FALSE(breaks(rules::kBoundedIncident));
