@@ -128,6 +128,20 @@ TEST_F(ReleasingTest, the_volume_is_released_as_soon_as_the_storage_has_let_go) 
   EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
+// The release was taken for a deletion before which our taint is to be set, and ended the engine.
+TEST_F(ReleasingTest, a_taint_that_is_lost_before_the_release_keeps_the_volume) {
+  quarantine = Quarantine::Missing;
+  detach_delay = 1200ms;
+  add("web-0", "vol-1");
+  open();
+  tell(Look::Fell);
+  ASSERT_TRUE(run_until([this] { return attachments.empty(); }, 10s));
+  nodes["n1"].tainted = false;
+  run_for(30s);
+  EXPECT_TRUE(released.empty());
+  EXPECT_TRUE(was_refused(Reason::NotTainted));
+}
+
 TEST_F(ReleasingTest, the_acknowledgement_is_timed) {
   add("web-0", "vol-1");
   open();
