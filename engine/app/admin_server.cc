@@ -31,6 +31,9 @@ struct AdminCallbacks {
     }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer.content_type.c_str());
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : answer.headers) {
+      MHD_add_response_header(response, name.c_str(), value.c_str());
+    }
     const MHD_Result queued =
         MHD_queue_response(connection, static_cast<unsigned>(answer.status), response);
     MHD_destroy_response(response);
@@ -42,24 +45,30 @@ struct AdminCallbacks {
                            std::size_t* /*upload_size*/, void** /*state*/) {
     const auto& handlers = static_cast<AdminServer*>(server)->handlers_;
     if (std::strcmp(method, "GET") != 0 && std::strcmp(method, "HEAD") != 0) {
-      return reply(connection, {.status = 405, .body = "only GET is served here\n"});
+      return reply(connection, {.status = 405,
+                                .body = "only GET is served here\n",
+                                .headers = {{MHD_HTTP_HEADER_ALLOW, "GET, HEAD"}}});
     }
-    const auto found = handlers.find(path);
+    auto found = handlers.find(path);
+    found = found == handlers.end() ? handlers.find("") : found;
     if (found == handlers.end()) {
       return reply(connection, {.status = 404, .body = "not found\n"});
     }
-    std::map<std::string, std::string> query;
-    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &add_argument, &query);
-    return reply(connection, found->second(query));
+    HttpRequest request = {.path = path, .query = {}};
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &add_argument, &request.query);
+    const char* host =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    request.host = host == nullptr ? "" : host;
+    return reply(connection, found->second(request));
   }
 
-  static MHD_Daemon* listen(AdminServer& server, const addrinfo& where) {
+  static MHD_Daemon* listen(AdminServer& server, const addrinfo& where, unsigned connections) {
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD;
     if (where.ai_family == AF_INET6) {
       flags |= MHD_USE_DUAL_STACK;
     }
     return MHD_start_daemon(flags, 0, nullptr, nullptr, &access, &server, MHD_OPTION_SOCK_ADDR,
-                            where.ai_addr, MHD_OPTION_CONNECTION_LIMIT, 64U,
+                            where.ai_addr, MHD_OPTION_CONNECTION_LIMIT, connections,
                             MHD_OPTION_CONNECTION_TIMEOUT, 30U, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                             std::size_t{32768}, MHD_OPTION_END);
   }
@@ -98,7 +107,7 @@ Result<Address> parse_address(const std::string& flag, const std::string& addres
 
 Result<std::unique_ptr<AdminServer>> AdminServer::start(const std::string& flag,
                                                         const std::string& address,
-                                                        Handlers handlers) {
+                                                        Handlers handlers, unsigned connections) {
   const auto parsed = parse_address(flag, address);
   if (!parsed) {
     return failure(parsed.error());
@@ -122,12 +131,12 @@ Result<std::unique_ptr<AdminServer>> AdminServer::start(const std::string& flag,
     // no IPv6 there is still the other.
     for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
       if (each->ai_family == AF_INET6 && server->daemon_ == nullptr) {
-        server->daemon_ = AdminCallbacks::listen(*server, *each);
+        server->daemon_ = AdminCallbacks::listen(*server, *each, connections);
       }
     }
   }
   if (server->daemon_ == nullptr) {
-    server->daemon_ = AdminCallbacks::listen(*server, *found);
+    server->daemon_ = AdminCallbacks::listen(*server, *found, connections);
   }
   if (server->daemon_ == nullptr) {
     return failure(Error::Kind::Limit, flag + ": cannot listen on '" + escaped(address) + "'",

@@ -1,5 +1,7 @@
 #include "app/announcer.h"
 
+#include "audit/explanation.h"
+
 namespace moonfence::app {
 namespace {
 
@@ -33,6 +35,13 @@ std::string because(const Record& record) {
   return record.text.empty() ? std::string() : "; " + record.text;
 }
 
+// "lease_alive: Ready is Unknown, but the kubelet has renewed its Lease since", in the words of
+// docs/reasons.md.
+std::string meaning(Reason reason) {
+  const std::string when = audit::explain(reason).when;
+  return std::string(audit::code(reason)) + ": " + when.substr(0, when.find(". "));
+}
+
 std::optional<EventNews> news_of_closing(const Record& record) {
   EventNews news = {.type = EventNews::Type::Normal,
                     .regarding = node_of(record),
@@ -44,12 +53,23 @@ std::optional<EventNews> news_of_closing(const Record& record) {
       return news;
     case Reason::NodeReady:
       news.reason = "NodeRecovered";
-      news.note = "The node is Ready again" + tail(record);
+      news.note = "The node is Ready again" + because(record) + tail(record);
       return news;
     case Reason::SourceHealthy:
       news.reason = "NodeRecovered";
+      news.note = "The health source of a policy does not call the node failed any more" +
+                  because(record) + tail(record);
+      return news;
+    case Reason::NoPolicy:
+    case Reason::SignalUnfit:
+      news.reason = "FencingStopped";
+      news.note = meaning(record.reason) + tail(record);
+      return news;
+    case Reason::Unreplaced:
+      news.type = EventNews::Type::Warning;
+      news.reason = "ReplacementMissing";
       news.note =
-          "The health source of a policy does not call the node failed any more" + tail(record);
+          "What was deleted has no replacement that is Ready" + because(record) + tail(record);
       return news;
     case Reason::WindowEnded:
       news.type = EventNews::Type::Warning;
@@ -80,6 +100,11 @@ std::optional<EventNews> news_of_detaching(const Record& record) {
   switch (record.reason) {
     case Reason::Done:
     case Reason::MarkedOnly:
+      return news;
+    case Reason::Detached:
+      news.reason = "VolumeDetached";
+      news.note = "Volume attachment " + record.attachment + " to node " + record.node.text() +
+                  " is gone: the storage has let go" + tail(record);
       return news;
     case Reason::AlreadyGone:
     case Reason::Replaced:
@@ -114,7 +139,44 @@ std::optional<EventNews> news_of_release(const Record& record) {
   }
 }
 
+// Passes by itself, in moments or in its turn: nobody is told.
+bool is_routine(Reason reason) {
+  return reason == Reason::HoldingDown || reason == Reason::AwaitingTaint ||
+         reason == Reason::TooManyAtOnce;
+}
+
+// Nobody has to do anything about it for the engine to go on.
+bool is_by_design(Reason reason) {
+  return reason == Reason::PolicyHoldsNode || reason == Reason::SignalUnfit ||
+         reason == Reason::LeaseAlive || reason == Reason::ReleaseNotServed ||
+         reason == Reason::AwaitingDetach;
+}
+
+// Why it does not go on, told where it waits: at the pod if there is one.
+std::optional<EventNews> news_of_waiting(const Record& record) {
+  if (is_routine(record.reason)) {
+    return std::nullopt;
+  }
+  const bool detaches = !record.attachment.empty();
+  return EventNews{
+      .type = is_by_design(record.reason) ? EventNews::Type::Normal : EventNews::Type::Warning,
+      .regarding = record.pod ? pod_of(record) : node_of(record),
+      .action = detaches ? "Detach" : "Fence",
+      .reason = detaches ? "VolumeHeld" : "FencingHeld",
+      .note = meaning(record.reason) + because(record) + tail(record),
+      .subject =
+          record.policy + " " + record.attachment + " " + std::string(audit::code(record.reason))};
+}
+
 std::optional<EventNews> news_of_holding(const Record& record) {
+  if (record.reason == Reason::DetachOverdue) {
+    return EventNews{.type = EventNews::Type::Warning,
+                     .regarding = record.pod ? pod_of(record) : node_of(record),
+                     .action = "Detach",
+                     .reason = "DetachOverdue",
+                     .note = "Volume attachments to node " + record.node.text() +
+                             " are still there" + because(record) + tail(record)};
+  }
   if (record.reason == Reason::ForcedDetachNear) {
     return EventNews{.type = EventNews::Type::Warning,
                      .regarding = record.pod ? pod_of(record) : node_of(record),
@@ -145,8 +207,29 @@ std::optional<EventNews> news_of_holding(const Record& record) {
       news.note = "It waits for its turn: most of its zone is down" + tail(record);
       return news;
     default:
-      return std::nullopt;
+      return news_of_waiting(record);
   }
+}
+
+// Kubernetes' taint, on the node. Why it could not be set is told once an incident.
+EventNews news_of_retiring(const Record& record) {
+  EventNews news = {.type = EventNews::Type::Normal,
+                    .regarding = node_of(record),
+                    .action = "Retire",
+                    .reason = "NodeOutOfService",
+                    .note =
+                        "Tainted node.kubernetes.io/out-of-service until the node is proven "
+                        "clean: Kubernetes evicts its pods and detaches their volumes" +
+                        tail(record)};
+  if (record.reason != Reason::Done) {
+    news.type = EventNews::Type::Warning;
+    news.reason = "OutOfServiceFailed";
+    news.note = "The taint node.kubernetes.io/out-of-service was not set: " +
+                std::string(audit::code(record.reason)) +
+                (record.pod ? ", pod " + record.pod->text() : std::string()) + because(record) +
+                tail(record);
+  }
+  return news;
 }
 
 // Our taint, on the node: when it was set, when it was taken off, and why it could not be.
@@ -157,7 +240,7 @@ std::optional<EventNews> news_of_quarantine(const Record& record) {
                     .action = sets ? "Quarantine" : "HandBack",
                     .reason = sets ? "NodeQuarantined" : "NodeHandedBack",
                     .note = (sets ? "Tainted moonfence.io/fenced until the node is proven clean"
-                                  : "The taint moonfence.io/fenced was taken off") +
+                                  : "What moonfence had tainted it with was taken off") +
                             tail(record)};
   if (record.reason == Reason::Done) {
     return record.kind == Record::Kind::Outcome ? std::optional(news) : std::nullopt;
@@ -169,7 +252,7 @@ std::optional<EventNews> news_of_quarantine(const Record& record) {
   news.type = EventNews::Type::Warning;
   news.reason = sets ? "QuarantineFailed" : "QuarantineKept";
   news.note = (sets ? "The taint moonfence.io/fenced was not set: "
-                    : "The taint moonfence.io/fenced stays: ") +
+                    : "What moonfence tainted it with stays: ") +
               std::string(audit::code(record.reason)) + because(record) + tail(record);
   return news;
 }
@@ -212,12 +295,43 @@ std::optional<EventNews> news_of_outcome(const Record& record) {
   }
 }
 
-}  // namespace
+// Of verdicts only those that somebody has to know of: the others are the bulk of a node's pods.
+std::optional<EventNews> news_of_verdict(const Record& record) {
+  switch (record.reason) {
+    case Reason::PolicyConflict:
+    case Reason::PolicyFailed:
+    case Reason::NeedsUnread:
+      return EventNews{
+          .type = EventNews::Type::Warning,
+          .regarding = pod_of(record),
+          .action = "Judge",
+          .reason = record.reason == Reason::PolicyConflict ? "PolicyConflict" : "PolicyFailed",
+          .note = meaning(record.reason) + because(record) + tail(record),
+          .subject = record.policy};
+    default:
+      return std::nullopt;
+  }
+}
 
-std::optional<EventNews> news_of(const Record& record) {
+std::optional<EventNews> news_of_refusal(const Record& record) {
+  const bool observes = record.reason == Reason::ModeObserves;
+  return EventNews{.type = EventNews::Type::Normal,
+                   .regarding = pod_of(record),
+                   .action = record.attachment.empty() ? "Delete" : "Detach",
+                   .reason = observes ? "WouldForceDelete" : "FencingRefused",
+                   .note = (observes ? "Would be done in mode enforce: " + record.text
+                                     : meaning(record.reason) + because(record)) +
+                           tail(record),
+                   .subject = record.policy + " " + std::string(audit::code(record.reason))};
+}
+
+std::optional<EventNews> news_by_kind(const Record& record) {
   const bool ends = record.kind == Record::Kind::Outcome || record.kind == Record::Kind::Refusal;
   if (ends && record.action == "release_volume") {
     return news_of_release(record);
+  }
+  if (ends && record.action == "taint_out_of_service") {
+    return news_of_retiring(record);
   }
   if (is_quarantine(record)) {
     return record.kind == Record::Kind::Intent ? std::nullopt : news_of_quarantine(record);
@@ -235,19 +349,28 @@ std::optional<EventNews> news_of(const Record& record) {
     case Record::Kind::Outcome:
       return news_of_outcome(record);
     case Record::Kind::Refusal:
-      return EventNews{
-          .type = EventNews::Type::Normal,
-          .regarding = pod_of(record),
-          .action = "Delete",
-          .reason = record.reason == Reason::ModeObserves ? "WouldForceDelete" : "FencingRefused",
-          .note = std::string(audit::code(record.reason)) + ": " + record.text + tail(record)};
+      return news_of_refusal(record);
     case Record::Kind::IncidentHeld:
       return news_of_holding(record);
     case Record::Kind::Verdict:
+      return news_of_verdict(record);
     case Record::Kind::Intent:
+    case Record::Kind::Replacement:
       return std::nullopt;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<EventNews> news_of(const Record& record) {
+  std::optional<EventNews> news = news_by_kind(record);
+  if (news) {
+    // What would be done in mode enforce is told of every pod, and takes the place of nothing else.
+    news->is_deed = record.kind == Record::Kind::Outcome ||
+                    (record.kind == Record::Kind::Refusal && record.reason != Reason::ModeObserves);
+  }
+  return news;
 }
 
 }  // namespace moonfence::app

@@ -11,6 +11,7 @@
 #include "app/engine.h"
 #include "app/logging.h"
 #include "app/preparation.h"
+#include "app/status_site.h"
 #include "app/version.h"
 #include "os/append_file.h"
 #include "os/clocks.h"
@@ -18,6 +19,7 @@
 #include "os/curl_poller.h"
 #include "os/entropy.h"
 #include "os/process.h"
+#include "os/process_usage.h"
 #include "os/processes.h"
 #include "os/signals.h"
 #include "os/system_files.h"
@@ -41,6 +43,11 @@ std::function<Result<void>(std::string_view)> append_line(const RunOptions& opti
   return [file](std::string_view line) { return file->append(line); };
 }
 
+constexpr Duration kTidyUp = std::chrono::seconds(10);
+// Two browsers and some more. A picture of everything may have some 5 MB, as often as it is under
+// way.
+constexpr unsigned kStatusConnections = 16;
+
 std::string version_json() {
   return nlohmann::ordered_json{{"version", version()}, {"commit", commit()}}.dump() + "\n";
 }
@@ -52,12 +59,17 @@ class Daemon {
       : options_(options),
         audit_file_(std::move(prepared.audit_file)),
         log_(log),
+        started_(wall_clock.now()),
         loop_(poller_),
         http_(poller_),
         processes_(loop_, poller_),
         engine_(std::move(prepared.assignment),
                 {loop_, http_, files, processes_, wall_clock, cpu_clock, random_, log,
-                 append_line(options, audit_file_.get())}) {}
+                 append_line(options, audit_file_.get()),
+                 options.status_bind_address == "0" ? nullptr : &status_board_}),
+        status_site_(
+            status_board_, [&wall_clock] { return wall_clock.now(); },
+            is_loopback(options.status_bind_address)) {}
 
   // Signals before the servers' threads, which must inherit the blocked mask; servers before the
   // first list, so that a slow start can be watched from outside.
@@ -86,24 +98,44 @@ class Daemon {
       }
       health_server_ = std::move(*server);
     }
+    if (options_.status_bind_address != "0") {
+      auto server = AdminServer::start(
+          "--status-bind-address", options_.status_bind_address,
+          {{"", [this](const HttpRequest& request) { return status_site_.answer(request); }}},
+          kStatusConnections);
+      if (!server) {
+        return failure(server.error());
+      }
+      status_server_ = std::move(*server);
+    }
     return {};
   }
 
   ExitCode run() {
     engine_.start();
+    tidy_up();
     loop_.run();
     log_.info("stopped");
     return exit_code_;
   }
 
  private:
+  // Lists come at the start and after trouble: what they leave is of no use for a long time.
+  void tidy_up() {
+    tidy_up_ = loop_.after(kTidyUp, [this] {
+      os::return_free_memory();
+      tidy_up();
+    });
+  }
+
   void leave(ExitCode code) {
     exit_code_ = code;
     loop_.stop();
   }
 
   AdminServer::Handler metrics_handler() {
-    return [this](const auto& /*query*/) {
+    return [this](const HttpRequest& /*request*/) {
+      engine_.metrics().set_process(os::process_usage(), started_);
       return HttpAnswer{.status = 200,
                         .content_type = "text/plain; version=0.0.4; charset=utf-8",
                         .body = engine_.metrics().exposition()};
@@ -116,16 +148,16 @@ class Daemon {
                         .content_type = "text/plain; charset=utf-8",
                         .body = health.text};
     };
-    const AdminServer::Handler live = [this, answer](const auto& query) {
-      return answer(engine_.health().live(poller_.now(), query.contains("verbose")));
+    const AdminServer::Handler live = [this, answer](const HttpRequest& request) {
+      return answer(engine_.health().live(poller_.now(), request.query.contains("verbose")));
     };
     return {{"/healthz", live},
             {"/livez", live},
             {"/readyz",
-             [this, answer](const auto& query) {
-               return answer(engine_.health().ready(query.contains("verbose")));
+             [this, answer](const HttpRequest& request) {
+               return answer(engine_.health().ready(request.query.contains("verbose")));
              }},
-            {"/version", [](const auto& /*query*/) {
+            {"/version", [](const HttpRequest& /*request*/) {
                return HttpAnswer{
                    .status = 200, .content_type = "application/json", .body = version_json()};
              }}};
@@ -135,16 +167,21 @@ class Daemon {
   const RunOptions& options_;
   std::unique_ptr<os::AppendFile> audit_file_;
   port::Log& log_;
+  const WallTime started_;
   os::SystemRandom random_;
   os::CurlPoller poller_;
   loop::Loop loop_;
   os::CurlHttp http_;
   os::ChildProcesses processes_;
+  StatusBoard status_board_;
   Engine engine_;
+  StatusSite status_site_;
   ExitCode exit_code_ = ExitCode::Ok;
+  loop::Timer tidy_up_;
   std::unique_ptr<os::Signals> signals_;
   std::unique_ptr<AdminServer> metrics_server_;
   std::unique_ptr<AdminServer> health_server_;
+  std::unique_ptr<AdminServer> status_server_;
 };
 
 }  // namespace
@@ -153,7 +190,7 @@ ExitCode run(const RunOptions& options) {
   os::SystemWallClock wall_clock;
   os::ThreadCpuClock cpu_clock;
   os::SystemFiles files;
-  Logging log(wall_clock, options.log_level);
+  Logging log(wall_clock, options.log_level, options.log_format);
   auto prepared = prepare(options, files, cpu_clock);
   if (!prepared) {
     std::fprintf(stderr, "moonfence run: %s\n", prepared.error().error.message().c_str());

@@ -1,7 +1,7 @@
 #pragma once
 
 // `moonfence run`: the engine with real clocks, files and network, its signals and its HTTP servers
-// for metrics and health.
+// for metrics, health and the status page.
 
 #include "app/options.h"
 

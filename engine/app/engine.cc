@@ -1,12 +1,15 @@
 #include "app/engine.h"
 
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "app/announcer.h"
+#include "app/failover_times.h"
 #include "app/policy_feed.h"
 #include "app/records.h"
 #include "app/self_test.h"
+#include "app/status_reporter.h"
 #include "app/version.h"
 #include "audit/trail.h"
 #include "base/text.h"
@@ -70,8 +73,12 @@ class Observers final : public kube::CallObserver {
 // Who is told about nodes.
 class Audience final : public cluster::NodeListener {
  public:
-  Audience(fence::Desks& desk, fence::HandBack& hand_back) : desk_(desk), hand_back_(hand_back) {}
+  Audience(fence::Desks& desk, fence::HandBack& hand_back, bool on_demand)
+      : desk_(desk), hand_back_(hand_back), on_demand_(on_demand) {}
   void look_at(const cluster::NodeView& node, cluster::Look why) override {
+    if (on_demand_) {
+      return;
+    }
     desk_.look_at(node, why);
     hand_back_.look_at(node, why);
   }
@@ -80,6 +87,7 @@ class Audience final : public cluster::NodeListener {
  private:
   fence::Desks& desk_;
   fence::HandBack& hand_back_;
+  const bool on_demand_;
 };
 
 }  // namespace
@@ -90,6 +98,7 @@ class Engine::Graph final : public fence::Leadership {
       : told_(std::move(assignment)),
         wall_clock_(around.wall_clock),
         log_(around.log),
+        on_evaluation_(around.on_evaluation),
         loop_(around.loop),
         credentials_({loop_, around.http, around.files, around.processes, wall_clock_, log_},
                      told_.config.connection),
@@ -108,7 +117,12 @@ class Engine::Graph final : public fence::Leadership {
         roll_call_(
             loop_, reader_, [this] { return server_now(); },
             [this](const NodeName& name) { return is_up(name); }),
-        actions_(loop_, kube::Destroyer(caller_), trail_),
+        actions_(loop_, kube::Destroyer(caller_), trail_,
+                 [this] {
+                   if (elector_) {
+                     elector_->deposed();
+                   }
+                 }),
         events_random_(around.random.fork("events")),
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
         election_random_(around.random.fork("election")),
@@ -116,13 +130,16 @@ class Engine::Graph final : public fence::Leadership {
         journal_random_(around.random.fork("journal")),
         journal_({loop_, caller_, *journal_random_, log_, *this}, Namespace(told_.engine_namespace),
                  identity_, [this] { return server_now(); }),
+        pods_random_(around.random.fork("pods")),
+        pod_watches_{loop_, caller_, *pods_random_, log_},
+        looks_(loop_),
         incident_random_(around.random.fork("incidents")),
         desk_(
             fence_surroundings(), rules(), [this] { return make_incident_id(*incident_random_); },
             [this](const NodeName& name) { return nodes_.find(name); }),
         hand_back_(fence_surroundings(),
                    [this](const NodeName& name) { return desk_.is_failed(name); }),
-        audience_(desk_, hand_back_),
+        audience_(desk_, hand_back_, told_.on_demand),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_),
         watch_random_(around.random.fork("watch")),
         node_watch_(loop_, caller_, *watch_random_, log_,
@@ -135,8 +152,21 @@ class Engine::Graph final : public fence::Leadership {
         heartbeat_(loop_, caller_, around.http, log_),
         server_clock_(loop_),
         observers_(server_clock_, metrics_, self_test_) {
+    if (around.status_board != nullptr) {
+      status_.emplace(*around.status_board,
+                      StatusReporter::Identity{
+                          .instance = told_.instance,
+                          .node = told_.node_name,
+                          .server = told_.config.connection.server,
+                          .policy_file = told_.policy == nullptr ? "" : told_.policy->name()},
+                      wall_clock_.now());
+    }
     caller_.observe(&observers_);
+    metrics_.set_limits(fence::switched_off(told_.settings.brake));
     desk_.await_records();
+    if (told_.on_demand) {
+      desk_.look_at_named_only();
+    }
     if (told_.leader_elect) {
       step_down();  // until the Lease is ours
       elector_.emplace(
@@ -197,6 +227,36 @@ class Engine::Graph final : public fence::Leadership {
     leave_when_drained();
   }
 
+  Supposed suppose_fallen(const NodeName& name, bool although_up) {
+    const cluster::NodeView* known = nodes_.find(name);
+    if (known == nullptr) {
+      supposed_deleted_.insert(name);  // a record may name it
+      review_records();
+      return Supposed::Unknown;
+    }
+    cluster::NodeView view = *known;
+    if (!cluster::is_down(view.readiness)) {
+      if (!although_up) {
+        desk_.name(name);
+        return desk_.is_failed(name) ? Supposed::Fallen : Supposed::Up;
+      }
+      cluster::Census& census = supposed_ ? *supposed_ : supposed_.emplace(nodes_.census());
+      census.remove(view);
+      view.readiness = cluster::Readiness::Unknown;
+      view.keeps_replacements_off = true;
+      census.add(view);
+      desk_.census_changed(census);
+      desk_.suppose_failed(name);
+    } else {
+      desk_.name(name);
+    }
+    desk_.look_at(view, cluster::Look::Fell);
+    return Supposed::Fallen;
+  }
+  [[nodiscard]] std::shared_ptr<const policy::PolicySet> policies() const {
+    return active_.current();
+  }
+
   [[nodiscard]] Metrics& metrics() { return metrics_; }
   [[nodiscard]] Health& health() { return health_; }
 
@@ -223,7 +283,14 @@ class Engine::Graph final : public fence::Leadership {
             told_.settings.allowed_reads,
             &endpoints_,
             told_.settings.release,
-            told_.settings.quarantine};
+            told_.settings.quarantine,
+            /*source=*/nullptr,
+            [this](const std::string& policy, const policy::Usage& usage) {
+              metrics_.count_run(policy, usage);
+            },
+            &pod_watches_,
+            on_evaluation_,
+            &looks_};
   }
 
   void lead() {
@@ -241,12 +308,21 @@ class Engine::Graph final : public fence::Leadership {
     journal_.read([this](const std::vector<fence::Journal::Found>& found) {
       desk_.take_over(found);
       review_records();
+      for (const fence::Journal::Found& each : found) {
+        if (status_) {
+          status_->recall(each.record);
+        }
+      }
     });
   }
 
   void review_records() {
     if (nodes_.synced()) {
-      desk_.review([this](const NodeName& name) { return nodes_.find(name); });
+      const auto find = [this](const NodeName& name) { return nodes_.find(name); };
+      desk_.review(find);
+      desk_.take_up_deleted(find, [this](const NodeName& name) {
+        return !told_.on_demand || supposed_deleted_.contains(name);
+      });
     }
   }
 
@@ -294,7 +370,8 @@ class Engine::Graph final : public fence::Leadership {
   [[nodiscard]] fence::IncidentRules rules() const {
     return {.hold_downs = {},
             .retry_interval = told_.settings.retry_interval,
-            .retry_window = told_.settings.retry_window};
+            .retry_window = told_.settings.retry_window,
+            .replacement_wait = told_.settings.replacement_wait};
   }
 
   // Everybody decides by this set from now on.
@@ -339,6 +416,9 @@ class Engine::Graph final : public fence::Leadership {
     if (report.resource_version != counted_version_) {  // else only the mode has changed
       counted_version_ = report.resource_version;
       metrics_.count_reload(accepted);
+      if (accepted) {
+        metrics_.set_reloaded(server_now());
+      }
     }
   }
 
@@ -381,9 +461,20 @@ class Engine::Graph final : public fence::Leadership {
   }
 
   void announce(const audit::Record& record) {
+    if (status_) {
+      status_->hear(record, wall_clock_.now());
+    }
+    times_.note(record, loop_.now(), down_for(record.node));
     if (const auto news = news_of(record)) {
       events_.record(*news);
     }
+  }
+
+  // By Kubernetes' own stamp.
+  [[nodiscard]] std::optional<Duration> down_for(const NodeName& name) const {
+    const cluster::NodeView* node = nodes_.find(name);
+    return node == nullptr || !node->since ? std::nullopt
+                                           : std::optional<Duration>(server_now() - *node->since);
   }
 
   void tell_start() {
@@ -431,9 +522,13 @@ class Engine::Graph final : public fence::Leadership {
                         .disrupted_zones = brake_.disrupted_zones(loop_.now()),
                         .being_fenced = brake_.being_fenced(),
                         .waiting = desk_.braked_incidents()});
+    metrics_.set_awaited_replacements(desk_.awaited_replacements());
     metrics_.set_quarantine(hand_back_.fenced(), hand_back_.doubtful());
     metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
     metrics_.set_audit_failures(trail_.failures());
+    tell_status();
+    metrics_.set_events(events_.queued(), events_.dropped());
+    metrics_.set_missed_heartbeats(heartbeat_.misses());
     if (nodes_.synced() && !told_synced_) {
       told_synced_ = true;
       log_.info("synced", {{"nodes", nodes_.counts().total}, {"ready", nodes_.counts().ready}});
@@ -442,6 +537,25 @@ class Engine::Graph final : public fence::Leadership {
     const Duration pause =
         told_synced_ ? Duration(std::chrono::seconds(1)) : Duration(std::chrono::milliseconds(20));
     tick_ = loop_.after(pause, [this] { tell_state(); });
+  }
+
+  void tell_status() {
+    if (!status_) {
+      return;
+    }
+    status_->publish({.health = health_,
+                      .nodes = nodes_,
+                      .desks = desk_,
+                      .brake = brake_,
+                      .brake_rules = told_.settings.brake,
+                      .hand_back = hand_back_,
+                      .doubt = self_test_.doubt(),
+                      .trail = trail_,
+                      .active = *active_.current(),
+                      .feed = feed_ ? &*feed_ : nullptr,
+                      .elector = elector_ ? &*elector_ : nullptr,
+                      .mode = file_mode()},
+                     loop_.now(), wall_clock_.now());
   }
 
   void test_self() {
@@ -479,13 +593,17 @@ class Engine::Graph final : public fence::Leadership {
   const Assignment told_;
   port::WallClock& wall_clock_;
   port::Log& log_;
+  const fence::EvaluationWatch on_evaluation_;
   Metrics metrics_;
+  FailoverTimes times_{
+      [this](std::string_view stage, Duration took) { metrics_.observe_stage(stage, took); }};
   Health health_;
   loop::Loop& loop_;
   kube::LiveCredentials credentials_;
   kube::Caller caller_;
   kube::Reader reader_;
   cluster::Endpoints endpoints_;
+  std::optional<StatusReporter> status_;  // absent: there is no status page
   Records records_;
   audit::Trail trail_;
   policy::ActiveSet active_;  // before the actions, which ask it until they are gone
@@ -501,6 +619,9 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> journal_random_;
   fence::Journal journal_;
   std::optional<kube::Elector> elector_;  // absent: --leader-elect=false
+  std::unique_ptr<port::Random> pods_random_;
+  fence::PodWatches pod_watches_;
+  fence::Turns looks_;
   std::unique_ptr<port::Random> incident_random_;
   fence::Desks desk_;
   fence::HandBack hand_back_;
@@ -518,6 +639,8 @@ class Engine::Graph final : public fence::Leadership {
   loop::Timer drain_deadline_;
   loop::Timer drain_poll_;
   bool told_synced_ = false;
+  std::set<NodeName> supposed_deleted_;      // that are asked about and do not exist
+  std::optional<cluster::Census> supposed_;  // with the nodes that are only supposed to be down
   std::function<void()> left_;
 };
 
@@ -531,6 +654,14 @@ void Engine::start() {
 
 void Engine::drain(std::function<void()> left) {
   graph_->drain(std::move(left));
+}
+
+Engine::Supposed Engine::suppose_fallen(const NodeName& name, bool although_up) {
+  return graph_->suppose_fallen(name, although_up);
+}
+
+std::shared_ptr<const policy::PolicySet> Engine::policies() const {
+  return graph_->policies();
 }
 
 Metrics& Engine::metrics() {

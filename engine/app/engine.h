@@ -13,6 +13,8 @@
 #include "app/health.h"
 #include "app/metrics.h"
 #include "app/settings.h"
+#include "app/status_board.h"
+#include "fence/surroundings.h"
 #include "kube/config.h"
 #include "loop/loop.h"
 #include "policy/mode.h"
@@ -39,6 +41,9 @@ struct Assignment {
   bool leader_elect = true;  // else this is the only replica, and somebody else sees to that
   std::string instance;      // our name among the replicas: POD_NAME, else the host's
   std::string node_name;     // on which we run; empty: not known
+  // Looks at no node by itself, only at those that suppose_fallen() names: a rehearsal
+  // (app/rehearsal.h).
+  bool on_demand = false;
 };
 
 class Engine {
@@ -54,6 +59,9 @@ class Engine {
     port::Log& log;
     // Appends one audit record, a line without its newline; empty: the log is the record.
     std::function<Result<void>(std::string_view line)> append_audit;
+    // Where the status page reads; null: nobody wants to see one.
+    StatusBoard* status_board = nullptr;
+    fence::EvaluationWatch on_evaluation = {};  // nobody listens by default
   };
 
   // Nothing happens before start(). What `around` refers to must outlive the engine.
@@ -66,6 +74,13 @@ class Engine {
   // Accepts no more work, waits for what has left (6 s at most), then calls `left`, in a later turn
   // or in this one.
   void drain(std::function<void()> left);
+
+  // As if the node had been seen to fall in this moment; one that Kubernetes calls Ready and no
+  // health source failed only with `although_up`, and then to every source. Deleted is for those
+  // who see, afterwards, that an unknown one had an incident all the same: a record named it.
+  enum class Supposed { Unknown, Up, Fallen, Deleted };
+  Supposed suppose_fallen(const NodeName& name, bool although_up);
+  [[nodiscard]] std::shared_ptr<const policy::PolicySet> policies() const;
 
   // Both may be read from another thread.
   [[nodiscard]] Metrics& metrics();

@@ -29,6 +29,13 @@ Health::Answer Health::ready(bool verbose) const {
   return answer;
 }
 
+std::map<std::string, std::string> Health::failing() const {
+  const std::scoped_lock lock(mutex_);
+  std::map<std::string, std::string> checks = checks_;
+  std::erase_if(checks, [](const auto& check) { return check.second.empty(); });
+  return checks;
+}
+
 Health::Answer Health::live(Moment now, bool verbose) const {
   const std::scoped_lock lock(mutex_);
   const bool ok = now - last_turn_ < kStuckAfter;

@@ -1,7 +1,7 @@
 #pragma once
 
 // What /healthz and /readyz answer from. The loop's thread writes, the HTTP server's thread reads;
-// this and the metrics registry are the only things the two share.
+// this, the metrics registry and the status board are the only things the two share.
 
 #include <map>
 #include <mutex>
@@ -25,6 +25,8 @@ class Health {
   void alive(Moment now);
 
   [[nodiscard]] Answer ready(bool verbose) const;
+  // The checks that fail now, and why.
+  [[nodiscard]] std::map<std::string, std::string> failing() const;
   [[nodiscard]] Answer live(Moment now, bool verbose) const;
 
   // The loop wakes at least every second; this long without a turn means that it hangs.

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/client_command.h"
 #include "app/daemon.h"
 #include "app/options.h"
 #include "app/policy_command.h"
@@ -65,6 +66,18 @@ int run_simulate(const SimulateOptions& options) {
                                                          .colours = terminal.has_colours}));
 }
 
+// Policies are run in a rehearsal, too.
+int run_client(const ClientOptions& options) {
+  if (const auto sound = policy::self_test(); !sound) {
+    std::fprintf(stderr, "moonfence: %s\n", sound.error().message().c_str());
+    return static_cast<int>(ClientExit::Policy);
+  }
+  const ClientOutput output = run_client_command(options);
+  std::fwrite(output.out.data(), 1, output.out.size(), stdout);
+  std::fwrite(output.err.data(), 1, output.err.size(), stderr);
+  return static_cast<int>(output.code);
+}
+
 int start(int argc, const char* const* argv) {
   const Command command = parse_command_line(argc, argv);
   if (const auto* options = std::get_if<RunOptions>(&command)) {
@@ -75,6 +88,9 @@ int start(int argc, const char* const* argv) {
   }
   if (const auto* options = std::get_if<SimulateOptions>(&command)) {
     return run_simulate(*options);
+  }
+  if (const auto* options = std::get_if<ClientOptions>(&command)) {
+    return run_client(*options);
   }
   if (const auto* last_words = std::get_if<Leave>(&command)) {
     return static_cast<int>(leave(*last_words));

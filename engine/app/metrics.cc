@@ -2,6 +2,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include "app/failover_times.h"
 #include "app/version.h"
 
 namespace moonfence::app {
@@ -14,6 +15,25 @@ using prometheus::BuildHistogram;
 const prometheus::Histogram::BucketBoundaries& latency_buckets() {
   static const prometheus::Histogram::BucketBoundaries buckets = {
       0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
+  return buckets;
+}
+
+// From a live read to a storage system that takes its time.
+const prometheus::Histogram::BucketBoundaries& stage_buckets() {
+  static const prometheus::Histogram::BucketBoundaries buckets = {
+      0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600};
+  return buckets;
+}
+
+const prometheus::Histogram::BucketBoundaries& run_buckets() {
+  static const prometheus::Histogram::BucketBoundaries buckets = {0.00005, 0.0001, 0.00025, 0.0005,
+                                                                  0.001,   0.0025, 0.01,    0.1};
+  return buckets;
+}
+
+const prometheus::Histogram::BucketBoundaries& memory_buckets() {
+  static const prometheus::Histogram::BucketBoundaries buckets = {65536,   131072,  262144,  524288,
+                                                                  1048576, 4194304, 16777216};
   return buckets;
 }
 
@@ -80,6 +100,18 @@ Metrics::Metrics()
                          .Name("moonfence_incidents_braked")
                          .Help("Incidents that wait for the brake")
                          .Register(registry_)),
+      limits_off_(BuildGauge()
+                      .Name("moonfence_brake_limit_off")
+                      .Help("1 for each limit of the brake that the configuration switches off")
+                      .Register(registry_)),
+      awaited_(BuildGauge()
+                   .Name("moonfence_replacements_awaited")
+                   .Help("Deleted pods without a replacement that is Ready, by what keeps it")
+                   .Register(registry_)),
+      replacements_(BuildCounter()
+                        .Name("moonfence_replacements_total")
+                        .Help("What was told of the replacements of deleted pods, by reason")
+                        .Register(registry_)),
       doubts_(BuildGauge()
                   .Name("moonfence_self_doubt")
                   .Help("1 while nothing is done because the engine doubts its own picture")
@@ -109,6 +141,10 @@ Metrics::Metrics()
                           .Name("moonfence_action_seconds")
                           .Help("From the recorded intent to the recorded outcome")
                           .Register(registry_)),
+      overlap_seconds_(BuildHistogram()
+                           .Name("moonfence_release_overlap_seconds")
+                           .Help("From a volume's being taken off a node to that node's return")
+                           .Register(registry_)),
       audit_failures_(BuildCounter()
                           .Name("moonfence_audit_write_failures_total")
                           .Help("Audit records that could not be written")
@@ -144,13 +180,55 @@ Metrics::Metrics()
       request_seconds_(BuildHistogram()
                            .Name("rest_client_request_duration_seconds")
                            .Help("Duration of requests to the API server, watches excluded")
-                           .Register(registry_)) {
+                           .Register(registry_)),
+      intents_(BuildCounter()
+                   .Name("moonfence_intents_total")
+                   .Help("Destructive calls that were about to be made, by reason")
+                   .Register(registry_)),
+      differences_(BuildCounter()
+                       .Name("moonfence_shadow_differences_total")
+                       .Help("Pods for which observing came to something else than enforcing")
+                       .Register(registry_)),
+      stage_seconds_(BuildHistogram()
+                         .Name("moonfence_failover_stage_seconds")
+                         .Help("How long each stage of a failover took")
+                         .Register(registry_)),
+      reloaded_(BuildGauge()
+                    .Name("moonfence_policy_last_reload_success_timestamp_seconds")
+                    .Help("When the policies were last taken up without a fault")
+                    .Register(registry_)),
+      run_seconds_(BuildHistogram()
+                       .Name("moonfence_policy_run_seconds")
+                       .Help("CPU time of one question to a policy")
+                       .Register(registry_)),
+      run_bytes_(BuildHistogram()
+                     .Name("moonfence_policy_run_memory_bytes")
+                     .Help("Memory that one question to a policy took at its peak")
+                     .Register(registry_)),
+      events_queued_(BuildGauge()
+                         .Name("moonfence_events_queued")
+                         .Help("Kubernetes events that wait to be sent")
+                         .Register(registry_)),
+      events_dropped_(BuildCounter()
+                          .Name("moonfence_events_dropped_total")
+                          .Help("Kubernetes events that were not sent")
+                          .Register(registry_)),
+      missed_heartbeats_(BuildGauge()
+                             .Name("moonfence_api_server_missed_heartbeats")
+                             .Help("Heartbeats in a row that the API server did not answer")
+                             .Register(registry_)),
+      process_(registry_) {
   build_.Add({{"version", std::string(version())}, {"commit", std::string(commit())}}).Set(1);
   set_open_incidents(0);
   set_brake({});
   set_doubts(false);
   set_quarantine(0, 0);
   set_audit_failures(0);
+  set_events(0, 0);
+  set_missed_heartbeats(0);
+  for (const std::string_view stage : FailoverTimes::stages()) {
+    stage_seconds_.Add({{"stage", std::string(stage)}}, stage_buckets());
+  }
 }
 
 void Metrics::count(const audit::Record& record) {
@@ -166,18 +244,32 @@ void Metrics::count(const audit::Record& record) {
       held_.Add({{"reason", reason}}).Increment();
       return;
     case audit::Record::Kind::Intent:
+      intents_.Add({{"action", record.action}, {"reason", reason}}).Increment();
       return;
     case audit::Record::Kind::Verdict:
+      if (record.reason == audit::Reason::ShadowDiffers) {
+        differences_
+            .Add({{"policy", record.policy},
+                  {"observed", record.action},
+                  {"enforced", record.instead_of}})
+            .Increment();
+      }
       verdicts_.Add({{"policy", record.policy}, {"reason", reason}}).Increment();
       return;
     case audit::Record::Kind::Refusal:
       refusals_.Add({{"action", record.action}, {"reason", reason}}).Increment();
+      if (record.reason == audit::Reason::StorageWithdrawn && record.took > Duration::zero()) {
+        overlap_seconds_.Add({}, stage_buckets()).Observe(seconds(record.took));
+      }
       return;
     case audit::Record::Kind::Outcome:
       actions_.Add({{"policy", record.policy}, {"action", record.action}, {"result", reason}})
           .Increment();
       action_seconds_.Add({{"action", record.action}}, latency_buckets())
           .Observe(seconds(record.took));
+      return;
+    case audit::Record::Kind::Replacement:
+      replacements_.Add({{"reason", reason}}).Increment();
       return;
   }
 }
@@ -205,6 +297,20 @@ void Metrics::set_brake(const BrakeState& state) {
   brake_zones_.Add({}).Set(static_cast<double>(state.disrupted_zones));
   brake_fencing_.Add({}).Set(static_cast<double>(state.being_fenced));
   brake_waiting_.Add({}).Set(static_cast<double>(state.waiting));
+}
+
+void Metrics::set_limits(const std::map<std::string, bool>& switched_off) {
+  for (const auto& [limit, is_off] : switched_off) {
+    limits_off_.Add({{"limit", limit}}).Set(is_off ? 1 : 0);
+  }
+}
+
+void Metrics::set_awaited_replacements(const std::map<audit::Reason, std::size_t>& awaited) {
+  std::map<prometheus::Labels, double> wanted;
+  for (const auto& [reason, pods] : awaited) {
+    wanted[{{"reason", std::string(audit::code(reason))}}] = static_cast<double>(pods);
+  }
+  show(awaited_, shown_awaited_, wanted);
 }
 
 void Metrics::set_doubts(bool doubts) {
@@ -261,6 +367,29 @@ void Metrics::set_stale(const std::map<std::string, Duration>& stale) {
 
 void Metrics::count_reload(bool accepted) {
   policy_reloads_.Add({{"result", accepted ? "accepted" : "rejected"}}).Increment();
+}
+
+void Metrics::set_reloaded(WallTime at) {
+  reloaded_.Add({}).Set(std::chrono::duration<double>(at.time_since_epoch()).count());
+}
+
+void Metrics::observe_stage(std::string_view stage, Duration took) {
+  stage_seconds_.Add({{"stage", std::string(stage)}}, stage_buckets()).Observe(seconds(took));
+}
+
+void Metrics::count_run(const std::string& policy, const policy::Usage& usage) {
+  run_seconds_.Add({{"policy", policy}}, run_buckets()).Observe(seconds(usage.cpu));
+  run_bytes_.Add({{"policy", policy}}, memory_buckets())
+      .Observe(static_cast<double>(usage.memory_bytes));
+}
+
+void Metrics::set_events(std::size_t queued, std::uint64_t dropped) {
+  events_queued_.Add({}).Set(static_cast<double>(queued));
+  raise_to(events_dropped_.Add({}), static_cast<double>(dropped));
+}
+
+void Metrics::set_missed_heartbeats(int misses) {
+  missed_heartbeats_.Add({}).Set(misses);
 }
 
 void Metrics::show(prometheus::Family<prometheus::Gauge>& family, Gauges& shown,

@@ -14,10 +14,12 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include "app/process_metrics.h"
 #include "audit/trail.h"
 #include "cluster/node_cache.h"
 #include "kube/caller.h"
 #include "kube/watcher.h"
+#include "policy/policy.h"
 
 namespace moonfence::app {
 
@@ -39,6 +41,10 @@ class Metrics final : public kube::CallObserver {
     std::size_t waiting = 0;
   };
   void set_brake(const BrakeState& state);
+  // Limits of the brake by name, and whether each is switched off.
+  void set_limits(const std::map<std::string, bool>& switched_off);
+  // Deleted pods without a replacement that is Ready, by what keeps it.
+  void set_awaited_replacements(const std::map<audit::Reason, std::size_t>& awaited);
   // Nodes with our taint, and those of them that are back and not proven clean.
   void set_quarantine(std::size_t fenced, std::size_t kept);
   void set_leader(bool leads);
@@ -59,6 +65,18 @@ class Metrics final : public kube::CallObserver {
   // How long each has been running in place of a rejected edit; the others are not named.
   void set_stale(const std::map<std::string, Duration>& stale);
   void count_reload(bool accepted);
+  // When the policies were last taken up without a fault.
+  void set_reloaded(WallTime at);
+  // How long a stage of a failover took (app/failover_times.h).
+  void observe_stage(std::string_view stage, Duration took);
+  // What one run of a policy took.
+  void count_run(const std::string& policy, const policy::Usage& usage);
+  void set_events(std::size_t queued, std::uint64_t dropped);
+  void set_missed_heartbeats(int misses);
+  // What the process takes; told by whoever runs in one of its own.
+  void set_process(const os::ProcessUsage& usage, WallTime started) {
+    process_.set(usage, started);
+  }
 
   // The text format 0.0.4. Thread-safe.
   [[nodiscard]] std::string exposition() const;
@@ -74,6 +92,7 @@ class Metrics final : public kube::CallObserver {
   prometheus::Registry registry_;
   Gauges shown_policies_;
   Gauges shown_stale_;
+  Gauges shown_awaited_;
   prometheus::Family<prometheus::Gauge>& build_;
   prometheus::Family<prometheus::Gauge>& policy_;
   prometheus::Family<prometheus::Gauge>& policy_stale_;
@@ -88,6 +107,9 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Gauge>& brake_zones_;
   prometheus::Family<prometheus::Gauge>& brake_fencing_;
   prometheus::Family<prometheus::Gauge>& brake_waiting_;
+  prometheus::Family<prometheus::Gauge>& limits_off_;
+  prometheus::Family<prometheus::Gauge>& awaited_;
+  prometheus::Family<prometheus::Counter>& replacements_;
   prometheus::Family<prometheus::Gauge>& doubts_;
   prometheus::Family<prometheus::Counter>& doubt_causes_;
   prometheus::Family<prometheus::Gauge>& quarantined_;
@@ -95,6 +117,7 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Counter>& refusals_;
   prometheus::Family<prometheus::Counter>& actions_;
   prometheus::Family<prometheus::Histogram>& action_seconds_;
+  prometheus::Family<prometheus::Histogram>& overlap_seconds_;
   prometheus::Family<prometheus::Counter>& audit_failures_;
   prometheus::Family<prometheus::Gauge>& watch_silence_;
   prometheus::Family<prometheus::Gauge>& watch_connected_;
@@ -104,6 +127,16 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Counter>& watch_bookmarks_;
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& request_seconds_;
+  prometheus::Family<prometheus::Counter>& intents_;
+  prometheus::Family<prometheus::Counter>& differences_;
+  prometheus::Family<prometheus::Histogram>& stage_seconds_;
+  prometheus::Family<prometheus::Gauge>& reloaded_;
+  prometheus::Family<prometheus::Histogram>& run_seconds_;
+  prometheus::Family<prometheus::Histogram>& run_bytes_;
+  prometheus::Family<prometheus::Gauge>& events_queued_;
+  prometheus::Family<prometheus::Counter>& events_dropped_;
+  prometheus::Family<prometheus::Gauge>& missed_heartbeats_;
+  ProcessMetrics process_;
 };
 
 }  // namespace moonfence::app

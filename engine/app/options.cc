@@ -6,7 +6,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/command_tree.h"
+#include "app/completion.h"
+#include "app/man_page.h"
+#include "app/version.h"
+#include "audit/reason.h"
 #include "base/text.h"
+#include "policy/builtin.h"
+#include "sim/builtin_scenarios.h"
 
 namespace moonfence::app {
 namespace {
@@ -23,6 +30,23 @@ Examples:
 Exit codes: 0 stopped as asked, 1 failed while running, 2 wrong command line,
 3 kubeconfig or configuration unusable, 4 policy cannot be loaded.)";
 
+constexpr const char* kFooter = R"(
+Examples:
+  moonfence run --namespace moonfence      the daemon
+  moonfence status                         who leads, what is in force, what is being done
+  moonfence plan node-7 --assume-down      what would be done if node-7 died now
+  moonfence explain db-0 -n db             why this pod, or why not
+  moonfence simulate                       a failover in a simulated cluster
+
+As kubectl-moonfence in the PATH it is a plugin: kubectl moonfence status.
+As kubectl_complete-moonfence beside it, it completes that for kubectl 1.26 and later.)";
+
+constexpr const char* kCompletionFooter = R"(
+Examples:
+  moonfence completion bash > /etc/bash_completion.d/moonfence
+  moonfence completion zsh > "${fpath[1]}/_moonfence"
+  moonfence completion fish > ~/.config/fish/completions/moonfence.fish)";
+
 const std::map<std::string, policy::Mode>& modes() {
   static const std::map<std::string, policy::Mode> words = {{"off", policy::Mode::Off},
                                                             {"observe", policy::Mode::Observe},
@@ -36,6 +60,12 @@ const std::map<std::string, port::Log::Level>& levels() {
       {"info", port::Log::Level::Info},
       {"warning", port::Log::Level::Warning},
       {"error", port::Log::Level::Error}};
+  return words;
+}
+
+const std::map<std::string, LogFormat>& formats() {
+  static const std::map<std::string, LogFormat> words = {{"text", LogFormat::Text},
+                                                         {"json", LogFormat::Json}};
   return words;
 }
 
@@ -93,11 +123,16 @@ void add_run(CLI::App& app, RunOptions& options) {
                   "Where /healthz, /readyz and /version are served; 0 turns it off "
                   "(default: :8081)")
       ->type_name("HOST:PORT");
+  run->add_option("--status-bind-address", options.status_bind_address,
+                  "Where the status page is served; 0 turns it off (default: 127.0.0.1:8082)")
+      ->type_name("HOST:PORT");
   run->add_option("--audit-log", options.audit_log,
                   "Append audit records as JSON lines to this file, - for standard output")
       ->type_name("FILE");
   add_choice(*run, "--log-level", options.log_level, levels(),
              "Least level that is logged (default: info)", "debug|info|warning|error");
+  add_choice(*run, "--log-format", options.log_format, formats(),
+             "A line of the log as text or as a JSON object (default: text)", "text|json");
 }
 
 // A namespace that cannot exist would leave a daemon that runs, is ready and can never read a pod.
@@ -120,16 +155,111 @@ std::string problem_of(const RunOptions& options) {
   return {};
 }
 
+std::string_view base_name(std::string_view program) {
+  return program.substr(program.rfind('/') + 1);
+}
+
+// kubectl runs a program kubectl-moonfence in the PATH as `kubectl moonfence`.
+std::string own_name(std::string_view program) {
+  return base_name(program) == "kubectl-moonfence" ? "kubectl moonfence" : "moonfence";
+}
+
+void add_self_description(CLI::App& app, std::string& shell) {
+  CLI::App* completion =
+      app.add_subcommand("completion", "Print a script that completes the command line");
+  completion->footer(kCompletionFooter);
+  completion->add_option("SHELL", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+  app.add_subcommand("man", "Print the manual page")->footer(R"(
+Example:
+  moonfence man > /usr/local/share/man/man1/moonfence.1)");
+}
+
+// Of the positional arguments that are words which the program itself knows.
+struct Known {
+  std::vector<std::string> path;  // of the command
+  std::vector<std::string> words;
+  bool or_file = false;
+};
+
+std::vector<Known> known_words() {
+  Known reasons = {.path = {"reason"}, .words = {}};
+  for (const audit::Reason reason : audit::all_reasons()) {
+    reasons.words.emplace_back(audit::code(reason));
+  }
+  Known scenarios = {.path = {"simulate"}, .words = {}, .or_file = true};
+  for (const sim::BuiltinScenario& scenario : sim::builtin_scenarios()) {
+    scenarios.words.emplace_back(scenario.name);
+  }
+  Known policies = {.path = {"policy", "doc"}, .words = {}, .or_file = true};
+  for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
+    policies.words.emplace_back(builtin.name);
+  }
+  return {std::move(reasons),
+          std::move(scenarios),
+          std::move(policies),
+          {.path = {"completion"}, .words = {"bash", "zsh", "fish"}}};
+}
+
+CommandTree described(const CLI::App& app) {
+  CommandTree tree = tree_of(app);
+  for (const Known& known : known_words()) {
+    CommandTree* at = &tree;
+    for (const std::string& name : known.path) {
+      const auto next = std::find_if(at->commands.begin(), at->commands.end(),
+                                     [&name](const auto& command) { return command.name == name; });
+      at = &*next;
+    }
+    for (CommandTree::Option& option : at->options) {
+      if (option.flags.empty()) {
+        option.words = known.words;
+        option.files = known.or_file;
+      }
+    }
+  }
+  return tree;
+}
+
+// The parser would only say that a command is missing.
+std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word.empty() || word.front() == '-') {
+    return {};
+  }
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == word) {
+      return {};
+    }
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  return "moonfence: there is no command '" + escaped(word, 128) + "'; there are " + known +
+         "\nRun with --help for more information.\n";
+}
+
 // `moonfence policy` has exit codes of its own, in which 2 means something else.
 ExitCode usage_code(const CLI::App& app) {
   return app.got_subcommand("policy") ? ExitCode::PolicyUsage : ExitCode::Usage;
+}
+
+// The options, unless one of them breaks a rule.
+template <class Options>
+Command checked(const Options& options, const CLI::App& app, const std::string& command) {
+  const std::string problem = problem_of(options);
+  if (problem.empty()) {
+    return options;
+  }
+  return Leave{.code = usage_code(app),
+               .text = command + ": " + problem + "\nRun with --help for more information.\n"};
 }
 
 }  // namespace
 
 Command parse_command_line(int argc, const char* const* argv) {
   CLI::App app{"moonfence: fences the pods of failed Kubernetes nodes by policies written in Lua",
-               "moonfence"};
+               own_name(argc > 0 ? argv[0] : "")};
+  app.footer(kFooter);
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Help of every subcommand");
   app.add_flag_callback(
@@ -137,10 +267,29 @@ Command parse_command_line(int argc, const char* const* argv) {
   RunOptions run;
   add_run(app, run);
   PolicyOptions policy;
-  add_policy(app, policy);
+  CLI::App* group = add_policy(app, policy);
   SimulateOptions simulate;
   add_simulate(app, simulate);
-  app.add_subcommand("version", "Print version and commit");
+  ReasonOptions reason;
+  add_reason(app, reason);
+  ClientOptions client;
+  add_client_commands(app, client);
+  add_capture(*group, client);
+  std::string shell;
+  add_self_description(app, shell);
+  app.add_subcommand("version", "Print version and commit")->footer(R"(
+Example:
+  moonfence version)");
+  if (argc > 0 && base_name(argv[0]) == "kubectl_complete-moonfence") {
+    return Leave{.code = ExitCode::Ok,
+                 .text = kubectl_answer(described(app), {argv + 1, argv + argc})};
+  }
+  if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
+    return Leave{.code = ExitCode::Usage, .text = problem};
+  }
+  if (argc == 1 && app.get_name() != "moonfence") {
+    return Leave{.code = ExitCode::Ok, .text = app.help()};  // as plugins of kubectl do
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion&) {
@@ -155,25 +304,26 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (app.got_subcommand("version")) {
     return VersionOptions{};
   }
+  if (app.got_subcommand("reason")) {
+    const ReasonAnswer answer = reason_answer(reason);
+    return Leave{.code = answer.known ? ExitCode::Ok : ExitCode::Usage, .text = answer.text};
+  }
+  if (app.got_subcommand("completion")) {
+    return Leave{.code = ExitCode::Ok, .text = completion_script(described(app), shell)};
+  }
+  if (app.got_subcommand("man")) {
+    return Leave{.code = ExitCode::Ok, .text = man_page(described(app), std::string(version()))};
+  }
+  if (is_client_command(app)) {
+    return checked(client, app, "moonfence");
+  }
   if (app.got_subcommand("policy")) {
-    const std::string problem = problem_of(policy);
-    return problem.empty() ? Command(policy)
-                           : Leave{.code = ExitCode::PolicyUsage,
-                                   .text = "moonfence policy: " + problem +
-                                           "\nRun with --help for more information.\n"};
+    return checked(policy, app, "moonfence policy");
   }
   if (app.got_subcommand("simulate")) {
-    const std::string problem = problem_of(simulate);
-    return problem.empty() ? Command(simulate)
-                           : Leave{.code = ExitCode::Usage,
-                                   .text = "moonfence simulate: " + problem +
-                                           "\nRun with --help for more information.\n"};
+    return checked(simulate, app, "moonfence simulate");
   }
-  if (const std::string problem = problem_of(run); !problem.empty()) {
-    return Leave{.code = ExitCode::Usage,
-                 .text = "moonfence run: " + problem + "\nRun with --help for more information.\n"};
-  }
-  return run;
+  return checked(run, app, "moonfence run");
 }
 
 }  // namespace moonfence::app

@@ -6,7 +6,10 @@
 #include <string>
 #include <variant>
 
+#include "app/client_options.h"
+#include "app/logging.h"
 #include "app/policy_options.h"
+#include "app/reason_command.h"
 #include "app/simulate_options.h"
 #include "policy/mode.h"
 #include "port/log.h"
@@ -34,11 +37,13 @@ struct RunOptions {
   std::string policy_namespace;
   std::string metrics_bind_address = ":8080";
   std::string health_probe_bind_address = ":8081";
+  std::string status_bind_address = "127.0.0.1:8082";  // what it shows is for operators alone
   // Absent: with the ConfigMap's policies yes, with --policy no.
   std::optional<bool> leader_elect;
   std::string node_name;  // on which we run; empty: NODE_NAME, else not known
   std::string audit_log;  // path, "-" for standard output, empty: the log alone
   port::Log::Level log_level = port::Log::Level::Info;
+  LogFormat log_format = LogFormat::Text;
 };
 
 struct VersionOptions {};
@@ -48,7 +53,8 @@ struct Leave {
   ExitCode code = ExitCode::Ok;
   std::string text;
 };
-using Command = std::variant<RunOptions, PolicyOptions, SimulateOptions, VersionOptions, Leave>;
+using Command =
+    std::variant<RunOptions, PolicyOptions, SimulateOptions, ClientOptions, VersionOptions, Leave>;
 
 [[nodiscard]] Command parse_command_line(int argc, const char* const* argv);
 

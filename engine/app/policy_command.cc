@@ -33,6 +33,8 @@ PolicyOutput run_policy_command(const PolicyOptions& options, const PolicyGround
       return test_policies(options, ground);
     case PolicyOptions::Verb::Eval:
       return eval_policy(options, ground);
+    case PolicyOptions::Verb::Replay:
+      return replay_policy(options, ground);
     case PolicyOptions::Verb::List:
       return list_policies(ground);
     case PolicyOptions::Verb::Doc:

@@ -4,9 +4,15 @@
 // engine decides with, reads files, and touches neither a cluster nor the network.
 
 #include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "app/policy_options.h"
+#include "base/result.h"
 #include "base/time.h"
+#include "policy/setting.h"
+#include "policy/test_subject.h"
 #include "port/cpu_clock.h"
 #include "port/files.h"
 
@@ -32,12 +38,27 @@ struct PolicyOutput {
 [[nodiscard]] PolicyOutput check_policies(const PolicyOptions& options, const PolicyGround& ground);
 [[nodiscard]] PolicyOutput test_policies(const PolicyOptions& options, const PolicyGround& ground);
 [[nodiscard]] PolicyOutput eval_policy(const PolicyOptions& options, const PolicyGround& ground);
+[[nodiscard]] PolicyOutput replay_policy(const PolicyOptions& options, const PolicyGround& ground);
 [[nodiscard]] PolicyOutput list_policies(const PolicyGround& ground);
 [[nodiscard]] PolicyOutput describe_policy(const PolicyOptions& options,
                                            const PolicyGround& ground);
 [[nodiscard]] PolicyOutput write_editor_files(const PolicyOptions& options);
 [[nodiscard]] PolicyOutput begin_policy(const PolicyOptions& options);
 
+// Of --set. "30s" and "pod" are texts; what a type other than text needs is read as JSON.
+[[nodiscard]] Result<nlohmann::json> parse_settings(const std::vector<std::string>& pairs,
+                                                    const policy::DeclaredSettings& known);
+
+// Of --responses: answers by the text of a request; {} without a path.
+[[nodiscard]] Result<nlohmann::json> read_responses(const std::string& path, port::Files& files);
+
+// The policy file that a command names, with the settings of its --set.
+struct ReadyPolicy {
+  policy::Subject subject;
+  policy::Stand stand;
+};
+[[nodiscard]] Result<ReadyPolicy> ready_policy(const PolicyOptions& options,
+                                               const PolicyGround& ground);
 // An error as this command prints it, with a newline.
 [[nodiscard]] std::string policy_error_text(const Error& error);
 // The file that holds the tests of a policy: my-db.lua -> my-db_test.lua.

@@ -55,50 +55,6 @@ Result<policy::Objects> gather_objects(const PolicyOptions& options, port::Files
   return objects;
 }
 
-// "30s" and "pod" are texts; what a type other than text needs is read as JSON: 3, true, ["a"].
-Result<json> parse_settings(const std::vector<std::string>& pairs,
-                            const policy::DeclaredSettings& known) {
-  json values = json::object();
-  for (const std::string& pair : pairs) {
-    const auto equals = pair.find('=');
-    const std::string key = pair.substr(0, equals);
-    const std::string text = pair.substr(equals + 1);
-    const auto setting = known.find(key);
-    const bool is_text = setting == known.end() ||
-                         setting->second.type == policy::Setting::Type::String ||
-                         setting->second.type == policy::Setting::Type::Enum ||
-                         setting->second.type == policy::Setting::Type::Duration;
-    if (is_text) {
-      values[key] = text;
-      continue;
-    }
-    auto value = kube::parse_json(text);
-    if (!value) {
-      return failure(Error::Kind::Invalid,
-                     "--set " + escaped(key, 64) + ": '" + escaped(text, 64) + "' cannot be read",
-                     "write 3, true or [\"a\", \"b\"]; quote it for the shell");
-    }
-    values[key] = std::move(*value);
-  }
-  return values;
-}
-
-Result<json> read_responses(const std::string& path, port::Files& files) {
-  if (path.empty()) {
-    return json(json::object());
-  }
-  const auto text = files.read(path);
-  auto value = text ? kube::parse_json(*text) : Result<json>(failure(text.error()));
-  if (!value) {
-    return failure(std::move(value.error()).within("--responses " + escaped(path)));
-  }
-  if (!value->is_object()) {
-    return failure(Error::Kind::Invalid, "--responses " + escaped(path) + ": not an object",
-                   R"(write {"http vendor /v2/nodes": {"status": 200, "body": ...}})");
-  }
-  return value;
-}
-
 std::string explained(const policy::Answer& answer) {
   std::string text =
       "cost: " + std::to_string(answer.usage.instructions) + " instructions, " +
@@ -161,28 +117,80 @@ Result<policy::Scene> scene_of(const PolicyOptions& options, const PolicyGround&
 
 }  // namespace
 
-PolicyOutput eval_policy(const PolicyOptions& options, const PolicyGround& ground) {
-  auto source = ground.files.read(options.paths.front());
-  if (!source) {
-    return refused(source.error());
+Result<json> parse_settings(const std::vector<std::string>& pairs,
+                            const policy::DeclaredSettings& known) {
+  json values = json::object();
+  for (const std::string& pair : pairs) {
+    const auto equals = pair.find('=');
+    const std::string key = pair.substr(0, equals);
+    const std::string text = pair.substr(equals + 1);
+    const auto setting = known.find(key);
+    const bool is_text = setting == known.end() ||
+                         setting->second.type == policy::Setting::Type::String ||
+                         setting->second.type == policy::Setting::Type::Enum ||
+                         setting->second.type == policy::Setting::Type::Duration;
+    if (is_text) {
+      values[key] = text;
+      continue;
+    }
+    auto value = kube::parse_json(text);
+    if (!value) {
+      return failure(Error::Kind::Invalid,
+                     "--set " + escaped(key, 64) + ": '" + escaped(text, 64) + "' cannot be read",
+                     "write 3, true or [\"a\", \"b\"]; quote it for the shell");
+    }
+    values[key] = std::move(*value);
   }
-  auto subject = policy::load_subject(*source, options.paths.front(), ground.clock);
+  return values;
+}
+
+Result<json> read_responses(const std::string& path, port::Files& files) {
+  if (path.empty()) {
+    return json(json::object());
+  }
+  const auto text = files.read(path);
+  auto value = text ? kube::parse_json(*text) : Result<json>(failure(text.error()));
+  if (!value) {
+    return failure(std::move(value.error()).within("--responses " + escaped(path)));
+  }
+  if (!value->is_object()) {
+    return failure(Error::Kind::Invalid, "--responses " + escaped(path) + ": not an object",
+                   R"(write {"http vendor /v2/nodes": {"status": 200, "body": ...}})");
+  }
+  return value;
+}
+
+Result<ReadyPolicy> ready_policy(const PolicyOptions& options, const PolicyGround& ground) {
+  const std::string& path = options.paths.front();
+  auto source = ground.files.read(path);
+  if (!source) {
+    return failure(std::move(source.error()));
+  }
+  auto subject = policy::load_subject(*source, path, ground.clock);
   if (!subject) {
-    return refused(subject.error());
+    return failure(std::move(subject.error()));
   }
   const auto settings = parse_settings(options.set, subject->policy.settings());
   if (!settings) {
-    return refused(settings.error());
+    return failure(Error(settings.error()));
   }
-  const auto stand = policy::set_up(subject->policy, *settings);
+  auto stand = policy::set_up(subject->policy, *settings);
   if (!stand) {
-    return refused(stand.error());
+    return failure(std::move(stand.error()));
+  }
+  return ReadyPolicy{.subject = *std::move(subject), .stand = *std::move(stand)};
+}
+
+PolicyOutput eval_policy(const PolicyOptions& options, const PolicyGround& ground) {
+  const auto ready = ready_policy(options, ground);
+  if (!ready) {
+    return refused(ready.error());
   }
   const auto scene = scene_of(options, ground);
   if (!scene) {
     return refused(scene.error());
   }
-  for (const std::string& need : policy::declared_needs(stand->policy)) {
+  for (const std::string& need : policy::declared_needs(ready->stand.policy)) {
     if (const auto gap = scene->gaps.find(need); gap != scene->gaps.end()) {
       return refused(Error{.text = "the policy needs '" + need + "'", .hint = gap->second});
     }
@@ -191,8 +199,8 @@ PolicyOutput eval_policy(const PolicyOptions& options, const PolicyGround& groun
   if (!responses) {
     return refused(responses.error());
   }
-  const auto answer = policy::ask(*stand, *scene, {.by_request = *responses});
-  return answer ? told(*answer, *subject, options.explain) : refused(answer.error());
+  const auto answer = policy::ask(ready->stand, *scene, {.by_request = *responses});
+  return answer ? told(*answer, ready->subject, options.explain) : refused(answer.error());
 }
 
 }  // namespace moonfence::app

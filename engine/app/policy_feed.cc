@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/policy_changes.h"
+
 namespace moonfence::app {
 namespace {
 
@@ -137,22 +139,35 @@ void PolicyFeed::activate(std::shared_ptr<const policy::PolicySet> set) {
 void PolicyFeed::report(const policy::ReloadReport& report,
                         const std::vector<policy::ReloadNews>& news) {
   not_ready_.clear();
-  report_ = report;
+  const policy::ReloadReport before = std::exchange(report_, report);
   status_.keep({{instance_, policy::to_json(report).dump(1)}});
   for (const policy::ReloadNews& item : news) {
     const bool rejected = item.kind != policy::ReloadNews::Kind::PolicyActivated;
-    around_.events.record(
-        {.type = rejected ? kube::EventNews::Type::Warning : kube::EventNews::Type::Normal,
-         .regarding = {.api_version = "v1",
-                       .kind = "ConfigMap",
-                       .space = space_,
-                       .name = kPolicies,
-                       .uid = last_uid_},
-         .action = "Reload",
-         .reason = std::string(policy::to_string(item.kind)),
-         .note = item.text});
+    announce(rejected ? kube::EventNews::Type::Warning : kube::EventNews::Type::Normal,
+             policy::to_string(item.kind), item.policy, item.text);
+  }
+  if (std::exchange(reported_, true)) {
+    for (const PolicyChange& change : policy_changes(before, report)) {
+      const bool faulty = change.kind == PolicyChange::Kind::Faults;
+      announce(faulty ? kube::EventNews::Type::Warning : kube::EventNews::Type::Normal,
+               faulty ? "ConfigurationRejected" : "ModeChanged", change.policy, change.text);
+    }
   }
   receivers_.report(report, news);
+}
+
+void PolicyFeed::announce(kube::EventNews::Type type, std::string_view reason,
+                          const std::string& policy, const std::string& text) {
+  around_.events.record({.type = type,
+                         .regarding = {.api_version = "v1",
+                                       .kind = "ConfigMap",
+                                       .space = space_,
+                                       .name = kPolicies,
+                                       .uid = last_uid_},
+                         .action = "Reload",
+                         .reason = std::string(reason),
+                         .note = text,
+                         .subject = policy + "\n" + text});
 }
 
 void PolicyFeed::persist(const policy::LastGood& good) {

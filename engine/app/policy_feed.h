@@ -75,6 +75,8 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   void read_last_good();
   void last_good_arrived(Result<kube::ConfigMap> map);
   void see(const nlohmann::json& object);
+  void announce(kube::EventNews::Type type, std::string_view reason, const std::string& policy,
+                const std::string& text);
 
   Surroundings around_;
   const Namespace space_;
@@ -92,6 +94,7 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   bool undecodable_ = false;                    // what is there now could not be read
   Uid last_uid_;                                // of the newest ever seen, for events
   policy::ReloadReport report_;
+  bool reported_ = false;
   std::string not_ready_ = "the last good policies were not read yet";
   kube::Backoff backoff_;
   loop::Timer pause_;

@@ -15,7 +15,7 @@ namespace moonfence::app {
 // Exit codes of `moonfence policy`, part of its documentation.
 enum class PolicyExit : int {
   Ok = 0,
-  CaseFailed = 1,   // a case failed, or the evaluated policy did
+  CaseFailed = 1,   // a case failed, the evaluated policy did, or a replayed verdict changed
   Unusable = 2,     // a file does not load, or a case is malformed
   NothingRun = 3,   // no case was run
   LowCoverage = 4,  // below --coverage=MIN
@@ -23,7 +23,7 @@ enum class PolicyExit : int {
 };
 
 struct PolicyOptions {
-  enum class Verb { Check, Test, Eval, List, Doc, Meta, New };
+  enum class Verb { Check, Test, Eval, Replay, List, Doc, Meta, New };
 
   // check: the files; test: where to look; eval, doc, new: the policy
   std::vector<std::string> paths;
@@ -36,8 +36,10 @@ struct PolicyOptions {
   std::string pod;               // of eval: a file
   std::string pod_name;          // which of its pods
   std::string with;              // a folder of further objects
-  std::string responses;         // a file of answers to what the policy asks for
-  std::vector<std::string> set;  // "key=value"
+  std::string responses;         // a file of answers to what the policy asks for, of replay too
+  std::vector<std::string> set;  // "key=value", of replay too
+  std::string records;           // of replay: the folder that capture wrote
+  std::string instead_of;        // whose recorded verdicts to compare with; "" the policy's own
   std::string now;
 
   Verb verb = Verb::Check;

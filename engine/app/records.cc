@@ -10,12 +10,14 @@ port::Log::Level level_of(const Record& record) {
   switch (record.reason) {
     case Reason::WindowEnded:
     case Reason::Refused:
+    case Reason::NoUid:
     case Reason::AuditUnwritable:
       return port::Log::Level::Error;
     case Reason::PolicyFailed:
     case Reason::PolicyFailing:
     case Reason::GuardFailed:
     case Reason::GuardBroken:
+    case Reason::Deposed:
     case Reason::Retryable:
     case Reason::OutcomeLost:
     case Reason::Unreadable:
@@ -24,6 +26,7 @@ port::Log::Level level_of(const Record& record) {
     case Reason::TooManyInWindow:
     case Reason::ZoneDisrupted:
     case Reason::DoubtsItself:
+    case Reason::Unreplaced:
       return port::Log::Level::Warning;
     default:
       break;
@@ -56,6 +59,14 @@ void Records::tell(const Record& record) {
   if (record.pod) {
     fields.emplace_back("pod", record.pod->text());
     fields.emplace_back("uid", record.pod_uid.text());
+  }
+  for (const auto& [name, value] : {std::pair("attachment", record.attachment),
+                                    {"policy", record.policy},
+                                    {"action", record.action},
+                                    {"instead_of", record.instead_of}}) {
+    if (!value.empty()) {
+      fields.emplace_back(name, value);
+    }
   }
   if (record.attempt > 0) {
     fields.emplace_back("attempt", static_cast<std::int64_t>(record.attempt));

@@ -17,14 +17,15 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 16> kKeys = {"allowedReads",   "api",
-                                                    "attacherLeases", "brake",
-                                                    "cacheExpiry",    "controllerLease",
-                                                    "endpoints",      "fencingDrivers",
-                                                    "leaseDuration",  "leaseRenewDeadline",
-                                                    "leaseRetry",     "protectedNamespaces",
-                                                    "quarantine",     "release",
-                                                    "retryInterval",  "retryWindow"};
+constexpr std::array<std::string_view, 17> kKeys = {"allowedReads",    "api",
+                                                    "attacherLeases",  "brake",
+                                                    "cacheExpiry",     "controllerLease",
+                                                    "endpoints",       "fencingDrivers",
+                                                    "leaseDuration",   "leaseRenewDeadline",
+                                                    "leaseRetry",      "protectedNamespaces",
+                                                    "quarantine",      "release",
+                                                    "replacementWait", "retryInterval",
+                                                    "retryWindow"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -131,6 +132,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "retryWindow") {
     return read_duration(file, name, value, settings.retry_window);
+  }
+  if (key == "replacementWait") {
+    return read_duration(file, name, value, settings.replacement_wait);
   }
   if (key == "fencingDrivers") {
     return read_list(file, name, value, kDrivers, settings.fencing_drivers);

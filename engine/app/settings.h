@@ -26,6 +26,9 @@ struct Settings {
   // start.
   Duration retry_interval = std::chrono::seconds(5);
   Duration retry_window = std::chrono::seconds(25);
+  // How long after its last deletion an incident stays open until what replaces the deleted pods is
+  // Ready; zero: not at all.
+  Duration replacement_wait = std::chrono::minutes(5);
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing. Only
   // their volume attachments are ever deleted.
   std::set<std::string> fencing_drivers;

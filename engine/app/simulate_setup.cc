@@ -172,9 +172,12 @@ Result<Settings> settings_of(const sim::Plan& plan) {
       {"max-at-once", {"brake", "maxAtOnce"}},
       {"max-down", {"brake", "maxDown"}},
       {"max-per-window", {"brake", "maxPerWindow"}},
+      {"replacement-wait", {"replacementWait"}},
       {"retry-interval", {"retryInterval"}},
       {"retry-window", {"retryWindow"}},
-      {"zone-max-down", {"brake", "zone", "maxDown"}}};
+      {"zone-max-at-once", {"brake", "zone", "maxAtOnce"}},
+      {"zone-max-down", {"brake", "zone", "maxDown"}},
+      {"zone-max-per-window", {"brake", "zone", "maxPerWindow"}}};
   YAML::Node root;
   root["api"] = 1;
   for (const auto& [name, value] : plan.settings) {

@@ -46,7 +46,7 @@ std::string seconds_text(Duration duration, int digits) {
 // Our taint: "taints n1", "keeps the taint of n1: …".
 std::string taint_text(const std::string& kind, const std::string& action, const std::string& node,
                        const std::string& reason, const std::string& why) {
-  const bool sets = action == "set_quarantine";
+  const bool sets = action != "lift_quarantine";
   if (kind == "outcome" && reason == "done") {
     return sets ? "moonfence  taints " + node : "moonfence  takes its taint off " + node;
   }
@@ -79,6 +79,9 @@ std::string audit_text(const std::string& detail) {
   if (kind == "verdict") {
     return "moonfence  judges " + pod + ": " + why;
   }
+  if (kind == "replacement") {
+    return "moonfence  finds in place of " + pod + ": " + why;
+  }
   if (record.value("action", "") == "release_volume") {
     return kind == "intent"   ? std::string()
            : reason == "done" ? "moonfence  released the volume of " + pod
@@ -86,7 +89,8 @@ std::string audit_text(const std::string& detail) {
                ? "Kubernetes took the volume of " + pod + " off " + node
                : "moonfence  did not release the volume of " + pod + ": " + why;
   }
-  if (const std::string action = record.value("action", ""); action.ends_with("_quarantine")) {
+  if (const std::string action = record.value("action", "");
+      action.ends_with("_quarantine") || action == "taint_out_of_service") {
     return taint_text(kind, action, node, reason, why);
   }
   const std::string attachment = record.value("attachment", "");

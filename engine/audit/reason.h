@@ -20,6 +20,7 @@ enum class Reason {
   EntryExpired,     // the node is still down and its cache entry ran out
   PoliciesChanged,  // the node is still down and other policies are in force
   SourceFailed,     // a health source calls the node failed
+  NodeDeleted,      // the Node object was deleted, and a policy takes that for down
 
   // Why an incident does not go on yet.
   HoldingDown,        // the policy wants the node to be down for longer
@@ -27,7 +28,9 @@ enum class Reason {
   Unreadable,         // the node or its pods could not be read; nothing is decided on less
   AwaitingDetach,     // volume attachments are marked for deletion; the storage has not let go yet
   AttacherSilent,     // nobody would detach its volumes: its pod is not deleted; also a refusal
+  DetachError,        // the storage has refused to let go of a volume: its pod is not deleted
   AttacherUnwatched,  // no Lease of its volumes' attacher is configured
+  DetachOverdue,      // the policy's own time for its attachments is over and they are still there
   ForcedDetachNear,   // the storage has not let go, and Kubernetes will soon act as if it had
   ReleaseUnacknowledged,  // a volume was released and Kubernetes has not taken it off the node
   LeaseAlive,  // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
@@ -43,9 +46,10 @@ enum class Reason {
   // Why an incident was closed.
   NodeReady,      // it came back
   SourceHealthy,  // its health source calls it healthy, or has long not named it
-  NodeGone,       // the Node object was deleted
+  NodeGone,       // the Node object was deleted; also why the guard refuses what needs one
   NodeReplaced,   // another node has its name
   Settled,        // nothing is left to do
+  Unreplaced,     // nothing is left to do, and replacements were not Ready in time
   WindowEnded,    // the retry window is over and something still failed
   Stopping,       // the engine is being shut down
   SignalUnfit,    // down, but not in a way that any policy acts on
@@ -66,13 +70,15 @@ enum class Reason {
   PolicyDeletesPod,
   PolicyDeletesPodAndAttachments,
   PolicyDeletesAttachments,
-  PolicyReleases,   // its attachment is gone: the node's status may say so
-  PolicyHoldsNode,  // none of its pods may be touched for now
-  SetsQuarantine,   // our taint, before the deletion that it wants
-  NeedsUnread,      // what the policy needs to know could not be read; counts as a wait
-  PolicyFailed,     // an error or a limit in the script; counts as a wait
-  PolicyFailing,    // it failed too often in this incident and is not asked any more
-  PolicyConflict,   // another policy wants another action, and comes first in the order
+  PolicyReleases,    // its attachment is gone: the node's status may say so
+  PolicyHoldsNode,   // none of its pods may be touched for now
+  SetsQuarantine,    // our taint, before the deletion that it wants
+  SetsOutOfService,  // Kubernetes' taint, which evicts every pod of the node
+  NeedsUnread,       // what the policy needs to know could not be read; counts as a wait
+  PolicyFailed,      // an error or a limit in the script; counts as a wait
+  PolicyFailing,     // it failed too often in this incident and is not asked any more
+  PolicyConflict,    // another policy wants another action, and comes first in the order
+  ShadowDiffers,     // what observes came to something else than what enforces
 
   // Why our taint is taken off a node.
   LiftsQuarantine,  // it was proven clean, or somebody else took the taint off
@@ -102,10 +108,24 @@ enum class Reason {
   NotHeldByAttacher,   // without the attacher's finalizer "gone" says nothing about the storage
   VolumeInUse,         // another pod of the node uses the volume, or that could not be ruled out
   PodNotTerminating,   // its attachments may go before it only when it is being deleted
-  TaintNotServed,      // this engine does not set the out-of-service taint
-  NoUid,               // without a UID the precondition would be empty
-  AuditUnwritable,     // the intent could not be recorded, so it is not done
-  NotRecorded,         // it does not stand in the incident's record in the cluster
+  OutOfService,        // Kubernetes itself detaches from a node that is out of service
+  TaintNotServed,      // the server does not know the out-of-service taint
+  VersionUnknown,      // nor could it be asked whether it does
+  TaintNotAllowed,     // the binding does not allow the out-of-service taint
+  PodsUnknown,         // some pod of the node could not be read, or that was too long ago
+  NoUid,  // without a UID the precondition would be empty; the server found none: also an outcome
+  AuditUnwritable,  // the intent could not be recorded, so it is not done
+  NotRecorded,      // it does not stand in the incident's record in the cluster
+
+  // What became of a deleted pod.
+  ReplacementReady,        // another one took its place and is Ready
+  ReplacementNotNeeded,    // its controller wants no more pods, or is gone
+  ReplacementAbsent,       // its controller has made none yet
+  PodLingers,              // it is being deleted and its object keeps its name
+  ReplacementUnscheduled,  // no node has room for it, or may have it
+  ReplacementMisplaced,    // it is bound to the node that failed
+  ReplacementUnattached,   // its volumes are not attached and mounted where it is
+  ReplacementStarting,     // its containers are not Ready
 
   NotProvenClean,  // our taint stays: nothing proves that the node has let go of what it had
 
@@ -116,8 +136,10 @@ enum class Reason {
   Replaced,     // 409: another object has the name now and was left alone
   NodeChanged,  // a test of the patch failed, or the node changed while it waited: read it again
   Refused,      // 403 or another final refusal of the server
+  Deposed,      // the server refuses: by the Lease another replica leads
   Retryable,    // it did not happen and may succeed later
   ReleaseOvertaken,     // the node's status changed since it was read: nothing was released
+  Detached,             // the attachment that was marked is gone: the storage has let go
   ReleaseAcknowledged,  // Kubernetes took the released volume off the node
   OutcomeLost,          // the request left and no reply came; repeating is safe by the precondition
 };

@@ -20,6 +20,8 @@ std::string_view to_string(Record::Kind kind) {
       return "intent";
     case Record::Kind::Outcome:
       return "outcome";
+    case Record::Kind::Replacement:
+      return "replacement";
   }
   return "verdict";
 }
@@ -47,6 +49,7 @@ std::string to_json(const Record& record, std::uint64_t sequence, WallTime at) {
   add("attachment", record.attachment);
   add("attachment_uid", record.attachment_uid.text());
   add("action", record.action);
+  add("instead_of", record.instead_of);
   if (record.attempt > 0) {
     line["attempt"] = record.attempt;
   }

@@ -26,6 +26,7 @@ struct Record {
     Refusal,       // what the guard did not let pass
     Intent,        // written before the call
     Outcome,       // how the call ended
+    Replacement,   // what became of a pod that was deleted
   };
 
   Kind kind = Kind::Verdict;
@@ -40,10 +41,13 @@ struct Record {
   std::string policy;         // "" where no policy is involved
   std::string policy_digest;  // which text decided
   std::string action;         // "delete_pod"
+  std::string instead_of;     // of ShadowDiffers: what the policies that enforce came to
   std::string text;           // the policy's reason or an error's message
   std::uint32_t attempt = 0;  // of an intent or outcome, from 1
   std::string server_audit_id;
-  Duration took{};  // of an outcome: from the intent; of a closed incident: from its opening
+  // Of an outcome: from the intent; of a closed incident: from its opening; of a replacement: from
+  // the deletion; of a return after a release: from the acknowledgement.
+  Duration took{};
 };
 
 [[nodiscard]] std::string_view to_string(Record::Kind kind);

@@ -91,7 +91,7 @@ void NodeCache::on_init_done() {
   for (const auto& [name, view] : fresh) {
     if (is_down(view.readiness)) {
       listener_.look_at(view, Look::Swept);
-    } else if (!view.fence_mark.empty()) {
+    } else if (view.is_marked()) {
       listener_.look_at(view, Look::Changed);  // it came back while nobody looked
     }
   }
@@ -127,6 +127,9 @@ void NodeCache::apply(const NodeView& view) {
               .first->second);
     schedule_expiry();
     recount(nullptr, &view);
+    if (departed_.erase(view.name) > 0) {
+      listener_.look_at(view, Look::Changed);  // an incident of the deleted one may be open
+    }
     return;
   }
   Entry& entry = found->second;
@@ -156,8 +159,17 @@ void NodeCache::remove(const NodeName& name) {
   entries_.erase(found);
   schedule_expiry();
   recount(&view, nullptr);
+  const Look why = is_down(view.readiness) ? Look::Changed : Look::Fell;
   view.readiness = Readiness::Gone;
-  listener_.look_at(view, Look::Changed);
+  view.keeps_replacements_off = true;  // nothing can be bound to it
+  forget_departed();
+  departed_.insert_or_assign(view.name, Departed{.view = view, .at = loop_.now()});
+  listener_.look_at(view, why);
+}
+
+void NodeCache::forget_departed() {
+  std::erase_if(departed_,
+                [this](const auto& entry) { return loop_.now() - entry.second.at > kDepartedFor; });
 }
 
 void NodeCache::recount(const NodeView* before, const NodeView* after) {
@@ -216,6 +228,10 @@ void NodeCache::look_again(Look why) {
       down.push_back(entry.view);
     }
   }
+  forget_departed();
+  for (const auto& [name, departed] : departed_) {
+    down.push_back(departed.view);
+  }
   for (const NodeView& view : down) {
     listener_.look_at(view, why);
   }
@@ -224,6 +240,12 @@ void NodeCache::look_again(Look why) {
 const NodeView* NodeCache::find(const NodeName& name) const {
   const auto found = entries_.find(name);
   return found == entries_.end() ? nullptr : &found->second.view;
+}
+
+void NodeCache::each(const std::function<void(const NodeView&)>& tell) const {
+  for (const auto& [name, entry] : entries_) {
+    tell(entry.view);
+  }
 }
 
 NodeCounts NodeCache::counts() const {

@@ -8,6 +8,7 @@
 // A belief never acts: it only says "look", and what is done then rests on a live reading.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,13 +25,13 @@ namespace moonfence::cluster {
 
 // Why the listener is told to look at a node.
 enum class Look {
-  Fell,             // it was Ready (or fell again inside a gap of the watch) and is down now
-  Swept,            // down in the first list after start
-  Expired,          // down, and the entry is older than the expiry
+  Fell,     // it was Ready (or fell again inside a gap of the watch) and is down or gone now
+  Swept,    // down in the first list after start
+  Expired,  // down, and the entry is older than the expiry
   PoliciesChanged,  // down, and those who decide about such nodes have changed
   TookOver,         // down, and until now another replica dealt with such nodes
   Changed,  // anything else that an open incident may wait for: Ready again, tainted, replaced,
-            // gone
+            // gone after it was down
 };
 
 class NodeListener {
@@ -40,6 +41,10 @@ class NodeListener {
   // Called before look_at() tells of what changed the count.
   virtual void census_changed(const Census& /*census*/) {}
 };
+
+// How long a deleted node is remembered for those who ask for it anew: policies that have just come
+// into force, the replica that takes over. Kubernetes itself collects its pods within two minutes.
+constexpr Duration kDepartedFor = std::chrono::minutes(10);
 
 // How many nodes there are, for policies.
 struct NodeCounts {
@@ -61,10 +66,12 @@ class NodeCache final : public kube::WatchListener {
   void on_delete(const nlohmann::json& object) override;
 
   // Tells of every node that is down once more, but for those that were created down and wait to be
-  // Ready once.
+  // Ready once; and of those that were deleted lately.
   void look_again(Look why);
 
   [[nodiscard]] const NodeView* find(const NodeName& name) const;
+  // Tells of every node, in the order of their names.
+  void each(const std::function<void(const NodeView&)>& tell) const;
   [[nodiscard]] NodeCounts counts() const;
   [[nodiscard]] const Census& census() const { return census_; }
   [[nodiscard]] bool synced() const { return synced_; }
@@ -77,10 +84,16 @@ class NodeCache final : public kube::WatchListener {
   };
   using Entries = std::map<NodeName, Entry>;
 
+  struct Departed {
+    NodeView view;
+    Moment at{};
+  };
+
   void recount(const NodeView* before, const NodeView* after);
   void keep_old_belief(const nlohmann::json& object);
   void apply(const NodeView& view);
   void remove(const NodeName& name);
+  void forget_departed();
   void stamp(Entry& entry);
   void unstamp(const Entry& entry);
   void schedule_expiry();
@@ -91,6 +104,7 @@ class NodeCache final : public kube::WatchListener {
   const Duration expiry_;
   NodeListener& listener_;
   Entries entries_;
+  std::map<NodeName, Departed> departed_;
   Census census_;
   std::map<NodeName, NodeView> incoming_;  // the list being received; swapped in on_init_done
   bool receiving_ = false;

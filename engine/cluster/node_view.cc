@@ -31,7 +31,8 @@ NodeView view_of(const kube::Node& node) {
           .resource_version = node.resource_version,
           .zone = node.zone,
           .fenced = carries_fenced_taint(node),
-          .fence_mark = node.fence_mark};
+          .fence_mark = node.fence_mark,
+          .out_of_service_mark = node.out_of_service_mark};
 }
 
 }  // namespace moonfence::cluster

@@ -22,9 +22,15 @@ struct NodeView {
   bool control_plane = false;     // by its taint: one without it runs workloads and is a worker
   std::optional<WallTime> since;  // lastTransitionTime of Ready
   ResourceVersion resource_version;
-  std::string zone = {};        // "" when the node names none
-  bool fenced = false;          // carries the taint moonfence.io/fenced:NoSchedule, whoever set it
-  std::string fence_mark = {};  // the annotation by which it is ours; "" without
+  std::string zone = {};  // "" when the node names none
+  bool fenced = false;    // carries the taint moonfence.io/fenced:NoSchedule, whoever set it
+  // The annotations by which a taint is ours: that one, and Kubernetes' out-of-service; "" without.
+  std::string fence_mark = {};
+  std::string out_of_service_mark = {};
+
+  [[nodiscard]] bool is_marked() const {
+    return !fence_mark.empty() || !out_of_service_mark.empty();
+  }
 
   friend bool operator==(const NodeView&, const NodeView&) = default;
 };
@@ -33,6 +39,9 @@ struct NodeView {
 constexpr std::string_view kFencedKey = "moonfence.io/fenced";
 
 [[nodiscard]] bool carries_fenced_taint(const kube::Node& node);
+
+// Kubernetes' taint that says that a node is off, and will not write any more.
+constexpr std::string_view kOutOfServiceKey = "node.kubernetes.io/out-of-service";
 
 [[nodiscard]] NodeView view_of(const kube::Node& node);
 

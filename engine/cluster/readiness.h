@@ -23,7 +23,8 @@ enum class Readiness {
 // "failed".
 [[nodiscard]] std::string_view to_string(Readiness readiness);
 
-// Not ready in any way, but there. A deleted node is no down signal by itself (row E-20).
+// Not ready in any way, but there. A deleted node is down only for policies that say so (rows E-20,
+// LH-22).
 [[nodiscard]] constexpr bool is_down(Readiness readiness) {
   return readiness == Readiness::False || readiness == Readiness::Unknown ||
          readiness == Readiness::Missing || readiness == Readiness::Failed;

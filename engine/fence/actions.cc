@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "fence/replies.h"
+
 namespace moonfence::fence {
 
 using audit::Reason;
@@ -26,43 +28,6 @@ Ground ground_of(const PodDeletion& deletion) {
   return {.policy = deletion.policy, .digest = deletion.policy_digest, .set = deletion.set_digest};
 }
 
-Reason reason_of(const Error& error) {
-  switch (error.kind) {
-    case Error::Kind::NotFound:
-      return Reason::AlreadyGone;
-    case Error::Kind::Conflict:
-      // The precondition's own word. An admission webhook may answer 409 for reasons of its own.
-      return error.reason == "Conflict" ? Reason::Replaced : Reason::Refused;
-    case Error::Kind::Unknown:
-      return Reason::OutcomeLost;
-    case Error::Kind::Forbidden:
-    case Error::Kind::Invalid:
-    case Error::Kind::Malformed:
-      return Reason::Refused;
-    case Error::Kind::Retryable:
-    case Error::Kind::Gone:
-    case Error::Kind::Unauthorized:
-    case Error::Kind::Limit:
-    case Error::Kind::Cancelled:
-      return Reason::Retryable;
-  }
-  return Reason::Retryable;
-}
-
-Reason reason_of(const Result<kube::DeleteReply>& reply) {
-  return !reply ? reason_of(reply.error()) : reply->marked_only ? Reason::MarkedOnly : Reason::Done;
-}
-
-// A failed test is told like any other object that the server does not accept.
-Reason reason_of(const Result<kube::NodePatchReply>& reply) {
-  if (reply) {
-    return Reason::Done;
-  }
-  const Error::Kind kind = reply.error().kind;
-  return kind == Error::Kind::Invalid || kind == Error::Kind::Conflict ? Reason::ReleaseOvertaken
-                                                                       : reason_of(reply.error());
-}
-
 }  // namespace
 
 struct GuardedActions::Release {
@@ -83,13 +48,18 @@ bool ActionOutcome::settled() const {
 
 bool may_succeed_later(Reason reason) {
   return reason == Reason::Retryable || reason == Reason::OutcomeLost ||
-         reason == Reason::Refused || reason == Reason::AuditUnwritable ||
-         reason == Reason::NotRecorded || reason == Reason::ReadingTooOld ||
-         reason == Reason::NotLeader;
+         reason == Reason::Refused || reason == Reason::Deposed ||
+         reason == Reason::AuditUnwritable || reason == Reason::NotRecorded ||
+         reason == Reason::ReadingTooOld || reason == Reason::NotLeader;
 }
 
-GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail)
-    : loop_(loop), destroyer_(destroyer), trail_(trail), node_actions_(loop, destroyer_, trail) {}
+GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,
+                               std::function<void()> deposed)
+    : loop_(loop),
+      destroyer_(destroyer),
+      trail_(trail),
+      deposed_(std::move(deposed)),
+      node_actions_(loop, destroyer_, trail, deposed_) {}
 
 GuardedActions::~GuardedActions() = default;
 
@@ -121,6 +91,13 @@ void GuardedActions::set_quarantine(const PodDeletion& waiting, nlohmann::json o
                                     std::weak_ptr<const void> listener, Done done) {
   node_actions_.set_quarantine(waiting, std::move(operations), authority, std::move(listener),
                                std::move(done));
+}
+
+void GuardedActions::set_out_of_service(const Retirement& retirement, nlohmann::json operations,
+                                        const std::shared_ptr<const Authority>& authority,
+                                        std::weak_ptr<const void> listener, Done done) {
+  node_actions_.set_out_of_service(retirement, std::move(operations), authority,
+                                   std::move(listener), std::move(done));
 }
 
 void GuardedActions::lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,
@@ -203,6 +180,9 @@ void GuardedActions::finish(Calls::iterator call, const Result<kube::DeleteReply
   }
   // A failed write is counted by the trail and reported; the action is past being stopped.
   (void)trail_.write(record);
+  if (reason == Reason::Deposed) {
+    deposed_();
+  }
   if (!ended.listener.expired()) {
     ended.done({.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
   }
@@ -297,7 +277,8 @@ void GuardedActions::finish(Releases::iterator release, const Result<kube::NodeP
   const Release& ended = finished.front();
   const bool unsent =
       !reply && reply.error().kind == Error::Kind::Cancelled && ended.refused_at_the_wire;
-  const Reason reason = unsent ? *ended.refused_at_the_wire : reason_of(reply);
+  const Reason reason =
+      unsent ? *ended.refused_at_the_wire : reason_of(reply, Reason::ReleaseOvertaken);
   for (const VolumeRelease& volume : ended.volumes) {
     Record record = record_of(volume, *ended.authority,
                               unsent ? Record::Kind::Refusal : Record::Kind::Outcome, reason);
@@ -305,6 +286,11 @@ void GuardedActions::finish(Releases::iterator release, const Result<kube::NodeP
     record.server_audit_id = reply ? reply->audit_id : std::string();
     record.took = loop_.now() - ended.started;
     (void)trail_.write(record);
+  }
+  if (reason == Reason::Deposed) {
+    deposed_();
+  }
+  for (const VolumeRelease& volume : ended.volumes) {
     if (!ended.listener.expired()) {
       ended.done(volume, {.reason = reason,
                           .retry_after = reply ? std::nullopt : reply.error().retry_after});

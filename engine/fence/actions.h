@@ -47,6 +47,18 @@ struct VolumeRelease {
   ReleaseCase target;
 };
 
+// Putting a node out of service rests on the word of a policy about the node, and on what becomes
+// of all its pods.
+struct Retirement {
+  IncidentId incident;
+  std::string policy;
+  std::string policy_digest;
+  std::string set_digest;
+  std::string why;
+  std::uint32_t attempt = 1;
+  std::shared_ptr<const Eviction> eviction;
+};
+
 struct ActionOutcome {
   audit::Reason reason = audit::Reason::Done;
   std::optional<Duration> retry_after;
@@ -66,7 +78,11 @@ class GuardedActions {
   static constexpr Duration kCallTimeout = std::chrono::seconds(5);
   static_assert(kCallTimeout < kActionSpan);
 
-  GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail);
+  // `deposed` is called, before anybody hears of an outcome, when the server says that another
+  // replica leads: everything that rests on leadership is to end.
+  GuardedActions(
+      loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,
+      std::function<void()> deposed = [] {});
   ~GuardedActions();
   GuardedActions(const GuardedActions&) = delete;
   GuardedActions& operator=(const GuardedActions&) = delete;
@@ -92,7 +108,11 @@ class GuardedActions {
   void set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
                       const std::shared_ptr<const Authority>& authority,
                       std::weak_ptr<const void> listener, Done done);
-  // Takes it off again, by operations_to_lift().
+  // Sets Kubernetes' taint out-of-service, by operations_to_set().
+  void set_out_of_service(const Retirement& retirement, nlohmann::json operations,
+                          const std::shared_ptr<const Authority>& authority,
+                          std::weak_ptr<const void> listener, Done done);
+  // Takes what is ours off again, by operations_to_lift().
   void lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,
                        std::weak_ptr<const void> listener, Done done);
 
@@ -119,6 +139,7 @@ class GuardedActions {
   loop::Loop& loop_;
   kube::Destroyer destroyer_;
   audit::Trail& trail_;
+  const std::function<void()> deposed_;
   Calls calls_;
   Releases releases_;
   NodeActions node_actions_;

@@ -66,6 +66,13 @@ void Brake::count(const cluster::Census& census, Moment now) {
   });
 }
 
+std::map<std::string, bool> switched_off(const BrakeRules& rules) {
+  return {{"maxDown", !rules.max_down.value},
+          {"maxAtOnce", !rules.cluster.at_once.value},
+          {"maxPerWindow", !rules.cluster.per_window.value},
+          {"zone.maxDown", !rules.zone_max_down.value}};
+}
+
 bool is_braking(Reason reason) {
   return reason == Reason::TooManyDown || reason == Reason::TooManyAtOnce ||
          reason == Reason::TooManyInWindow || reason == Reason::ZoneDisrupted ||

@@ -72,6 +72,9 @@ struct BrakeRules {
   friend bool operator==(const BrakeRules&, const BrakeRules&) = default;
 };
 
+// Each limit that is on by default, as the configuration calls it, and whether it is switched off.
+[[nodiscard]] std::map<std::string, bool> switched_off(const BrakeRules& rules);
+
 // One of the brake's refusals, or that we doubt ourselves, which incidents wait out alike.
 [[nodiscard]] bool is_braking(audit::Reason reason);
 

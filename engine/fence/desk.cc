@@ -1,32 +1,19 @@
 #include "fence/desk.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/check.h"
-#include "fence/releasing.h"
-#include "fence/steps.h"
-#include "fence/vigil.h"
 
 namespace moonfence::fence {
 
 using audit::Reason;
-using audit::Record;
 using cluster::Look;
 using cluster::NodeView;
 
 namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 Reason reason_to_open(const NodeView& node, Look why) {
   const bool newly = why == Look::Fell || why == Look::Swept;
@@ -52,284 +39,27 @@ Reason reason_to_open(const NodeView& node, Look why) {
       return Reason::NodeUnknown;
     case cluster::Readiness::Missing:
     case cluster::Readiness::True:
-    case cluster::Readiness::Gone:
       return Reason::ReadyMissing;
+    case cluster::Readiness::Gone:
+      return Reason::NodeDeleted;
     case cluster::Readiness::Failed:
       return Reason::SourceFailed;
   }
   return Reason::NodeUnknown;
 }
 
+bool is_gone(const NodeView& node) {
+  return node.readiness == cluster::Readiness::Gone;
+}
+
 }  // namespace
-
-// An open incident with everything it has running.
-class IncidentDesk::Open final : public Operation::Owner {
- public:
-  Open(IncidentDesk& desk, const NodeView& node, const Downtime& downtime,
-       std::shared_ptr<Page> page)
-      : desk_(desk),
-        around_(desk.around_),
-        id_(page->record().id),
-        order_(desk.opened_++),
-        downtime_(downtime),
-        machine_(node.uid, desk.rules_for(downtime), downtime.since),
-        authority_(std::make_shared<Authority>()),
-        opened_(around_.loop.now()),
-        vigil_(around_, node.name,
-               [this] { perform(machine_.storage_moved(around_.loop.now())); }) {
-    authority_->node = node.name;
-    authority_->node_uid = node.uid;
-    authority_->active = &around_.active;
-    authority_->leadership = &around_.leadership;
-    authority_->fencing_drivers = &around_.fencing_drivers;
-    authority_->release = &around_.release;
-    authority_->zone = node.zone;
-    authority_->brake = &around_.brake;
-    authority_->doubt = &around_.doubt;
-    authority_->protections = &around_.protections;
-    authority_->quarantine = around_.quarantine;
-    authority_->source = around_.source == nullptr ? std::string() : around_.source->key();
-    restore(memory_, page->record());
-    authority_->page = std::move(page);
-  }
-  ~Open() override { authority_->incident_open = false; }
-  Open(const Open&) = delete;
-  Open& operator=(const Open&) = delete;
-
-  void begin(const NodeView& node, Reason why) {
-    record(Record::Kind::IncidentOpened, why);
-    perform(machine_.open(node, around_.loop.now()));
-  }
-
-  void node_seen(const NodeView& node, Look why) {
-    if ((why == Look::Fell || why == Look::Expired) && !downtime_.fell) {
-      downtime_.fell = true;  // more bindings concern us from now on; see remember()
-      entitle();
-    }
-    perform(machine_.node_seen(node, around_.loop.now()));
-  }
-
-  void policies_changed() {
-    memory_.enforcing.breaker.reset();
-    memory_.observing.breaker.reset();
-    memory_.mentioned.clear();
-    memory_.told.clear();
-    entitle();
-  }
-
-  // What was observed until now proves nothing.
-  void restart_evidence() {
-    downtime_.since = around_.loop.now();
-    memory_.pulse = {};
-    machine_.evidence_restarts(around_.loop.now());
-  }
-
-  [[nodiscard]] bool is_braked() const { return machine_.is_braked(); }
-  [[nodiscard]] std::uint64_t order() const { return order_; }
-  void let_go() {
-    if (const auto reason = refused_by_brake()) {
-      note_hold(*reason);  // it may be another one by now
-      return;
-    }
-    perform(machine_.brake_released(around_.loop.now()));
-  }
-
-  void stop(Reason reason) { perform(machine_.stop(reason)); }
-
-  void reading_arrived(const std::optional<Reading>& reading) override {
-    perform(machine_.confirmed(reading, around_.loop.now()));
-  }
-
-  void pass_ended(const PassResult& result) override {
-    if (!result.unreadable && !result.untainted) {
-      held_.reset();
-    }
-    failing_ = result.held_by_failure;
-    perform(machine_.pass_ended(result, around_.loop.now()));
-  }
-
- private:
-  void perform(const Incident::Effects& effects) {
-    carry_out(effects);
-    if (!machine_.in_progress()) {
-      place_.leave();
-    }
-    if (machine_.state() == Incident::State::Resting) {
-      vigil_.keep(waits_for_storage(memory_));
-    } else {
-      vigil_.rest();
-    }
-  }
-
-  // The last effect may end this object, at the end of the turn.
-  void carry_out(const Incident::Effects& effects) {
-    for (const Incident::Effect& effect : effects) {
-      const bool closing = std::holds_alternative<Incident::Close>(effect);
-      std::visit(Overloaded{
-                     [this](const Incident::SetTimer& set) { set_timer(set.delay); },
-                     [this](const Incident::CancelTimer&) { timer_.cancel(); },
-                     [this](const Incident::StartPass&) { start_pass(); },
-                     [this](const Incident::Act&) { act(); },
-                     [this](const Incident::CancelPass&) { cancel_pass(); },
-                     [this](const Incident::Hold& hold) { note_hold(hold.reason); },
-                     [this](const Incident::Close& close) { this->close(close.reason); },
-                 },
-                 effect);
-      if (closing) {
-        return;
-      }
-    }
-  }
-
-  void entitle() {
-    perform(machine_.policies_changed(desk_.rules_for(downtime_).hold_downs, around_.loop.now()));
-  }
-
-  void set_timer(Duration delay) {
-    timer_ =
-        around_.loop.after(delay, [this] { perform(machine_.timer_fired(around_.loop.now())); });
-  }
-
-  [[nodiscard]] Brake::Candidate candidate() const {
-    return {.node = authority_->node, .zone = authority_->zone};
-  }
-  [[nodiscard]] std::optional<Reason> refused_by_brake() const {
-    if (around_.doubt.cause(around_.loop.now())) {
-      return Reason::DoubtsItself;
-    }
-    return around_.brake.refuse(candidate(), around_.loop.now());
-  }
-
-  void wait_for_brake(Reason reason) {
-    perform(machine_.braked(reason));
-    desk_.let_go_soon();  // it finds out what we wait for
-  }
-
-  void start_pass() {
-    if (const auto reason = refused_by_brake()) {
-      wait_for_brake(*reason);
-      return;
-    }
-    place_ = around_.brake.begin(candidate());
-    operation_ = std::make_unique<Operation>(around_,
-                                             Occasion{.set = around_.active.current(),
-                                                      .downtime = downtime_,
-                                                      .incident = id_,
-                                                      .attempt = machine_.passes(),
-                                                      .unknown = machine_.believes_unknown()},
-                                             authority_, memory_, *this);
-    operation_->start();
-  }
-
-  void act() {
-    if (const auto reason = refused_by_brake()) {
-      wait_for_brake(*reason);
-      return;
-    }
-    // That one is over when a whole pass could be read.
-    const bool unreadable = held_ == Reason::Unreadable;
-    const bool untainted =
-        held_ == Reason::AwaitingTaint && !authority_->reading.keeps_replacements_off;
-    if (!unreadable && !untainted) {
-      held_.reset();  // what kept it is over; the next time is news
-    }
-    operation_->act();
-  }
-
-  void cancel_pass() {
-    // We may be inside one of the operation's own callbacks: it dies at the end of the turn.
-    if (operation_) {
-      operation_->retire();
-      around_.loop.defer(
-          [dead = std::shared_ptr<Operation>(std::move(operation_))] { (void)dead; });
-    }
-  }
-
-  void note_hold(Reason reason) {
-    // The brake's words change with what other nodes do; each of them is told once, and so is each
-    // cause of a doubt.
-    if (is_braking(reason)) {
-      const auto cause = around_.doubt.cause(around_.loop.now());
-      const std::string text(cause && reason == Reason::DoubtsItself ? to_string(*cause) : "");
-      if (braked_.emplace(reason, text).second) {
-        record(Record::Kind::IncidentHeld, reason, text);
-      }
-      return;
-    }
-    // The same wait, repeated, is one record: once per run of failures.
-    if (held_ != reason) {
-      held_ = reason;
-      record(Record::Kind::IncidentHeld, reason);
-    }
-  }
-
-  void close(Reason reason) {
-    authority_->incident_open = false;
-    if (reason == Reason::NodeReady) {
-      report_return(around_, *authority_, id_, memory_);
-    }
-    if (reason == Reason::NodeReady && around_.source != nullptr) {
-      reason = Reason::SourceHealthy;
-    }
-    // What we must leave the next leader finishes.
-    if (reason != Reason::SteppedDown && reason != Reason::Stopping) {
-      authority_->page->close(reason);
-      around_.journal.finish(authority_->page);
-    }
-    const bool gave_up = reason == Reason::PolicyFailing || reason == Reason::WindowEnded;
-    record(Record::Kind::IncidentClosed, reason, gave_up ? names_of_failing() : std::string());
-    desk_.forget(authority_->node);
-  }
-
-  [[nodiscard]] std::string names_of_failing() const {
-    std::string names;
-    for (const std::string& name : failing_) {
-      names += (names.empty() ? "policies that fail: " : ", ") + name;
-    }
-    return names;
-  }
-
-  void record(Record::Kind kind, Reason reason, const std::string& text = {}) {
-    const Duration age =
-        kind == Record::Kind::IncidentClosed ? around_.loop.now() - opened_ : Duration::zero();
-    (void)around_.trail.write({.kind = kind,
-                               .reason = reason,
-                               .incident = id_,
-                               .node = authority_->node,
-                               .node_uid = authority_->node_uid,
-                               .pod = std::nullopt,
-                               .pod_uid = {},
-                               .policy = {},
-                               .policy_digest = {},
-                               .action = {},
-                               .text = text,
-                               .attempt = machine_.passes(),
-                               .server_audit_id = {},
-                               .took = age});
-  }
-
-  IncidentDesk& desk_;
-  Surroundings& around_;
-  const IncidentId id_;
-  const std::uint64_t order_;  // among all incidents
-  Downtime downtime_;
-  Incident machine_;
-  // Shared with the calls in flight, which may outlive us; see GuardedActions.
-  std::shared_ptr<Authority> authority_;
-  const Moment opened_;
-  Memory memory_;
-  Vigil vigil_;
-  loop::Timer timer_;
-  std::unique_ptr<Operation> operation_;
-  Brake::Place place_;
-  std::optional<Reason> held_;
-  std::set<std::pair<Reason, std::string>> braked_;  // what was told, and the text beside it
-  std::set<std::string> failing_;                    // policies for which the last pass held pods
-};
 
 IncidentDesk::IncidentDesk(Surroundings surroundings, IncidentRules rules,
                            std::function<IncidentId()> make_id)
-    : around_(std::move(surroundings)), rules_(rules), make_id_(std::move(make_id)) {
+    : around_(std::move(surroundings)),
+      rules_(rules),
+      make_id_(std::move(make_id)),
+      inheritance_(around_.journal) {
   around_.brake.on_room(this, [this] { let_go_soon(); });
 }
 
@@ -341,13 +71,18 @@ void IncidentDesk::look_at(const NodeView& node, Look why) {
   if (stopped_) {
     return;
   }
-  const bool is_down = cluster::is_down(node.readiness);
+  const bool is_down = this->is_down(node);
   if (!is_down) {
     down_.erase(node.name);
   }
-  const auto found = open_.find(node.name);
+  auto found = open_.find(node.name);
+  const bool anew = is_down && (why == Look::Fell || why == Look::Expired);
+  if (anew && found != open_.end() && found->second->is_verifying()) {
+    found->second->stop(Reason::Unreplaced);  // there is more to be done than to wait
+    found = open_.end();
+  }
   if (found != open_.end()) {
-    Open& incident = *found->second;
+    OpenIncident& incident = *found->second;
     if (is_down) {
       remember(node, why);
     }
@@ -356,48 +91,42 @@ void IncidentDesk::look_at(const NodeView& node, Look why) {
     }
     return;
   }
-  drop_inherited(node);
+  inheritance_.drop(node, is_down || (is_gone(node) && keeps_deleted()));
   if (!is_down) {
     held_back_.erase(node.name);
     return;
   }
   remember(node, why);
-  if (leads_ && awaits_records_ && why != Look::Changed) {
+  const bool calls_for_it = why != Look::Changed || is_gone(node);
+  if (leads_ && awaits_records_ && calls_for_it) {
     held_back_.try_emplace(node.name, node, why).first->second.first = node;
   } else if (leads_ && !awaits_records_) {
     consider(node, why);
   }
 }
 
-// What was taken over is of no use for a node that is not down any more, or another one.
-void IncidentDesk::drop_inherited(const NodeView& node) {
-  const bool is_down = cluster::is_down(node.readiness);
-  const auto inherited = inherited_.find(node.name);
-  if (inherited != inherited_.end() &&
-      (!is_down || node.uid != inherited->second.record.node_uid)) {
-    close_inherited(node.name, node.readiness == cluster::Readiness::Gone ? Reason::NodeGone
-                               : is_down                                  ? Reason::NodeReplaced
-                                                                          : Reason::NodeReady);
-  }
-}
-
 // Whether an incident is to be opened.
 void IncidentDesk::consider(const NodeView& node, Look why) {
-  drop_inherited(node);
+  inheritance_.drop(node, is_down(node));
   Downtime downtime = down_.at(node.name).downtime;
   downtime.fell = downtime.fell && why != Look::PoliciesChanged;
-  const auto inherited = inherited_.find(node.name);
-  if (inherited != inherited_.end()) {
-    downtime.fell = downtime.fell || inherited->second.record.fell;
-  } else if (why == Look::Changed) {
+  if (const IncidentRecord* inherited = inheritance_.find(node.name)) {
+    downtime.fell = downtime.fell || inherited->fell;
+  } else if (why == Look::Changed && !is_gone(node)) {
     return;  // a change alone is no reason to look at a node that is dealt with
   }
-  if (rules_for(downtime).hold_downs.silent) {
+  const HoldDowns hold_downs = rules_for(downtime).hold_downs;
+  if (is_gone(node) ? hold_downs.deleted_silent : hold_downs.silent) {
     open(node, why, downtime);
+  } else if (is_gone(node)) {
+    inheritance_.close(node.name, Reason::NodeGone);
   }
 }
 
 const Downtime& IncidentDesk::remember(const NodeView& node, Look why) {
+  if (is_gone(node)) {
+    forget_deleted();
+  }
   const auto [entry, is_new] = down_.try_emplace(node.name);
   Down& down = entry->second;
   if (is_new || down.uid != node.uid || why == Look::Fell) {
@@ -407,20 +136,22 @@ const Downtime& IncidentDesk::remember(const NodeView& node, Look why) {
   } else if (why == Look::Expired) {
     down.downtime.fell = true;  // it was down all the while: nobody waits for it to fall any more
   }
+  down.deleted = is_gone(node);
   return down.downtime;
 }
 
 void IncidentDesk::open(const NodeView& node, Look why, const Downtime& downtime) {
   const Reason reason = reason_to_open(node, why);
-  auto made = std::make_unique<Open>(*this, node, downtime, page_for(node, reason, downtime));
-  Open& incident = *open_.emplace(node.name, std::move(made)).first->second;
+  auto made = std::make_unique<OpenIncident>(*this, around_, opened_++, node, downtime,
+                                             page_for(node, reason, downtime));
+  OpenIncident& incident = *open_.emplace(node.name, std::move(made)).first->second;
   incident.begin(node, reason);
 }
 
 std::shared_ptr<Page> IncidentDesk::page_for(const NodeView& node, Reason why,
                                              const Downtime& downtime) {
-  if (const auto inherited = inherited_.extract(node.name)) {
-    return around_.journal.resume(inherited.mapped());
+  if (const auto inherited = inheritance_.take(node.name)) {
+    return around_.journal.resume(*inherited);
   }
   IncidentRecord record;
   record.id = make_id_();
@@ -442,7 +173,47 @@ IncidentRules IncidentDesk::rules_for(const Downtime& downtime) const {
   return rules;
 }
 
+bool IncidentDesk::is_down(const NodeView& node) const {
+  return cluster::is_down(node.readiness) || (is_gone(node) && serves_deleted());
+}
+
+bool IncidentDesk::serves_deleted() const {
+  return around_.source == nullptr && acts_on_deleted(*around_.active.current(), /*fell=*/true);
+}
+
+// As long as nobody knows the policies, one of them may act on it.
+bool IncidentDesk::keeps_deleted() const {
+  return around_.source == nullptr && (!policies_known_ || serves_deleted());
+}
+
+// Names of nodes that come and go would pile up.
+void IncidentDesk::forget_deleted() {
+  std::erase_if(down_, [this](const auto& entry) {
+    const Down& down = entry.second;
+    return down.deleted && !open_.contains(entry.first) && !held_back_.contains(entry.first) &&
+           around_.loop.now() - down.downtime.since > cluster::kDepartedFor;
+  });
+}
+
+void IncidentDesk::review(const Find& find) {
+  inheritance_.review(find, keeps_deleted());
+}
+
+void IncidentDesk::take_up_deleted(const Find& find,
+                                   const std::function<bool(const NodeName&)>& may) {
+  if (!leads_ || stopped_ || awaits_records_ || !serves_deleted()) {
+    return;
+  }
+  for (const NodeView& node : inheritance_.absent(find)) {
+    if (may(node.name) && !open_.contains(node.name)) {
+      remember(node, Look::TookOver);
+      consider(node, Look::TookOver);
+    }
+  }
+}
+
 void IncidentDesk::policies_changed() {
+  policies_known_ = true;
   std::vector<NodeName> names;  // an incident may close over it
   for (const auto& [name, incident] : open_) {
     names.push_back(name);
@@ -508,11 +279,25 @@ std::size_t IncidentDesk::braked_incidents() const {
       open_.begin(), open_.end(), [](const auto& entry) { return entry.second->is_braked(); }));
 }
 
+std::map<Reason, std::size_t> IncidentDesk::awaited_replacements() const {
+  std::map<Reason, std::size_t> awaited;
+  if (rules_.replacement_wait == Duration::zero()) {
+    return awaited;
+  }
+  for (const auto& [name, incident] : open_) {
+    for (const auto& [reason, pods] : incident->verification().obstacles()) {
+      awaited[reason] += pods;
+    }
+  }
+  return awaited;
+}
+
 void IncidentDesk::forget(const NodeName& name) {
   const auto found = open_.find(name);
   MOONFENCE_CHECK(found != open_.end());
   // The incident is still on the stack: it dies at the end of the turn.
-  around_.loop.defer([dead = std::shared_ptr<Open>(std::move(found->second))] { (void)dead; });
+  around_.loop.defer(
+      [dead = std::shared_ptr<OpenIncident>(std::move(found->second))] { (void)dead; });
   open_.erase(found);
 }
 
@@ -533,7 +318,7 @@ void IncidentDesk::take_over(const std::vector<Journal::Found>& records) {
       around_.brake.recall({.node = record.node, .zone = record.zone}, around_.loop.now() - ago);
     }
     if (!record.closed) {
-      inherit(found);
+      inheritance_.add(found);
     }
   }
   std::map<NodeName, std::pair<NodeView, Look>> held_back;
@@ -545,52 +330,9 @@ void IncidentDesk::take_over(const std::vector<Journal::Found>& records) {
   }
 }
 
-void IncidentDesk::inherit(const Journal::Found& found) {
-  const auto [entry, is_new] = inherited_.try_emplace(found.record.node, found);
-  if (is_new) {
-    return;
-  }
-  Journal::Found older = found;
-  if (entry->second.record.opened < older.record.opened) {
-    std::swap(entry->second, older);
-  }
-  if (entry->second.record.node_uid == older.record.node_uid) {
-    IncidentRecord& newest = entry->second.record;
-    for (const IncidentRecord::Step& step : older.record.steps) {
-      if (newest.find(step.uid()) == nullptr) {
-        newest.steps.push_back(step);
-      }
-    }
-  }
-  around_.journal.close(older, Reason::SteppedDown);
-}
-
-void IncidentDesk::close_inherited(const NodeName& name, Reason reason) {
-  if (const auto inherited = inherited_.extract(name)) {
-    around_.journal.close(inherited.mapped(), reason);
-  }
-}
-
-void IncidentDesk::review(const std::function<const NodeView*(const NodeName&)>& find) {
-  std::map<NodeName, Reason> over;
-  for (const auto& [name, found] : inherited_) {
-    const NodeView* node = find(name);
-    if (node == nullptr) {
-      over.emplace(name, Reason::NodeGone);
-    } else if (node->uid != found.record.node_uid) {
-      over.emplace(name, Reason::NodeReplaced);
-    } else if (!cluster::is_down(node->readiness)) {
-      over.emplace(name, Reason::NodeReady);
-    }
-  }
-  for (const auto& [name, reason] : over) {
-    close_inherited(name, reason);
-  }
-}
-
 void IncidentDesk::step_down() {
   leads_ = false;
-  inherited_.clear();
+  inheritance_.forget();
   held_back_.clear();
   close_all(Reason::SteppedDown);
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-// IncidentDesk owns the incidents, one per node at most (row E-15), and performs what they decide:
-// timers, passes, records. It asks the brake for each pass, and lets go of the incidents that wait
-// for it. It is told about nodes by the node cache and knows no cluster state of
-// its own; an event only ever means "look". Which policies decide it finds in the ActiveSet.
+// IncidentDesk owns the incidents (fence/open_incident), one per node at most (row E-15), and lets
+// go of those that wait for the brake. It is told about nodes by the node cache and knows no
+// cluster state of its own; an event only ever means "look". Which policies decide it finds in the
+// ActiveSet.
 
 #include <cstdint>
 #include <functional>
@@ -14,11 +14,12 @@
 
 #include "cluster/node_cache.h"
 #include "fence/incident.h"
-#include "fence/operation.h"
+#include "fence/inheritance.h"
+#include "fence/open_incident.h"
 
 namespace moonfence::fence {
 
-class IncidentDesk final : public cluster::NodeListener {
+class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Keeper {
  public:
   // `make_id` gives a new incident its id; the rules' hold-downs come from the policies. The
   // surroundings must outlive the desk.
@@ -46,13 +47,17 @@ class IncidentDesk final : public cluster::NodeListener {
   void trust_restored();
   // From now on incidents are opened only when take_over() has told what is known of them: an
   // incident that another leader left open goes on under its id, with what it remembers; the brake
-  // counts the nodes that were fenced within its window. Where there is more than one open record
-  // of a node, the newest goes on with the steps of all.
+  // counts the nodes that were fenced within its window.
   void await_records();
   void take_over(const std::vector<Journal::Found>& records);
+  using Find = std::function<const cluster::NodeView*(const NodeName&)>;
   // Closes what was taken over of nodes that are not down any more, by what the node cache
   // believes.
-  void review(const std::function<const cluster::NodeView*(const NodeName&)>& find);
+  void review(const Find& find);
+  // Goes on with what was taken over of nodes that do not exist, where a policy acts on those: a
+  // pod that names such a node is judged only because a record of ours names it too, or because we
+  // saw the node go. `may`: which ones.
+  void take_up_deleted(const Find& find, const std::function<bool(const NodeName&)>& may);
 
   // Closes every incident. Calls that have left are followed to their end by GuardedActions.
   void stop();
@@ -60,39 +65,44 @@ class IncidentDesk final : public cluster::NodeListener {
   [[nodiscard]] std::size_t open_incidents() const { return open_.size(); }
   // Those that wait for the brake, or for us to trust ourselves again.
   [[nodiscard]] std::size_t braked_incidents() const;
+  // Deleted pods without a replacement that is Ready, of open incidents, by what keeps it.
+  [[nodiscard]] std::map<audit::Reason, std::size_t> awaited_replacements() const;
 
  private:
-  class Open;
   // What is known of a node that is down, with or without an incident.
   struct Down {
     Uid uid;
     Downtime downtime;
+    bool deleted = false;  // nobody will tell when it is up again
   };
+  // Down for somebody: a deleted node is for policies that say so.
+  [[nodiscard]] bool is_down(const cluster::NodeView& node) const;
+  [[nodiscard]] bool serves_deleted() const;
+  // Whether what was taken over of a node that does not exist is to be kept.
+  [[nodiscard]] bool keeps_deleted() const;
+  void forget_deleted();
   void consider(const cluster::NodeView& node, cluster::Look why);
-  void inherit(const Journal::Found& found);
-  void drop_inherited(const cluster::NodeView& node);
-  void close_inherited(const NodeName& name, audit::Reason reason);
   const Downtime& remember(const cluster::NodeView& node, cluster::Look why);
   void open(const cluster::NodeView& node, cluster::Look why, const Downtime& downtime);
   [[nodiscard]] std::shared_ptr<Page> page_for(const cluster::NodeView& node, audit::Reason why,
                                                const Downtime& downtime);
-  void forget(const NodeName& name);
   void close_all(audit::Reason reason);
   // Incidents that wait for the brake go on, the oldest first, as far as it lets them.
   void let_go();
-  void let_go_soon();
   void restart_evidence();
-  [[nodiscard]] IncidentRules rules_for(const Downtime& downtime) const;
+  void let_go_soon() override;
+  void forget(const NodeName& name) override;
+  [[nodiscard]] IncidentRules rules_for(const Downtime& downtime) const override;
 
   Surroundings around_;
   IncidentRules rules_;
   std::function<IncidentId()> make_id_;
   std::map<NodeName, Down> down_;
-  std::map<NodeName, std::unique_ptr<Open>> open_;
-  // Open records of leaders before us; an incident takes its own.
-  std::map<NodeName, Journal::Found> inherited_;
+  std::map<NodeName, std::unique_ptr<OpenIncident>> open_;
+  Inheritance inheritance_;
   // Nodes that are down, while the records are being read, and why we are to look at them.
   std::map<NodeName, std::pair<cluster::NodeView, cluster::Look>> held_back_;
+  bool policies_known_ = false;
   bool awaits_records_ = false;
   bool leads_ = true;
   bool stopped_ = false;

@@ -69,6 +69,26 @@ Desks::Desks(const Surroundings& surroundings, IncidentRules rules,
 
 Desks::~Desks() = default;
 
+void Desks::name(const NodeName& node) {
+  if (named_) {
+    named_->insert(node);
+  }
+  const NodeView* known = find_(node);
+  for (const auto& [key, source] : sources_) {
+    if (known != nullptr && source->watch.book().health(node) == NodeHealth::Failed) {
+      source->desk.look_at(failed(*known, around_.quarantine), Look::Fell);
+    }
+  }
+}
+
+void Desks::suppose_failed(const NodeName& node) {
+  supposed_failed_.insert(node);
+  name(node);
+  for (const auto& [key, source] : sources_) {
+    source->watch.suppose_failed(node);
+  }
+}
+
 void Desks::look_at(const NodeView& node, Look why) {
   kubernetes_.look_at(node, why);
   if (why == Look::PoliciesChanged || why == Look::TookOver) {
@@ -105,7 +125,8 @@ void Desks::recount() {
   }
   for (const NodeName& name : names) {
     const NodeView* known = find_(name);
-    if (known != nullptr && !cluster::is_down(known->readiness)) {
+    if (known != nullptr && !cluster::is_down(known->readiness) &&
+        !supposed_failed_.contains(name)) {
       NodeView down = *known;
       census.remove(down);
       down.readiness = Readiness::Failed;
@@ -125,6 +146,8 @@ void Desks::policies_changed() {
   }
   close_sources();
   open_sources();
+  policies_known_ = true;
+  close_unclaimed();
 }
 
 void Desks::trust_restored() {
@@ -159,6 +182,21 @@ void Desks::take_over(const std::vector<Journal::Found>& records) {
     const auto claimed = unclaimed_.extract(key);
     source->desk.take_over(claimed ? claimed.mapped() : std::vector<Journal::Found>());
   }
+  close_unclaimed();
+}
+
+// Nobody would ever finish an incident of a source that no policy in force asks: its policy, or the
+// settings that are part of the source's key, changed between two leaders.
+void Desks::close_unclaimed() {
+  if (!policies_known_ || awaits_records_) {
+    return;
+  }
+  for (const auto& [key, records] : unclaimed_) {
+    for (const Journal::Found& found : records) {
+      around_.journal.close(found, audit::Reason::NoPolicy);
+    }
+  }
+  unclaimed_.clear();
 }
 
 void Desks::review(const Find& find) {
@@ -207,7 +245,7 @@ void Desks::open_sources() {
       // Failed nodes that are dealt with are looked at again.
       Source& source = *known->second;
       for (const NodeName& name : source.watch.book().failed()) {
-        if (const NodeView* node = find_(name)) {
+        if (const NodeView* node = is_named(name) ? find_(name) : nullptr) {
           source.desk.look_at(failed(*node, around_.quarantine), Look::PoliciesChanged);
         }
       }
@@ -239,6 +277,9 @@ bool Desks::hear(Source& source, const HealthBook::News& news) {
     return false;
   }
   recount();
+  if (!is_named(news.node)) {
+    return true;  // name() looks into the book
+  }
   const bool forgotten = news.change == HealthBook::Change::Forgotten;
   if (!forgotten && news.health == NodeHealth::Unknown) {
     return true;  // acts on nothing; what is open waits for a word
@@ -302,6 +343,16 @@ std::size_t Desks::braked_incidents() const {
     braked += source->desk.braked_incidents();
   }
   return braked;
+}
+
+std::map<audit::Reason, std::size_t> Desks::awaited_replacements() const {
+  auto awaited = kubernetes_.awaited_replacements();
+  for (const auto& [key, source] : sources_) {
+    for (const auto& [reason, pods] : source->desk.awaited_replacements()) {
+      awaited[reason] += pods;
+    }
+  }
+  return awaited;
 }
 
 }  // namespace moonfence::fence

@@ -11,6 +11,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,20 +35,33 @@ class Desks final : public cluster::NodeListener {
   Desks(const Desks&) = delete;
   Desks& operator=(const Desks&) = delete;
 
+  // A rehearsal: whoever calls a node failed, nothing is opened for it before name(). All of them
+  // count for the brake.
+  void look_at_named_only() { named_.emplace(); }
+  // From now on this one is dealt with too, at once if a source calls it failed.
+  void name(const NodeName& node);
+  // name(), and whatever they answer, all sources are taken to call it failed.
+  void suppose_failed(const NodeName& node);
+
   void look_at(const cluster::NodeView& node, cluster::Look why) override;
   void census_changed(const cluster::Census& census) override;
   void policies_changed();
   void trust_restored();
-  // See IncidentDesk. The record of an incident goes to the desk of its signal, or waits for it.
+  // See IncidentDesk. The record of an incident goes to the desk of its signal. Without one it
+  // waits for the policies; if these are known and none goes by that signal, it is closed.
   void await_records();
   void take_over(const std::vector<Journal::Found>& records);
   void review(const Find& find);
+  void take_up_deleted(const Find& find, const std::function<bool(const NodeName&)>& may) {
+    kubernetes_.take_up_deleted(find, may);  // a health source's incident needs the Node
+  }
   void lead();
   void step_down();
   void stop();
 
   [[nodiscard]] std::size_t open_incidents() const;
   [[nodiscard]] std::size_t braked_incidents() const;
+  [[nodiscard]] std::map<audit::Reason, std::size_t> awaited_replacements() const;
   // Whether a health source calls it failed.
   [[nodiscard]] bool is_failed(const NodeName& node) const;
   [[nodiscard]] std::size_t sources() const { return sources_.size(); }
@@ -55,7 +70,11 @@ class Desks final : public cluster::NodeListener {
   struct Source;
   void open_sources();
   void close_sources();
+  [[nodiscard]] bool is_named(const NodeName& node) const {
+    return !named_ || named_->contains(node);
+  }
   bool hear(Source& source, const HealthBook::News& news);
+  void close_unclaimed();
   void recount();
 
   Surroundings around_;
@@ -66,7 +85,10 @@ class Desks final : public cluster::NodeListener {
   std::map<std::string, std::unique_ptr<Source>> sources_;        // by key
   cluster::Census census_;                                        // as the node cache counts
   std::map<std::string, std::vector<Journal::Found>> unclaimed_;  // by the key of their source
+  std::optional<std::set<NodeName>> named_;                       // of a rehearsal
+  std::set<NodeName> supposed_failed_;  // whoever supposes it has counted them
   bool counted_ = false;
+  bool policies_known_ = false;
   bool awaits_records_ = false;
   bool leads_ = true;
   bool stopped_ = false;

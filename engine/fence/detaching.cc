@@ -5,6 +5,8 @@
 
 #include "fence/release.h"
 #include "fence/steps.h"
+#include "kube/decode.h"
+#include "kube/url.h"
 #include "policy/pod_facts.h"
 
 namespace moonfence::fence {
@@ -39,6 +41,16 @@ bool is_finished(const kube::Pod& pod) {
   return pod.phase == "Succeeded" || pod.phase == "Failed";
 }
 
+// Why the controller could never act on a release, "" when it could. Asked before the pod goes, so
+// that nothing is promised that the guard would have to refuse in the end (release-step.md §3).
+std::string unfit_for_release(const policy::VolumeFacts& volume, const Reading& reading) {
+  if (volume.handle.find('^') != std::string::npos) {
+    return "its handle contains '^'";
+  }
+  const bool is_managed = reading.storage == nullptr || reading.storage->attach_managed;
+  return is_managed ? "" : "no controller attaches the volumes of this node";
+}
+
 // Refusals that no passing of time lifts.
 bool is_final(Reason reason) {
   return reason == Reason::DriverNotDeclared || reason == Reason::AttachmentMismatch ||
@@ -60,7 +72,14 @@ Detaching::Detaching(Surroundings& surroundings, const Occasion& occasion,
     : around_(surroundings),
       occasion_(occasion),
       authority_(std::move(authority)),
-      memory_(memory) {}
+      memory_(memory),
+      lookups_(around_.reader) {}
+
+// Inside an answer of lookups_, perhaps: it dies with us.
+void Detaching::retire() {
+  retired_ = true;
+  all_read_.cancel();
+}
 
 void Detaching::saw(const kube::Pod& pod, const Gathered& gathered) {
   present_.insert(pod.uid);
@@ -72,11 +91,14 @@ void Detaching::saw(const kube::Pod& pod, const Gathered& gathered) {
   }
   if (gathered.facts.volumes) {
     for (const policy::VolumeFacts& volume : *gathered.facts.volumes) {
-      // Kubernetes keeps both while a pod uses them; without them nobody knows which volume it is.
-      if ((volume.state == "claim_missing" || volume.state == "volume_missing") && blind_.empty()) {
-        blind_ = "pod " + pod.ref.text() + " uses claim " + volume.claim + ", which leads nowhere";
+      // A claim that is missing uses no other claim's volume, which is bound to that one alone, and
+      // must not hold up the whole node (row LH-18). A volume that is missing may have been made
+      // again under another name.
+      if (volume.state == "volume_missing" && blind_.empty()) {
+        blind_ = "pod " + pod.ref.text() + " uses claim " + volume.claim + " of a missing volume";
+      } else if (!volume.handle.empty()) {
+        users_[key_of(volume)].emplace(pod.uid, pod.ref.text());
       }
-      users_[key_of(volume)].emplace(pod.uid, pod.ref.text());
     }
   }
   attachments_.insert(gathered.attachments.begin(), gathered.attachments.end());
@@ -94,6 +116,13 @@ void Detaching::plan(const Deed& deed) {
     detachment.volume = volume;
     detachment.before_pod = !deed.deletes_pod;
     detachment.releases = deed.releases && gains_by_release(volume);
+    const std::string unfit = unfit_for_release(volume, authority_->reading);
+    if (detachment.releases && !unfit.empty()) {
+      detachment.releases = false;
+      if (is_new) {
+        record(detachment, Record::Kind::Refusal, Reason::VolumeUnfit, unfit);
+      }
+    }
     detachment.wanted_in = occasion_.attempt;
     if (std::exchange(detachment.inherited, false)) {
       detachment.asked.reset();
@@ -109,7 +138,7 @@ void Detaching::plan_step(const Detachment& detachment) const {
   if (known != attachments_.end() && authority_->page != nullptr) {
     authority_->page->plan(
         step_of({.verdict = detachment.verdict, .target = target_of(detachment, known->second)},
-                detachment.volume));
+                detachment, *authority_));
   }
 }
 
@@ -117,7 +146,8 @@ void Detaching::pod_gone(const Uid& pod) {
   gone_.insert(pod);
 }
 
-void Detaching::look(bool complete, Act act, std::function<void()> looked) {
+void Detaching::look(bool complete, Moment listed, Act act, std::function<void()> looked) {
+  listed_at_ = listed;
   act_ = std::move(act);
   looked_ = std::move(looked);
   if (!complete && blind_.empty()) {
@@ -127,6 +157,7 @@ void Detaching::look(bool complete, Act act, std::function<void()> looked) {
   for (const auto& [name, detachment] : memory_.detachments) {
     names.push_back(name);
   }
+  std::vector<std::string> unread;
   pending_ = names.size() + 1;
   for (const std::string& name : names) {
     Detachment& detachment = memory_.detachments.at(name);
@@ -140,11 +171,32 @@ void Detaching::look(bool complete, Act act, std::function<void()> looked) {
       consider(detachment, known->second);
       looked_at_one();
     } else {
-      reads_.push_back(around_.reader.get_attachment(
-          name, [this, name](const Result<kube::Attachment>& read) { arrived(name, read); }));
+      unread.push_back(name);
     }
   }
+  read(unread);
   looked_at_one();
+}
+
+// Those of hundreds of pods are one list (fence/lookups), again and again until they are gone.
+void Detaching::read(const std::vector<std::string>& names) {
+  const std::size_t count = names.size();
+  const Lookups::Together together(lookups_);
+  for (const std::string& name : names) {
+    lookups_.get_of(kAttachments, name, kube::attachment_path(name),
+                    [this, name, count](const Result<Lookups::Body>& found) {
+                      answers_.emplace(name, found);
+                      if (answers_.size() < count || retired_) {
+                        return;
+                      }
+                      // What follows may end us, and lookups_ with us.
+                      all_read_ = around_.loop.in_next_turn([this] {
+                        for (const auto& [which, answer] : std::exchange(answers_, {})) {
+                          arrived(which, answer);
+                        }
+                      });
+                    });
+  }
 }
 
 Detaching::Stand Detaching::stand_of(Detachment& detachment, bool complete) {
@@ -198,15 +250,22 @@ bool Detaching::is_in_force(Detachment& detachment) const {
   return true;
 }
 
-void Detaching::arrived(const std::string& name, const Result<kube::Attachment>& attachment) {
-  if (attachment) {
-    consider(memory_.detachments.at(name), *attachment);
-  } else if (attachment.error().kind == Error::Kind::NotFound) {
+void Detaching::arrived(const std::string& name, const Result<Lookups::Body>& found) {
+  if (found && *found == nullptr) {
     gone(name);
+    looked_at_one();
+    return;
+  }
+  const Result<kube::Attachment> attachment =
+      found ? kube::decode_attachment(**found) : failure(Error(found.error()));
+  if (attachment && attachment->name == name) {
+    consider(memory_.detachments.at(name), *attachment);
   } else {
-    around_.log.warning("attachment_unreadable", {{"incident", occasion_.incident.text()},
-                                                  {"attachment", name},
-                                                  {"error", attachment.error().message()}});
+    around_.log.warning(
+        "attachment_unreadable",
+        {{"incident", occasion_.incident.text()},
+         {"attachment", name},
+         {"error", attachment ? "another one was answered" : attachment.error().message()}});
     ++unread_;
   }
   looked_at_one();
@@ -215,11 +274,15 @@ void Detaching::arrived(const std::string& name, const Result<kube::Attachment>&
 void Detaching::gone(const std::string& name) {
   const auto found = memory_.detachments.find(name);
   Detachment& detachment = found->second;
+  if (detachment.marked_at) {
+    record(detachment, Record::Kind::Outcome, Reason::Detached, "");
+  }
   if (detachment.asked && authority_->page != nullptr) {
     authority_->page->gone(*detachment.asked);
   }
-  // One that somebody else deleted before we had asked is not ours to draw conclusions from.
-  if (detachment.releases && detachment.asked && detachment.held &&
+  // One that somebody else deleted before we had asked is not ours to draw conclusions from. Nor is
+  // one that the leader before us may not have come to ask.
+  if (detachment.releases && detachment.asked && !detachment.inherited && detachment.held &&
       detachment.held->uid == *detachment.asked) {
     memory_.releases.insert_or_assign(
         name, PendingRelease{.detachment = std::move(detachment), .gone_at = around_.loop.now()});
@@ -258,6 +321,10 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
     memory_.detachments.erase(attachment.name);  // it was asked for, in vain, and is wanted no more
     return;
   }
+  if (around_.loop.now() - listed_at_ > kPictureLifetime) {
+    outdated_ = true;
+    return;
+  }
   if (const std::string user = other_user(detachment); !user.empty()) {
     wait(detachment, Reason::VolumeInUse, user);
     return;
@@ -267,11 +334,11 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
     return;
   }
   detachment.asked = attachment.uid;  // one of another UID is another one, whatever comes of this
-  detachment.inherited = false;
+  detachment.inherited = detachment.carried = false;
   AttachmentDeletion deletion = {.verdict = detachment.verdict,
                                  .target = target_of(detachment, attachment)};
   if (authority_->page != nullptr) {
-    authority_->page->plan(step_of(deletion, detachment.volume));
+    authority_->page->plan(step_of(deletion, detachment, *authority_));
   }
   act_(std::move(deletion));
 }
@@ -283,6 +350,11 @@ void Detaching::alarm_before_force(Detachment& detachment, const kube::Attachmen
   }
   detachment.alarmed = true;
   record(detachment, Record::Kind::IncidentHeld, Reason::ForcedDetachNear, attachment.detach_error);
+}
+
+bool Detaching::pod_is_there(const Detachment& detachment) const {
+  const Uid& pod = detachment.verdict.pod.uid;
+  return present_.contains(pod) && !gone_.contains(pod);
 }
 
 std::string Detaching::other_user(const Detachment& detachment) const {
@@ -309,6 +381,7 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
   }
   const Reason reason = outcome.reason;
   if (reason == Reason::MarkedOnly) {
+    found->second.marked_at = around_.loop.now();
     waiting_.insert(name);
     memory_.detach_pause = Duration::zero();
   } else if (reason == Reason::Done || reason == Reason::AlreadyGone) {
@@ -335,6 +408,9 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
 
 void Detaching::sum_up(PassResult& result) {
   result.unreadable = result.unreadable || unread_ > 0;
+  if (outdated_) {
+    result.look_again = std::min(result.look_again.value_or(kFirstLook), Duration(kFirstLook));
+  }
   if (waiting_.empty() && !pod_waits_) {
     return;
   }
@@ -373,11 +449,15 @@ void Detaching::record(const Detachment& detachment, Record::Kind kind, Reason r
   record.pod = verdict.pod.ref;
   record.pod_uid = verdict.pod.uid;
   record.attachment = detachment.volume.attachment.value_or(std::string());
+  record.attachment_uid = detachment.asked.value_or(Uid());
   record.policy = verdict.policy;
   record.policy_digest = verdict.policy_digest;
-  record.action = "delete_attachment";
+  record.action = reason == Reason::VolumeUnfit ? "release_volume" : "delete_attachment";
   record.text = text;
   record.attempt = occasion_.attempt;
+  if (reason == Reason::Detached) {
+    record.took = around_.loop.now() - *detachment.marked_at;
+  }
   (void)around_.trail.write(record);
 }
 

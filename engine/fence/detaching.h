@@ -24,6 +24,7 @@
 #include "fence/gathering.h"
 #include "fence/incident.h"
 #include "fence/inquiry.h"
+#include "fence/lookups.h"
 #include "fence/surroundings.h"
 #include "kube/objects.h"
 
@@ -48,15 +49,19 @@ class Detaching {
   void pod_gone(const Uid& pod);
 
   // Once in a pass, after the pods: hands each deletion that may be made to `act`, in this turn or
-  // later, and calls `looked` after the last. `complete` false: there may be more pods.
-  void look(bool complete, Act act, std::function<void()> looked);
+  // later, and calls `looked` after the last. `complete` false: there may be more pods. `listed`:
+  // when the lists were asked for that tell who uses a volume; reading attachments may take so long
+  // that they say nothing any more, and the next pass has fresh ones.
+  void look(bool complete, Moment listed, Act act, std::function<void()> looked);
   void ended(const AttachmentDeletion& deletion, const ActionOutcome& outcome, PassResult& result);
   void sum_up(PassResult& result);
   // Nothing is read or handed over from now on.
-  void retire() { reads_.clear(); }
+  void retire();
 
   // What a release asks too. Who else may use the volume, "" for nobody.
   [[nodiscard]] std::string other_user(const Detachment& detachment) const;
+  // The pod that held it.
+  [[nodiscard]] bool pod_is_there(const Detachment& detachment) const;
   // Whether what its policy said still holds; it is adapted to the policies in force.
   [[nodiscard]] bool is_in_force(Detachment& detachment) const;
 
@@ -67,7 +72,8 @@ class Detaching {
   void plan_step(const Detachment& detachment) const;
   void consider(Detachment& detachment, const kube::Attachment& attachment);
   void wait(Detachment& detachment, audit::Reason reason, const std::string& text);
-  void arrived(const std::string& name, const Result<kube::Attachment>& attachment);
+  void read(const std::vector<std::string>& names);
+  void arrived(const std::string& name, const Result<Lookups::Body>& found);
   void gone(const std::string& name);
   void alarm_before_force(Detachment& detachment, const kube::Attachment& attachment);
   void record(const Detachment& detachment, audit::Record::Kind kind, audit::Reason reason,
@@ -88,9 +94,14 @@ class Detaching {
   std::function<void()> looked_;
   std::size_t pending_ = 0;
   std::size_t unread_ = 0;
+  Moment listed_at_{};
+  bool outdated_ = false;          // the lists grew old while attachments were read
   std::set<std::string> waiting_;  // attachments that go, or may go, when something else happens
   bool pod_waits_ = false;         // a pod that comes after its attachments is to be judged again
-  std::vector<kube::CallHandle> reads_;
+  Lookups lookups_;
+  std::map<std::string, Result<Lookups::Body>> answers_;  // of lookups_, by name
+  loop::Timer all_read_;
+  bool retired_ = false;
 };
 
 }  // namespace moonfence::fence

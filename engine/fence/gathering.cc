@@ -82,6 +82,25 @@ std::string_view collection_of(std::string_view kind) {
 
 }  // namespace
 
+std::string Gathered::missing_for(const policy::Policy& policy) const {
+  if (!missing.empty() && policy.needs() != policy::Needs{}) {
+    return missing;
+  }
+  if (!policy.fetches()) {
+    return {};
+  }
+  const auto found = fetched.find(&policy);
+  return found == fetched.end() ? "nothing was fetched; " + missing : found->second.missing;
+}
+
+policy::PodFacts Gathered::facts_for(const policy::Policy& policy) const {
+  policy::PodFacts known = facts;
+  if (const auto found = fetched.find(&policy); found != fetched.end()) {
+    known.fetched = found->second.answers;
+  }
+  return known;
+}
+
 // One pod whose facts are being gathered. Ends when nobody holds it any more: every read that is
 // under way does.
 struct Gathering::Job {
@@ -191,14 +210,15 @@ void Gathering::follow_claim(const std::shared_ptr<Job>& job, const Body& claim)
     return;
   }
   ++job->open;
-  lookups_.get(kube::volume_path(volume), [this, job](const Result<Body>& found) {
-    if (!found) {
-      job->lacks_volume(found.error());
-    } else if (*found != nullptr) {
-      follow_volume(job, *found);
-    }
-    close(job);
-  });
+  lookups_.get_of(kVolumes, volume, kube::volume_path(volume),
+                  [this, job](const Result<Body>& found) {
+                    if (!found) {
+                      job->lacks_volume(found.error());
+                    } else if (*found != nullptr) {
+                      follow_volume(job, *found);
+                    }
+                    close(job);
+                  });
 }
 
 void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volume) {
@@ -211,20 +231,21 @@ void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volum
   find_attacher(job, driver);
   ++job->open;
   const std::string name = policy::attachment_name(handle, driver, job->pod.node.text());
-  lookups_.get(kube::attachment_path(name), [this, job](const Result<Body>& found) {
-    if (!found) {
-      job->lacks_volume(found.error());
-    } else if (*found != nullptr) {
-      auto attachment = kube::decode_attachment(**found);
-      if (attachment) {
-        job->objects.push_back(*found);
-        job->gathered.attachments.insert_or_assign(attachment->name, *attachment);
-      } else {
-        job->lacks_volume(attachment.error());
-      }
-    }
-    close(job);
-  });
+  lookups_.get_of(kAttachments, name, kube::attachment_path(name),
+                  [this, job](const Result<Body>& found) {
+                    if (!found) {
+                      job->lacks_volume(found.error());
+                    } else if (*found != nullptr) {
+                      auto attachment = kube::decode_attachment(**found);
+                      if (attachment) {
+                        job->objects.push_back(*found);
+                        job->gathered.attachments.insert_or_assign(attachment->name, *attachment);
+                      } else {
+                        job->lacks_volume(attachment.error());
+                      }
+                    }
+                    close(job);
+                  });
 }
 
 void Gathering::find_attacher(const std::shared_ptr<Job>& job, const std::string& driver) {

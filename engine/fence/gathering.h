@@ -4,7 +4,8 @@
 // (policy/facts.h): it follows the pod to its claims, their PersistentVolumes and the
 // VolumeAttachments to its node, to its owners and to the pods it shares claims with. All pods of a
 // pass share one Gathering: the claims of a namespace are one list, everything else is read once
-// however many pods use it.
+// however many pods use it. Where many PersistentVolumes or attachments are wanted they are one
+// list too, if that is cheaper (fence/lookups).
 //
 // Attachments are looked for by name (design.md §3.5). What could not be read is told as `missing`
 // and holds only the pods that need it.
@@ -46,6 +47,10 @@ struct Gathered {
   // Leader Leases of the volumes' attachers, by driver, of those that are named; nullopt: it could
   // not be read.
   std::map<std::string, std::optional<kube::LeaseRecord>> attachers;
+
+  // Why the policy cannot be asked about the pod yet; "" when it can.
+  [[nodiscard]] std::string missing_for(const policy::Policy& policy) const;
+  [[nodiscard]] policy::PodFacts facts_for(const policy::Policy& policy) const;
 };
 
 class Gathering {

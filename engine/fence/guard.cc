@@ -22,27 +22,53 @@ std::optional<Reason> unfit(const Reading& reading, bool live_kubelet) {
   return live_kubelet ? std::nullopt : std::optional(Reason::SignalUnfit);
 }
 
-// Whether the node must carry its taint already.
-enum class Taint { Demanded, ToCome };
+// Whether the node must carry its taint already, or gets one now: ours, or the one that evicts.
+enum class Taint { Demanded, ToCome, Evicting };
+
+// What speaks against putting the node out of service by this binding.
+std::optional<Reason> refuse_eviction_by(const Binding& binding, const Reading& reading) {
+  if (!binding.allow.out_of_service) {
+    return Reason::TaintNotAllowed;
+  }
+  if (reading.pulse != Pulse::Dead) {
+    return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
+  }
+  // The patch would have nothing of the kubelet's to test.
+  return reading.readiness == cluster::Readiness::Missing ? std::optional(Reason::ReadyMissing)
+                                                          : std::nullopt;
+}
 
 // What speaks against it when it rests on this binding.
 std::optional<Reason> refuse_by(const Binding& binding, const Authority& authority,
                                 const kube::Pod& pod, Taint taint, Moment now) {
   const Reading& reading = authority.reading;
-  if (const auto reason = left_alone(pod, binding.allow)) {
-    return reason;
+  const auto alone = left_alone(pod, binding.allow);
+  if (alone && !(taint == Taint::Evicting && alone == Reason::DaemonSetPod)) {
+    return alone;
   }
   if (reading.uid != authority.node_uid) {
     return Reason::NodeReplaced;
   }
-  if (!cluster::is_down(reading.readiness)) {
+  const bool deleted = is_of_deleted_node(reading);
+  if (!deleted && !cluster::is_down(reading.readiness)) {
     return Reason::NodeNotDown;
+  }
+  if (deleted && taint != Taint::Demanded) {
+    return Reason::NodeGone;
+  }
+  if (deleted && !binding.policy->trigger().deleted) {
+    return Reason::SignalUnfit;
   }
   if (signal_of(binding) != authority.source) {
     return Reason::SignalUnfit;
   }
   if (const auto reason = unfit(reading, binding.policy->trigger().live_kubelet)) {
     return reason;
+  }
+  if (taint == Taint::Evicting) {
+    if (const auto reason = refuse_eviction_by(binding, reading)) {
+      return reason;
+    }
   }
   if (taint == Taint::Demanded &&
       (!reading.keeps_replacements_off || needs_quarantine(authority))) {
@@ -141,6 +167,9 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
 
 bool needs_quarantine(const Authority& authority) {
   const Reading& reading = authority.reading;
+  if (is_of_deleted_node(reading)) {
+    return false;  // there is nothing to taint, and nothing is bound to it
+  }
   switch (authority.quarantine) {
     case Quarantine::Off:
       return false;
@@ -163,6 +192,30 @@ std::optional<Reason> refuse_quarantine(const Authority& authority, const Ground
   return authority.quarantine == Quarantine::Off
              ? std::optional(Reason::NotTainted)
              : refuse(authority, ground, pod, Taint::ToCome, now);
+}
+
+std::optional<Reason> refuse_out_of_service(const Authority& authority, const Ground& ground,
+                                            const Eviction& eviction, Moment now,
+                                            const kube::Pod** about) {
+  // A health source may call a node failed whose kubelet is well.
+  if (!authority.source.empty()) {
+    return Reason::SignalUnfit;
+  }
+  if (!eviction.complete || eviction.pods.empty() || now - eviction.listed > kPictureLifetime) {
+    return Reason::PodsUnknown;
+  }
+  for (const kube::Pod& pod : eviction.pods) {
+    if (const auto reason = refuse(authority, ground, pod, Taint::Evicting, now)) {
+      if (about != nullptr) {
+        *about = &pod;
+      }
+      return reason;
+    }
+  }
+  if (!eviction.kubernetes || *eviction.kubernetes < kServesOutOfService) {
+    return eviction.kubernetes ? Reason::TaintNotServed : Reason::VersionUnknown;
+  }
+  return eviction.objection ? eviction.objection : refuse_unrecorded(authority, authority.node_uid);
 }
 
 std::optional<Reason> refuse_lift(const Lift& lift, Moment now) {
@@ -206,6 +259,22 @@ std::optional<Reason> refuse_on_attachment(const Authority& authority, const Gro
   return refuse(authority, ground, pod, Taint::Demanded, now);
 }
 
+// Between two leaders the node may have been up without anybody's seeing it, and its kubelet may
+// have taken the volume up again: it must not have been heard of since.
+std::optional<Reason> refuse_carried(const Page& page, const Uid& attachment,
+                                     const kube::NodeStorage& storage) {
+  const IncidentRecord::Step* step = page.record().find(attachment);
+  if (step == nullptr || !step->release) {
+    return Reason::NotRecorded;
+  }
+  if (step->release->boot_id != storage.boot_id) {
+    return Reason::NodeRestarted;
+  }
+  return step->release->heartbeat != storage.ready_heartbeat
+             ? std::optional(Reason::StorageWithdrawn)
+             : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Reason> refuse_attachment_deletion(const Authority& authority, const Ground& ground,
@@ -219,6 +288,12 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
                                      const kube::Pod& pod, const ReleaseCase& target, Moment now) {
   if (authority.release == nullptr || !authority.release->on) {
     return Reason::ReleaseNotServed;
+  }
+  if (authority.reading.out_of_service != Carried::Nothing) {
+    return Reason::OutOfService;
+  }
+  if (is_of_deleted_node(authority.reading)) {
+    return Reason::NodeGone;
   }
   if (!is_releasable(target.name) || target.attachment.before_pod) {
     return Reason::VolumeUnfit;
@@ -256,6 +331,15 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
   }
   if (!storage.ready_index || storage.ready_heartbeat.empty()) {
     return Reason::ReadyMissing;
+  }
+  if (target.carried) {
+    const Uid& attachment = target.attachment.attachment.uid;
+    if (const auto reason = refuse_carried(*authority.page, attachment, storage)) {
+      return reason;
+    }
+  }
+  if (!target.attacher_is_alive) {
+    return Reason::AttacherSilent;
   }
   return target.controller_is_alive ? std::nullopt : std::optional(Reason::ControllerSilent);
 }

@@ -14,6 +14,7 @@
 #include "base/names.h"
 #include "base/time.h"
 #include "fence/brake.h"
+#include "fence/eviction.h"
 #include "fence/leadership.h"
 #include "fence/page.h"
 #include "fence/reading.h"
@@ -83,6 +84,16 @@ struct Ground {
                                                              const Ground& ground,
                                                              const kube::Pod& pod, Moment now);
 
+// The out-of-service taint deletes every pod that it evicts: what speaks against deleting any of
+// them, but that a DaemonSet has it, speaks against the taint; and more. No trigger of a policy
+// lifts the demand that the kubelet is silent. `about` is set to the pod, if it is one. Whether it
+// stands in the record is asked last.
+[[nodiscard]] std::optional<audit::Reason> refuse_out_of_service(const Authority& authority,
+                                                                 const Ground& ground,
+                                                                 const Eviction& eviction,
+                                                                 Moment now,
+                                                                 const kube::Pod** about = nullptr);
+
 // Taking our taint off a node that came back.
 struct Lift {
   bool wanted = true;  // false: the node changed, or we do not act any more
@@ -119,7 +130,10 @@ struct ReleaseCase {
   std::string name;                  // what the node's status calls the volume
   bool attachment_is_gone = false;   // the one that was asked to go, and none has its name
   bool controller_is_alive = false;  // kube-controller-manager, by its Lease
-  Moment checked{};                  // when the oldest of that, or of the pod lists, was asked for
+  bool attacher_is_alive = false;    // the driver's, by its Lease, if that is named
+  // It was asked to go by the leader before us; what the node showed then stands in the record.
+  bool carried = false;
+  Moment checked{};  // when the oldest of that, or of the pod lists, was asked for
   std::shared_ptr<const kube::NodeStorage> seen;  // from which its patch was made
 };
 

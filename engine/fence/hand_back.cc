@@ -93,20 +93,42 @@ class HandBack::Patient {
           if (alive.expired()) {
             return;  // the search outlives us by a turn
           }
-          const auto mark = read_mark(node_->fence_mark);
-          const std::string doubt =
-              mark ? doubt_about(*node_, *mark, remains, around_.cluster_facts().now)
-                   : std::string("its mark cannot be read");
-          perform(machine_.searched(doubt));
+          perform(machine_.searched(doubt_left_by(remains)));
         });
   }
 
+  [[nodiscard]] std::string doubt_left_by(const Remains& remains) const {
+    for (const OwnTaint taint : {OwnTaint::Fenced, OwnTaint::OutOfService}) {
+      const std::string& text = mark_text(*node_, taint);
+      if (text.empty()) {
+        continue;
+      }
+      const auto mark = read_mark(text);
+      std::string doubt = mark ? doubt_about(*node_, *mark, remains, around_.cluster_facts().now)
+                               : std::string("its mark cannot be read");
+      if (!doubt.empty()) {
+        return doubt;
+      }
+    }
+    return {};
+  }
+
+  // Whose incident is told of: the taint that goes furthest is the one that is asked about.
+  [[nodiscard]] IncidentId incident() const {
+    for (const OwnTaint taint : {OwnTaint::OutOfService, OwnTaint::Fenced}) {
+      const auto mark = node_ ? read_mark(mark_text(*node_, taint)) : std::nullopt;
+      if (mark) {
+        return mark->incident;
+      }
+    }
+    return IncidentId();
+  }
+
   void lift(const std::string& why) {
-    const auto mark = read_mark(node_->fence_mark);
     lift_ = std::make_shared<Lift>();
     lift_->node = name_;
     lift_->node_uid = uid_;
-    lift_->incident = mark ? mark->incident : IncidentId();
+    lift_->incident = incident();
     lift_->why = why;
     lift_->read = read_;
     lift_->leadership = &around_.leadership;
@@ -132,11 +154,11 @@ class HandBack::Patient {
     record.node_uid = uid_;
     record.action = "lift_quarantine";
     record.text = why;
-    if (const auto mark = node_ ? read_mark(node_->fence_mark) : std::nullopt) {
-      record.incident = mark->incident;
-    }
+    record.incident = incident();
     (void)around_.trail.write(record);
-    around_.log.warning("quarantine_kept", {{"node", name_.text()}, {"why", why}});
+    around_.log.warning(
+        "quarantine_kept",
+        {{"incident", record.incident.text()}, {"node", name_.text()}, {"why", why}});
   }
 
   HandBack& owner_;
@@ -160,7 +182,7 @@ HandBack::HandBack(Surroundings surroundings, IsFailed is_failed)
 HandBack::~HandBack() = default;
 
 void HandBack::look_at(const cluster::NodeView& node, cluster::Look /*why*/) {
-  if (node.fence_mark.empty() || node.readiness == cluster::Readiness::Gone) {
+  if (!node.is_marked() || node.readiness == cluster::Readiness::Gone) {
     patients_.erase(node.name);
     admit_soon();  // it may have had a place
     return;

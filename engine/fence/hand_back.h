@@ -1,9 +1,9 @@
 #pragma once
 
-// HandBack takes care of every node that carries our taint (fence/quarantine), whoever of us set it
-// and whatever became of its incident: it performs what fence/recovery decides. It is told about
-// nodes by the node cache and acts only while this replica does. At most kAtOnce nodes are looked
-// at side by side; the others wait for their turn.
+// HandBack takes care of every node that carries a taint of ours (fence/quarantine), whoever of us
+// set it and whatever became of its incident: it performs what fence/recovery decides. It is told
+// about nodes by the node cache and acts only while this replica does. At most kAtOnce nodes are
+// looked at side by side; the others wait for their turn.
 
 #include <cstddef>
 #include <deque>

@@ -1,6 +1,7 @@
 #include "fence/incident.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -19,6 +20,8 @@ std::string_view to_string(Incident::State state) {
       return "operating";
     case Incident::State::Resting:
       return "resting";
+    case Incident::State::Verifying:
+      return "verifying";
     case Incident::State::Closed:
       return "closed";
   }
@@ -26,11 +29,14 @@ std::string_view to_string(Incident::State state) {
 }
 
 std::optional<Reason> Incident::ends(Readiness readiness, const Uid& uid) const {
-  if (readiness == Readiness::Gone) {
+  if (readiness == Readiness::Gone && !rules_.hold_downs.deleted_silent) {
     return Reason::NodeGone;
   }
   if (uid != node_uid_) {
     return Reason::NodeReplaced;
+  }
+  if (readiness == Readiness::Gone) {
+    return std::nullopt;
   }
   return cluster::is_down(readiness) ? std::nullopt : std::optional(Reason::NodeReady);
 }
@@ -52,7 +58,9 @@ Incident::Effects Incident::begin(bool tainted, Moment now) {
     held_until_ = *due;
     return hold(Reason::HoldingDown, *due - now);
   }
-  return tainted || may_quarantine() ? start_pass(now) : await_taint();
+  // Nothing can be bound to a node that is not there.
+  const bool kept_off = tainted || seen_ == Readiness::Gone;
+  return kept_off || may_quarantine() ? start_pass(now) : await_taint();
 }
 
 Incident::Effects Incident::node_seen(const cluster::NodeView& view, Moment now) {
@@ -63,9 +71,13 @@ Incident::Effects Incident::node_seen(const cluster::NodeView& view, Moment now)
     return close(*reason);
   }
   overtaken_ = true;
+  const bool vanished = view.readiness == Readiness::Gone && seen_ != Readiness::Gone;
   seen_ = view.readiness;
   if (is_braked()) {
     return {};  // what is news now is read when the brake lets go
+  }
+  if (vanished) {
+    return vanish(now);
   }
   if (left_unfit_ && seen_ != Readiness::Unknown) {
     return {};
@@ -82,11 +94,22 @@ Incident::Effects Incident::node_seen(const cluster::NodeView& view, Moment now)
   return view.keeps_replacements_off ? start_pass(now) : Effects{};
 }
 
+Incident::Effects Incident::vanish(Moment now) {
+  if (state_ == State::Confirming || state_ == State::Operating) {
+    vanished_ = true;  // its reading will tell, or the next pass
+    return {};
+  }
+  const auto due = due_by_belief();
+  return due && now >= *due ? start_next_pass(now) : begin(/*tainted=*/true, now);
+}
+
 Incident::Effects Incident::timer_fired(Moment now) {
   switch (state_) {
     case State::Holding:
     case State::Resting:
       return start_pass(now);
+    case State::Verifying:
+      return close(Reason::Unreplaced);
     case State::Confirming:
     case State::Operating:
     case State::Closed:
@@ -99,6 +122,25 @@ Incident::Effects Incident::storage_moved(Moment now) {
   return state_ == State::Resting ? start_pass(now) : Effects{};
 }
 
+Incident::Effects Incident::replacements_ready() {
+  return state_ == State::Verifying ? close(Reason::Settled) : Effects{};
+}
+
+bool Incident::may_hear() const {
+  return state_ == State::Resting && !first_action_pass_ && unreadable_ == 0;
+}
+
+Incident::Effects Incident::pods_changed(Moment now) {
+  if (!may_hear()) {
+    return {};
+  }
+  if (looking_) {  // that look was to be later
+    ++looks_left_;
+    looking_ = false;
+  }
+  return start_pass(now);
+}
+
 Incident::Effects Incident::confirmed(const std::optional<Reading>& reading, Moment now) {
   if (state_ != State::Confirming && state_ != State::Operating) {
     return {};
@@ -109,6 +151,11 @@ Incident::Effects Incident::confirmed(const std::optional<Reading>& reading, Mom
   if (const auto reason = ends(reading->readiness, reading->uid)) {
     return overtaken_ && *reason == Reason::NodeReady ? rest(rules_.taint_poll) : close(*reason);
   }
+  const bool deleted = reading->readiness == Readiness::Gone;
+  if (state_ == State::Operating && deleted != judged_deleted_) {
+    return start_next_pass(now);  // it was decided about another kind of down
+  }
+  vanished_ = vanished_ && !deleted;
   seen_ = overtaken_ ? seen_ : reading->readiness;
   silence_at_ =
       reading->pulse == Pulse::Unread ? now + rules_.unreadable_interval_max : reading->dead_at;
@@ -131,6 +178,7 @@ Incident::Effects Incident::confirmed(const std::optional<Reading>& reading, Mom
     return {};  // read again in the middle of a pass: it may go on
   }
   state_ = State::Operating;
+  judged_deleted_ = deleted;
   if (!first_action_pass_) {
     first_action_pass_ = pass_started_;
   }
@@ -142,10 +190,12 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
     return {};
   }
   MOONFENCE_CHECK(first_action_pass_.has_value());
+  // However the pass ended. One that looks after others begins no further looks.
+  deleted_ = deleted_ || (result.deleted > 0 && !looking_);
   if (result.braked) {
     return braked(*result.braked);
   }
-  if (outdated_ || result.policies_changed) {
+  if (outdated_ || vanished_ || result.policies_changed) {
     return start_next_pass(now);
   }
   if (result.untainted) {
@@ -181,6 +231,9 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
     const Moment look = now + *look_again;
     next = next ? std::min(*next, look) : look;
   }
+  if (result.look_at) {
+    next = std::min(next.value_or(*result.look_at), *result.look_at);
+  }
   if (const auto look = next_look(result, next, now)) {
     next = look;
   }
@@ -190,16 +243,17 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
   const Reason end = window_ended                     ? Reason::WindowEnded
                      : result.held_by_failure.empty() ? Reason::Settled
                                                       : Reason::PolicyFailing;
-  const Effects then = next          ? rest(*next - now)
-                       : left_unfit_ ? hold(Reason::SignalUnfit, silence_at_ - now)
-                                     : close(end);
+  const Effects then = next                     ? rest(*next - now)
+                       : left_unfit_            ? hold(Reason::SignalUnfit, silence_at_ - now)
+                       : end == Reason::Settled ? settle(result, now)
+                                                : close(end);
   effects.insert(effects.end(), then.begin(), then.end());
   return effects;
 }
 
 std::optional<Moment> Incident::next_look(const PassResult& result,
                                           const std::optional<Moment>& next, Moment now) {
-  if (result.deleted > 0 && !looking_) {
+  if (std::exchange(deleted_, false)) {
     looks_left_ = rules_.looks.size();
   }
   looking_ = false;
@@ -224,6 +278,9 @@ Incident::Effects Incident::policies_changed(const HoldDowns& hold_downs, Moment
   rules_.hold_downs = hold_downs;
   if (!hold_downs.silent && !hold_downs.living) {
     return close(Reason::NoPolicy);
+  }
+  if (seen_ == Readiness::Gone && !hold_downs.deleted_silent) {
+    return close(Reason::NodeGone);
   }
   if (state_ == State::Confirming || state_ == State::Operating) {
     outdated_ = true;
@@ -259,14 +316,22 @@ Incident::Effects Incident::stop(Reason reason) {
 }
 
 std::optional<Moment> Incident::due_by(const Reading& reading) const {
+  const HoldDowns& after = rules_.hold_downs;
+  const bool deleted = reading.readiness == Readiness::Gone;
   if (reading.pulse == Pulse::Dead) {
-    return due_after(rules_.hold_downs.silent);
+    return due_after(deleted ? after.deleted_silent : after.silent);
+  }
+  if (deleted) {
+    return due_after(after.deleted_living);
   }
   return reading.readiness == Readiness::Unknown ? std::nullopt
                                                  : due_after(rules_.hold_downs.living);
 }
 
 std::optional<Moment> Incident::due_by_belief() const {
+  if (seen_ == Readiness::Gone) {
+    return due_after(rules_.hold_downs.deleted_silent);
+  }
   return due_after(seen_ == Readiness::Unknown ? rules_.hold_downs.silent
                                                : rules_.hold_downs.living);
 }
@@ -329,6 +394,7 @@ Incident::Effects Incident::start_pass(Moment now) {
   pass_started_ = now;
   overtaken_ = false;
   outdated_ = false;
+  vanished_ = false;
   left_unfit_ = false;
   braked_ = false;
   ++passes_;
@@ -346,6 +412,19 @@ Incident::Effects Incident::start_next_pass(Moment now) {
 Incident::Effects Incident::rest(Duration delay) {
   state_ = State::Resting;
   return {CancelPass{}, SetTimer{std::max(delay, Duration::zero())}};
+}
+
+Incident::Effects Incident::settle(const PassResult& result, Moment now) {
+  if (!result.unreplaced || rules_.replacement_wait == Duration::zero()) {
+    return close(Reason::Settled);
+  }
+  const Moment first = result.unverified ? now + rules_.first_verification : now;
+  const Moment until = std::max(*result.unreplaced + rules_.replacement_wait, first);
+  if (now >= until) {
+    return close(Reason::Unreplaced);
+  }
+  state_ = State::Verifying;
+  return {CancelPass{}, SetTimer{until - now}};
 }
 
 Incident::Effects Incident::close(Reason reason) {

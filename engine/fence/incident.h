@@ -15,6 +15,10 @@
 //
 // From every state: the node is Ready again, replaced or gone ──▶ Closed.
 //
+// But where a policy takes a deleted node for down (HoldDowns), one that is gone goes on: whoever
+// judged until then does so no more, so another pass begins, and so it does when the same node
+// turns out to be there after all. Another node of its name still closes it.
+//
 // Times: a pass starts every `retry_interval` while something failed, and none starts later than
 // `retry_window` after the first one that could act (row E-07: passes at 0, 5, 10, 15, 20 s). A
 // pass that could not read the node or its pods does not use the window up: the API server being
@@ -28,6 +32,8 @@
 // A reload (policies_changed) starts a pass at once, or right after the one under way; the window
 // begins again with it.
 //
+// While policies wait, news of the node's pods (fence/pod_watch) begin a pass before its time.
+//
 // The brake may refuse a pass before it reads anything, at its reading and in its middle: the
 // incident holds, without a timer of its own, until the brake lets go, and starts a fresh pass
 // then. Nothing that was read or decided before is kept.
@@ -40,6 +46,10 @@
 // again the incident looks again after `looks`, one after the other, and closes only then. What a
 // look finds is dealt with like anything else, but begins no further looks: whatever binds pods to
 // a tainted node for ever is not fought for ever.
+//
+// When all of this is done and replacements of what was deleted are not Ready yet (PassResult says
+// so) it is Verifying: it does nothing, holds no place of the brake, and waits to be told that they
+// are, for `replacement_wait` after the last deletion.
 //
 // Whether the kubelet is silent says its Lease (fence/pulse). On Ready=Unknown nobody acts while it
 // is alive or unread; on False or missing it decides which bindings may. While it is alive we look
@@ -75,15 +85,24 @@ struct IncidentRules {
   Duration unreadable_interval_max = std::chrono::seconds(30);
   std::array<Duration, 3> looks = {std::chrono::seconds(1), std::chrono::seconds(5),
                                    std::chrono::seconds(15)};
+  // How long after the last deletion it stays open until replacements are Ready; zero: not at all.
+  // Somebody looks at least once, however long ago that was.
+  Duration replacement_wait{};
+  Duration first_verification = std::chrono::seconds(15);
 };
 
 // What one pass over the node's pods came to.
 struct PassResult {
   std::uint32_t failed = 0;                            // to be tried again
   std::uint32_t deleted = 0;                           // that are dealt with
+  bool waits = false;                                  // a policy waits for something about a pod
   std::optional<Duration> look_again = std::nullopt;   // the shortest wait a policy asked for
+  std::optional<Moment> look_at = std::nullopt;        // when a pod that waits is due to be gone
   std::optional<Duration> retry_after = std::nullopt;  // what the server asked for
-  bool unreadable = false;                             // some of the pods could not be listed
+  // Of what was deleted something has no replacement that is Ready yet: when the last of it was.
+  std::optional<Moment> unreplaced = std::nullopt;
+  bool unverified = false;        // and nobody has looked for one yet
+  bool unreadable = false;        // some of the pods could not be listed
   bool unfit = false;             // a policy would be asked if the kubelet were silent
   bool policies_changed = false;  // other policies are in force than those that judged
   bool untainted = false;         // our taint could not be set; nothing was deleted without it
@@ -95,7 +114,7 @@ struct PassResult {
 
 class Incident {
  public:
-  enum class State { Holding, Confirming, Operating, Resting, Closed };
+  enum class State { Holding, Confirming, Operating, Resting, Verifying, Closed };
 
   // Effects, in the order in which they are to be performed.
   struct SetTimer {
@@ -128,6 +147,13 @@ class Incident {
   [[nodiscard]] Effects pass_ended(const PassResult& result, Moment now);
   // What the last pass left waiting for the storage has moved on.
   [[nodiscard]] Effects storage_moved(Moment now);
+  // No replacement is awaited any more.
+  [[nodiscard]] Effects replacements_ready();
+  // Something happened to a pod while policies wait; only while it may_hear().
+  [[nodiscard]] Effects pods_changed(Moment now);
+  // It rests because policies wait. What failed is repeated in its own time, whoever rings: the
+  // server may have asked for a pause.
+  [[nodiscard]] bool may_hear() const;
   // Other bindings are in force, or are entitled to this incident.
   [[nodiscard]] Effects policies_changed(const HoldDowns& hold_downs, Moment now);
   // The brake refuses the pass that was to start or is under way.
@@ -161,11 +187,15 @@ class Incident {
   Effects begin(bool tainted, Moment now);
   Effects start_pass(Moment now);
   Effects start_next_pass(Moment now);  // in place of the one under way, with a window of its own
+  // The watch has seen the node's object go, and some policy acts on that.
+  Effects vanish(Moment now);
   Effects rest(Duration delay);
   // When to look whether what was deleted stays away, if it is to be before `next`.
   [[nodiscard]] std::optional<Moment> next_look(const PassResult& result,
                                                 const std::optional<Moment>& next, Moment now);
   Effects close(audit::Reason reason);
+  // Nothing is left to do: closed, unless replacements are to be awaited.
+  Effects settle(const PassResult& result, Moment now);
   // Why this reading or view ends the incident; nullopt: it does not.
   [[nodiscard]] std::optional<audit::Reason> ends(cluster::Readiness readiness,
                                                   const Uid& uid) const;
@@ -185,10 +215,13 @@ class Incident {
   std::uint32_t untainted_ = 0;   // waits in a row for the taint
   bool overtaken_ = false;        // the watch said "down" after the pass began
   bool outdated_ = false;         // the policies changed after the pass began
+  bool vanished_ = false;         // the node's object went after the pass began
+  bool judged_deleted_ = false;   // the pass that is operating found no such node
   bool braked_ = false;           // what it holds for is the brake
   bool left_unfit_ = false;       // the last pass left pods to policies that want silence
   cluster::Readiness seen_ = cluster::Readiness::Missing;  // the newest news or reading
   Moment down_since_;
+  bool deleted_ = false;        // in passes after which no look was planned yet
   std::size_t looks_left_ = 0;  // until what was deleted is believed
   bool looking_ = false;        // the pass under way is one of them
   Moment held_until_{};         // of a hold-down

@@ -24,6 +24,7 @@ constexpr std::size_t kMostSteps = 10'000;
 
 constexpr std::string_view kDeletePod = "delete_pod";
 constexpr std::string_view kDeleteAttachment = "delete_attachment";
+constexpr std::string_view kTaintNode = "taint_node";
 
 // What several steps share is written once.
 class Policies {
@@ -56,17 +57,22 @@ void put(json& object, const char* key, const std::optional<WallTime>& time) {
   }
 }
 
-json json_of(const IncidentRecord::Step& step, Policies& policies) {
+// What the step is done to.
+void put_target(json& object, const IncidentRecord::Step& step) {
+  if (step.kind == IncidentRecord::Step::Kind::TaintNode) {
+    object["step"] = kTaintNode;
+    object["node"] = {{"uid", step.node_uid.text()}};
+    return;
+  }
   const bool of_pod = step.kind == IncidentRecord::Step::Kind::DeletePod;
-  json object = {{"step", of_pod ? kDeletePod : kDeleteAttachment},
-                 {"policy", policies.index_of(step)},
-                 {"planned", format_rfc3339_micro(step.planned)},
-                 {"pod",
-                  {{"namespace", step.pod.space.text()},
-                   {"name", step.pod.name},
-                   {"uid", step.pod_uid.text()}}}};
+  object["step"] = of_pod ? kDeletePod : kDeleteAttachment;
+  object["pod"] = {
+      {"namespace", step.pod.space.text()}, {"name", step.pod.name}, {"uid", step.pod_uid.text()}};
   put(object["pod"], "controller", step.controller);
   put(object["pod"], "phase", step.phase);
+  put(object["pod"], "owner_api", step.owner_api);
+  put(object["pod"], "owner", step.owner);
+  put(object["pod"], "owner_uid", step.owner_uid.text());
   if (!of_pod) {
     object["attachment"] = {{"name", step.attachment},
                             {"uid", step.attachment_uid.text()},
@@ -76,7 +82,19 @@ json json_of(const IncidentRecord::Step& step, Policies& policies) {
     if (step.before_pod) {
       object["attachment"]["before_pod"] = true;
     }
+    if (step.release) {
+      json release = json::object();
+      put(release, "boot_id", step.release->boot_id);
+      put(release, "heartbeat", step.release->heartbeat);
+      object["attachment"]["release"] = std::move(release);
+    }
   }
+}
+
+json json_of(const IncidentRecord::Step& step, Policies& policies) {
+  json object = {{"policy", policies.index_of(step)},
+                 {"planned", format_rfc3339_micro(step.planned)}};
+  put_target(object, step);
   put(object, "why", step.why);
   put(object, "sent", step.sent);
   put(object, "ended", step.ended);
@@ -86,6 +104,14 @@ json json_of(const IncidentRecord::Step& step, Policies& policies) {
   }
   if (step.calls > 0) {
     object["calls"] = step.calls;
+  }
+  if (step.follow) {
+    json follow = {{"state", audit::code(step.follow->state)},
+                   {"at", format_rfc3339_micro(step.follow->at)}};
+    put(follow, "text", step.follow->text);
+    put(follow, "node", step.follow->node.text());
+    put(follow, "uid", step.follow->uid.text());
+    object["replacement"] = std::move(follow);
   }
   return object;
 }
@@ -161,6 +187,17 @@ Result<std::vector<Verdict>> parse_policies(const json* list) {
   return out;
 }
 
+void parse_pod(Fields& fields, IncidentRecord::Step& step) {
+  step.pod = {.space = Namespace(fields.required({"pod", "namespace"})),
+              .name = fields.required({"pod", "name"})};
+  step.pod_uid = Uid(fields.required({"pod", "uid"}));
+  step.controller = fields.string({"pod", "controller"});
+  step.phase = fields.string({"pod", "phase"});
+  step.owner_api = fields.string({"pod", "owner_api"});
+  step.owner = fields.string({"pod", "owner"});
+  step.owner_uid = Uid(fields.string({"pod", "owner_uid"}));
+}
+
 void parse_attachment(Fields& fields, IncidentRecord::Step& step) {
   step.kind = IncidentRecord::Step::Kind::DeleteAttachment;
   step.attachment = fields.required({"attachment", "name"});
@@ -169,6 +206,25 @@ void parse_attachment(Fields& fields, IncidentRecord::Step& step) {
   step.handle = fields.required({"attachment", "handle"});
   step.volume = fields.required({"attachment", "volume"});
   step.before_pod = fields.boolean({"attachment", "before_pod"});
+  if (fields.object({"attachment", "release"}) != nullptr) {
+    step.release = {.boot_id = fields.string({"attachment", "release", "boot_id"}),
+                    .heartbeat = fields.string({"attachment", "release", "heartbeat"})};
+  }
+}
+
+void parse_follow(Fields& fields, IncidentRecord::Step& step) {
+  if (fields.object({"replacement"}) == nullptr) {
+    return;
+  }
+  const auto state = reason(fields, {"replacement", "state"});
+  if (!state) {
+    fields.refuse({"replacement", "state"}, "is required");
+  }
+  step.follow = {.state = state.value_or(Reason::ReplacementAbsent),
+                 .text = fields.string({"replacement", "text"}),
+                 .node = NodeName(fields.string({"replacement", "node"})),
+                 .uid = Uid(fields.string({"replacement", "uid"})),
+                 .at = moment(fields, {"replacement", "at"})};
 }
 
 Result<IncidentRecord::Step> parse_step(const json& item, std::size_t index,
@@ -176,16 +232,18 @@ Result<IncidentRecord::Step> parse_step(const json& item, std::size_t index,
   Fields fields(item, place_of("steps", index));
   IncidentRecord::Step step;
   const std::string kind = fields.required({"step"});
-  if (kind == kDeleteAttachment) {
-    parse_attachment(fields, step);
-  } else if (!kind.empty() && kind != kDeletePod) {
-    fields.refuse({"step"}, "\"" + escaped(kind, 64) + "\" is no step that this version knows");
+  if (kind == kTaintNode) {
+    step.kind = IncidentRecord::Step::Kind::TaintNode;
+    step.node_uid = Uid(fields.required({"node", "uid"}));
+  } else {
+    if (kind == kDeleteAttachment) {
+      parse_attachment(fields, step);
+    } else if (!kind.empty() && kind != kDeletePod) {
+      fields.refuse({"step"}, "\"" + escaped(kind, 64) + "\" is no step that this version knows");
+    }
+    parse_pod(fields, step);
+    parse_follow(fields, step);
   }
-  step.pod = {.space = Namespace(fields.required({"pod", "namespace"})),
-              .name = fields.required({"pod", "name"})};
-  step.pod_uid = Uid(fields.required({"pod", "uid"}));
-  step.controller = fields.string({"pod", "controller"});
-  step.phase = fields.string({"pod", "phase"});
   step.why = fields.string({"why"});
   step.planned = moment(fields, {"planned"});
   step.sent = fields.time({"sent"});
@@ -316,10 +374,25 @@ Result<IncidentRecord> parse_whole(std::string_view text) {
 
 bool IncidentRecord::Step::settled() const {
   if (outcome == Reason::MarkedOnly) {
-    return kind == Kind::DeletePod || gone.has_value();  // an attachment is let go of later
+    return kind != Kind::DeleteAttachment || gone.has_value();  // an attachment is let go of later
   }
   return gone.has_value() || outcome == Reason::Done || outcome == Reason::AlreadyGone ||
          outcome == Reason::Replaced;
+}
+
+bool IncidentRecord::Step::awaits_release() const {
+  return kind == Kind::DeleteAttachment && release && sent && settled() &&
+         outcome != Reason::Replaced;
+}
+
+bool IncidentRecord::Step::awaits_replacement() const {
+  const bool over = follow && (follow->state == Reason::ReplacementReady ||
+                               follow->state == Reason::ReplacementNotNeeded);
+  const bool may_be_gone = settled() || !outcome || outcome == Reason::OutcomeLost;
+  // Whose only call found it gone, or another one in its place: somebody else deleted it.
+  const bool by_another =
+      calls < 2 && (outcome == Reason::AlreadyGone || outcome == Reason::Replaced);
+  return kind == Kind::DeletePod && sent && may_be_gone && !by_another && !over;
 }
 
 const IncidentRecord::Step* IncidentRecord::find(const Uid& uid) const {
@@ -364,7 +437,7 @@ Result<std::string> fit(IncidentRecord& record, std::size_t limit) {
   std::size_t saved = 0;
   Policies policies;
   std::erase_if(record.steps, [&](const IncidentRecord::Step& step) {
-    const bool goes = saved < excess && step.settled();
+    const bool goes = saved < excess && step.settled() && !step.awaits_release();
     if (goes) {
       saved += kube::to_text(json_of(step, policies)).size();
       ++record.steps_cut;

@@ -22,9 +22,9 @@
 namespace moonfence::fence {
 
 struct IncidentRecord {
-  // One deletion.
+  // One deletion, or the taint that puts the node out of service.
   struct Step {
-    enum class Kind { DeletePod, DeleteAttachment };
+    enum class Kind { DeletePod, DeleteAttachment, TaintNode };
 
     Kind kind = Kind::DeletePod;
     // The pod that was judged: of an attachment the one that held it.
@@ -32,6 +32,10 @@ struct IncidentRecord {
     Uid pod_uid;
     std::string controller;  // kind of the owner that manages it, "" for none
     std::string phase;
+    // The controller itself, by which a replacement is known.
+    std::string owner_api;
+    std::string owner;
+    Uid owner_uid;
     // Of an attachment.
     std::string attachment;
     Uid attachment_uid;
@@ -39,6 +43,18 @@ struct IncidentRecord {
     std::string handle;
     std::string volume;       // PersistentVolume
     bool before_pod = false;  // attachments-first
+    // Its volume is to be released when it is gone. What the node's status showed when that was
+    // meant: neither changes as long as nobody hears of its kubelet. Absent also when the attacher
+    // did not hold the attachment, whose absence proves nothing then, and when nothing is left to
+    // be done.
+    struct Release {
+      std::string boot_id;
+      std::string heartbeat;  // of the Ready condition
+
+      friend bool operator==(const Release&, const Release&) = default;
+    };
+    std::optional<Release> release = {};
+    Uid node_uid;  // of a taint, which has nothing of the above
     // Whose verdict it rests on, among whom it was reached, and the policy's own words.
     std::string policy;
     std::string policy_digest;
@@ -51,12 +67,28 @@ struct IncidentRecord {
     std::optional<audit::Reason> outcome;  // of the newest call, or why none was made
     std::optional<WallTime> gone = {};     // of an attachment that was marked: it was absent
     std::uint32_t calls = 0;
+    // Of a pod that was deleted: what was last told of its replacement.
+    struct Follow {
+      audit::Reason state = audit::Reason::ReplacementAbsent;
+      std::string text = {};
+      NodeName node = {};
+      Uid uid = {};
+      WallTime at{};
+    };
+    std::optional<Follow> follow = {};
 
     [[nodiscard]] const Uid& uid() const {
-      return kind == Kind::DeletePod ? pod_uid : attachment_uid;
+      return kind == Kind::DeletePod          ? pod_uid
+             : kind == Kind::DeleteAttachment ? attachment_uid
+                                              : node_uid;
     }
     // Nothing is left to do about it.
     [[nodiscard]] bool settled() const;
+    // An attachment that went because it was asked to, and whose volume is still to be released.
+    [[nodiscard]] bool awaits_release() const;
+    // A pod that was deleted by us, as far as that is known, and whose replacement is to be
+    // awaited.
+    [[nodiscard]] bool awaits_replacement() const;
   };
   struct Leader {
     std::string identity;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "fence/eviction.h"
 #include "fence/selection.h"
 
 namespace moonfence::fence {
 
 using audit::Reason;
-using audit::Record;
 using policy::Binding;
 using policy::Mode;
 using policy::NodeVerdict;
@@ -18,35 +18,11 @@ namespace {
 
 // When a policy that failed over the node is asked again.
 constexpr Duration kNodeRetry = std::chrono::seconds(30);
-// When an attacher that showed no life is looked at again.
-constexpr Duration kAttacherRetry = std::chrono::seconds(5);
-
-Reason reason_of(Verdict::Kind kind) {
-  switch (kind) {
-    case Verdict::Kind::Skip:
-      return Reason::PolicySkips;
-    case Verdict::Kind::Forbid:
-      return Reason::PolicyForbids;
-    case Verdict::Kind::Wait:
-      return Reason::PolicyWaits;
-    case Verdict::Kind::DeletePod:
-      return Reason::PolicyDeletesPod;
-    case Verdict::Kind::DeletePodAndAttachments:
-      return Reason::PolicyDeletesPodAndAttachments;
-    case Verdict::Kind::DeleteAttachments:
-      return Reason::PolicyDeletesAttachments;
-  }
-  return Reason::PolicyFailed;
-}
+// When what keeps a release from beginning is looked at again.
+constexpr Duration kObstacleRetry = std::chrono::seconds(5);
 
 bool is_guard(const Binding& binding) {
   return binding.policy == nullptr || binding.policy->is_guard();
-}
-
-// Two bindings of one policy with other settings, or in another mode, are apart: neither fails or
-// counts for the other.
-std::string key_of(const Binding& binding) {
-  return binding.name + "@" + binding.digest + " " + std::string(policy::to_string(binding.mode));
 }
 
 // The breaker's word on a policy, as a sentence.
@@ -76,7 +52,9 @@ Inquiry::Inquiry(Surroundings& surroundings, const Occasion& occasion,
     : around_(surroundings),
       occasion_(occasion),
       authority_(std::move(authority)),
-      memory_(memory) {}
+      memory_(memory),
+      minutes_(around_.trail, occasion_, *authority_, memory_),
+      may_taint_(may_taint(*occasion.set)) {}
 
 void Inquiry::begin(kube::Node node) {
   node_ = std::move(node);
@@ -87,7 +65,8 @@ void Inquiry::begin(kube::Node node) {
                          : signal_of(binding) != authority_->source
                              ? Standing{.kind = Standing::Kind::OtherWord}
                              : standing_of(binding.policy->trigger(), occasion_.downtime,
-                                           authority_->reading.pulse == Pulse::Dead,
+                                           {.silent = authority_->reading.pulse == Pulse::Dead,
+                                            .deleted = is_of_deleted_node(authority_->reading)},
                                            around_.loop.now()));
   }
 }
@@ -110,39 +89,15 @@ Wants Inquiry::wants_of(const kube::Pod& pod) const {
   return wants;
 }
 
-namespace {
-
-// Why the policy cannot be asked about the pod yet; "" when it can.
-std::string missing_for(const policy::Policy& policy, const Gathered& known) {
-  if (!known.missing.empty() && policy.needs() != policy::Needs{}) {
-    return known.missing;
-  }
-  if (!policy.fetches()) {
-    return {};
-  }
-  const auto fetched = known.fetched.find(&policy);
-  return fetched == known.fetched.end() ? "nothing was fetched; " + known.missing
-                                        : fetched->second.missing;
-}
-
-policy::PodFacts facts_for(const policy::Policy& policy, const Gathered& known) {
-  policy::PodFacts facts = known.facts;
-  if (const auto fetched = known.fetched.find(&policy); fetched != known.fetched.end()) {
-    facts.fetched = fetched->second.answers;
-  }
-  return facts;
-}
-
-}  // namespace
-
 std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
                                    const policy::ClusterFacts& cluster, PassResult& result) {
   const std::vector<std::size_t> selected_by = selecting(pod);
+  object_unasked(pod);
   if (selected_by.empty()) {
     return std::nullopt;
   }
   if (memory_.handled.contains(pod.uid)) {
-    record_verdict(pod, nullptr, Reason::HandledBefore, {});
+    minutes_.verdict(pod, nullptr, Reason::HandledBefore, {});
     return std::nullopt;
   }
   std::optional<Reason> untouchable;
@@ -158,18 +113,27 @@ std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
     if (!reason) {
       ask_about_node(index, cluster);
     }
+    if (taint_wish_ && !taint_wish_->pod) {
+      taint_wish_->pod = pod;
+      taint_wish_->pod->raw.reset();
+    }
     if (!reason && standings_[index].kind == Standing::Kind::MayAct) {
       asked.may_act.insert(binding(index).mode);
     }
   }
   if (!touchable) {
-    record_verdict(pod, nullptr, *untouchable, {});
+    minutes_.verdict(pod, nullptr, *untouchable, {});
+    hear_guards(selected_by, asked);
+    result.unreadable = result.unreadable || asked.unread;
     return std::nullopt;
   }
   for (const std::size_t index : selected_by) {
     ask(index, asked);
   }
+  hear_objections(asked);
   result.unreadable = result.unreadable || asked.unread;
+  minutes_.shadow(resolve(asked.opinions, Mode::Observe), resolve(asked.opinions, Mode::Enforce),
+                  asked.pod);
   observe(asked, result);
   return enforce(asked, result);
 }
@@ -179,9 +143,11 @@ std::vector<std::size_t> Inquiry::selecting(const kube::Pod& pod) const {
   bool by_a_policy = false;
   for (std::size_t index = 0; index < occasion_.set->bindings.size(); ++index) {
     const Binding& candidate = binding(index);
-    const bool asleep = (standings_[index].kind == Standing::Kind::NotSwept ||
-                         standings_[index].kind == Standing::Kind::OtherWord) &&
-                        !is_guard(candidate);
+    const Standing::Kind kind = standings_[index].kind;
+    const bool unconcerned = kind == Standing::Kind::NotSwept ||
+                             kind == Standing::Kind::NotDeleted ||
+                             kind == Standing::Kind::OtherWord;
+    const bool asleep = unconcerned && !is_guard(candidate);
     if (asleep || !candidate.scope.covers(pod.ref.space) ||
         (candidate.policy != nullptr && !candidate.policy->selects(pod.labels))) {
       continue;
@@ -205,15 +171,19 @@ void Inquiry::ask_about_node(std::size_t index, const policy::ClusterFacts& clus
   }
   node_judged_[index] = true;
   const auto run = asking.policy->judge_node(node_, cluster, node_facts(index));
+  tell_usage(asking, run.usage);
   const auto tripped =
       memory_.side(asking.mode)
           .breaker.note(key_of(asking), run.result ? nullptr : &run.result.error(), run.usage);
   if (tripped) {
-    mention_once(asking, Reason::PolicyFailing, sentence(asking, *tripped));
+    minutes_.mention_once(asking, Reason::PolicyFailing, sentence(asking, *tripped));
+  }
+  if (!run.result || run.result->kind != NodeVerdict::Kind::TaintOutOfService) {
+    drop_wish(index);
   }
   if (!run.result) {
     standing = {.kind = Standing::Kind::NodeHeld, .due_in = kNodeRetry};
-    mention_once(asking, Reason::PolicyFailed, run.result.error().message());
+    minutes_.mention_once(asking, Reason::PolicyFailed, run.result.error().message());
     return;
   }
   switch (run.result->kind) {
@@ -221,18 +191,93 @@ void Inquiry::ask_about_node(std::size_t index, const policy::ClusterFacts& clus
       break;
     case NodeVerdict::Kind::Hold:
       standing = {.kind = Standing::Kind::NodeHeld, .due_in = run.result->wait};
-      mention_once(asking, Reason::PolicyHoldsNode, run.result->reason);
+      minutes_.mention_once(asking, Reason::PolicyHoldsNode, run.result->reason);
       break;
     case NodeVerdict::Kind::TaintOutOfService:
-      standing = {.kind = Standing::Kind::NodeHeld};
-      mention_once(asking, Reason::TaintNotServed, run.result->reason);
+      // Its pods wait for it. When it is there they are the policy's like any others.
+      if (is_of_deleted_node(authority_->reading)) {
+        standing = {.kind = Standing::Kind::NodeHeld, .due_in = kNodeRetry};
+        minutes_.mention_once(asking, Reason::NodeGone, "out of service: " + run.result->reason);
+      } else if (!is_in_place(authority_->reading.out_of_service)) {
+        standing = {.kind = Standing::Kind::NodeHeld};
+        wish_taint(index, run.result->reason);
+      }
       break;
+  }
+}
+
+void Inquiry::wish_taint(std::size_t index, const std::string& why) {
+  const Binding& by = binding(index);
+  if (by.mode != Mode::Enforce) {
+    minutes_.mention_once(by, Reason::ModeObserves, "out of service: " + why);
+  } else if (!taint_wish_) {
+    taint_wish_ = {.policy = by.name,
+                   .policy_digest = by.digest,
+                   .set_digest = occasion_.set->digest,
+                   .why = why};
+  }
+}
+
+void Inquiry::drop_wish(std::size_t index) {
+  const auto is_its = [&by = binding(index)](const std::optional<TaintWish>& wish) {
+    return wish && wish->policy == by.name && wish->policy_digest == by.digest;
+  };
+  if (is_its(taint_wish_)) {
+    taint_wish_.reset();
+  }
+  if (is_its(memory_.retired_for) && !is_in_place(authority_->reading.out_of_service)) {
+    memory_.retired_for.reset();
+  }
+}
+
+// No policy may touch the pod, and the taint evicts it.
+void Inquiry::hear_guards(const std::vector<std::size_t>& selected_by, Case& asked) {
+  if (!may_taint_ || objection_ || !is_evicted(asked.pod)) {
+    return;
+  }
+  for (const std::size_t index : selected_by) {
+    const Binding& guard = binding(index);
+    if (guard.policy != nullptr && guard.mode == Mode::Enforce && is_guard(guard)) {
+      asked.opinions.push_back(run(index, asked));
+    }
+  }
+  hear_objections(asked);
+}
+
+void Inquiry::hear_objections(const Case& asked) {
+  if (!may_taint_ || objection_) {
+    return;
+  }
+  for (const Opinion& opinion : asked.opinions) {
+    const bool forbids = opinion.verdict && opinion.verdict->kind == Verdict::Kind::Forbid;
+    const bool mute = opinion.guard && !opinion.verdict;
+    if (opinion.mode == Mode::Enforce && (forbids || mute)) {
+      const Binding& by = binding(opinion.binding);
+      objection_ = {.reason = forbids ? Reason::PolicyForbids : Reason::GuardFailed,
+                    .text = "policy " + by.name + " on pod " + asked.pod.ref.text()};
+      return;
+    }
+  }
+}
+
+// A guard that could not be loaded covers pods that no policy selects.
+void Inquiry::object_unasked(const kube::Pod& pod) {
+  if (!may_taint_ || objection_) {
+    return;
+  }
+  for (const Binding& by : occasion_.set->bindings) {
+    if (by.policy == nullptr && by.mode == Mode::Enforce && by.scope.covers(pod.ref.space)) {
+      objection_ = {.reason = Reason::GuardBroken,
+                    .text = "policy " + by.name + " on pod " + pod.ref.text()};
+      return;
+    }
   }
 }
 
 policy::NodeFacts Inquiry::node_facts(std::size_t index) const {
   const Duration down_for = around_.loop.now() - occasion_.downtime.since;
-  return {.exists = true, .failures = failures_of(binding(index).policy->trigger(), down_for)};
+  return {.exists = !is_of_deleted_node(authority_->reading),
+          .failures = failures_of(binding(index).policy->trigger(), down_for)};
 }
 
 void Inquiry::ask(std::size_t index, Case& asked) {
@@ -241,7 +286,7 @@ void Inquiry::ask(std::size_t index, Case& asked) {
     asked.opinions.push_back(opinion_of(asking, index));
     asked.opinions.back().failed = true;
     if (asked.may_act.contains(asking.mode)) {
-      mention_once(asking, Reason::GuardBroken, asking.error);
+      minutes_.mention_once(asking, Reason::GuardBroken, asking.error);
     }
     return;
   }
@@ -251,7 +296,8 @@ void Inquiry::ask(std::size_t index, Case& asked) {
     asked.opinions.push_back(run(index, asked));
     return;
   }
-  if (is_guard(asking) && asked.may_act.contains(asking.mode)) {
+  const bool may_be_evicted = may_taint_ && asking.mode == Mode::Enforce;
+  if (is_guard(asking) && (asked.may_act.contains(asking.mode) || may_be_evicted)) {
     Opinion opinion = run(index, asked);
     if (!opinion.verdict || opinion.verdict->kind == Verdict::Kind::Forbid) {
       asked.opinions.push_back(std::move(opinion));
@@ -269,7 +315,7 @@ void Inquiry::ask_later(std::size_t index, Case& asked) {
   const Standing& standing = standings_[index];
   if (standing.kind == Standing::Kind::Unfit) {
     asked.unfit = true;
-    mention_once(asking, Reason::SignalUnfit, {});
+    minutes_.mention_once(asking, Reason::SignalUnfit, {});
   } else if (standing.kind == Standing::Kind::NodeHeld ||
              standing.kind == Standing::Kind::NotDueYet) {
     Opinion opinion = opinion_of(asking, index);
@@ -281,7 +327,8 @@ void Inquiry::ask_later(std::size_t index, Case& asked) {
     asked.opinions.push_back(std::move(opinion));
   }
   if (standing.kind == Standing::Kind::NotDueYet) {
-    mention_once(asking, Reason::HoldingDown, "due in " + format_duration(standing.due_in));
+    minutes_.mention_once(asking, Reason::HoldingDown,
+                          "due in " + format_duration(standing.due_in));
   }
 }
 
@@ -292,76 +339,106 @@ Opinion Inquiry::run(std::size_t index, Case& asked) {
   auto& [breaker, tallies] = memory_.side(asking.mode);
   if (!breaker.may_run(key)) {
     opinion.failed = true;
-    record_verdict(asked.pod, &asking, Reason::PolicyFailing,
-                   sentence(asking, breaker.reason(key)));
+    minutes_.verdict(asked.pod, &asking, Reason::PolicyFailing,
+                     sentence(asking, breaker.reason(key)));
     return opinion;
   }
-  if (const std::string missing = missing_for(*asking.policy, asked.known); !missing.empty()) {
+  if (const std::string missing = asked.known.missing_for(*asking.policy); !missing.empty()) {
     opinion.failed = true;
     asked.unread = true;
-    record_verdict(asked.pod, &asking, Reason::NeedsUnread, missing);
+    minutes_.verdict(asked.pod, &asking, Reason::NeedsUnread, missing);
     return opinion;
   }
   policy::ClusterFacts cluster = asked.cluster;
   cluster.tally = tallies.without(key, asked.pod.uid);
+  policy::Trace trace;
   const policy::Evaluation evaluation = asking.policy->evaluate(
-      asked.pod, node_, cluster, node_facts(index), facts_for(*asking.policy, asked.known));
+      asked.pod, node_, cluster, node_facts(index), asked.known.facts_for(*asking.policy),
+      around_.on_evaluation ? &trace : nullptr);
+  if (around_.on_evaluation) {
+    around_.on_evaluation(asked.pod.ref, asking, trace);
+  }
+  tell_usage(asking, evaluation.usage);
   const auto tripped = breaker.note(key, evaluation);
   tallies.note(key, asked.pod.uid,
                evaluation.verdict ? evaluation.verdict->kind : Verdict::Kind::Wait);
+  bool is_news = false;
   if (evaluation.verdict) {
-    record_verdict(asked.pod, &asking, reason_of(evaluation.verdict->kind),
-                   evaluation.verdict->reason);
+    is_news = minutes_.verdict(asked.pod, &asking, reason_of(evaluation.verdict->kind),
+                               evaluation.verdict->reason);
     opinion.verdict = *evaluation.verdict;
   } else {
-    record_verdict(asked.pod, &asking, Reason::PolicyFailed, evaluation.verdict.error().message());
+    is_news = minutes_.verdict(asked.pod, &asking, Reason::PolicyFailed,
+                               evaluation.verdict.error().message());
     opinion.ask_again = !tripped;
     opinion.failed = true;
   }
   if (tripped) {
-    mention_once(asking, Reason::PolicyFailing, sentence(asking, *tripped));
+    minutes_.mention_once(asking, Reason::PolicyFailing, sentence(asking, *tripped));
+  }
+  if (is_news) {
+    log_lines(asking, asked.pod, evaluation.log);
   }
   return opinion;
 }
 
+void Inquiry::log_lines(const Binding& by, const kube::Pod& pod,
+                        const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    around_.log.write(line.starts_with("warn") ? port::Log::Level::Warning : port::Log::Level::Info,
+                      "policy_says",
+                      {{"incident", occasion_.incident.text()},
+                       {"policy", by.name},
+                       {"pod", pod.ref.text()},
+                       {"text", line.substr(line.find(": ") + 2)}});
+  }
+}
+
 std::optional<Deed> Inquiry::enforce(Case& asked, PassResult& result) {
   const Decision decision = resolve(asked.opinions, Mode::Enforce);
-  record_conflict(decision, asked.pod);
-  record_stop(decision, asked.pod);
+  minutes_.conflict(decision, asked.pod);
+  minutes_.stop(decision, asked.pod);
   if (decision.kind != Decision::Kind::Act) {
-    look_again(decision, result);
+    look_again(decision, asked, result);
     note_failures(decision, asked, result);
     result.unfit = result.unfit || asked.unfit;
     return std::nullopt;
   }
   const Verdict& verdict = *decision.by->verdict;
-  if (const std::string driver = silent_attacher(asked, verdict); !driver.empty()) {
-    record_refusal(asked.pod, *decision.by, Reason::AttacherSilent, driver);
-    result.look_again = std::min(result.look_again.value_or(kAttacherRetry), kAttacherRetry);
+  if (const auto obstacle = obstacle_to_release(asked, verdict)) {
+    minutes_.refusal(asked.pod, *decision.by, obstacle->reason, obstacle->text);
+    result.look_again = std::min(result.look_again.value_or(kObstacleRetry), kObstacleRetry);
     return std::nullopt;
   }
   if (verdict.release && around_.release.on) {
     for (const policy::VolumeFacts& volume : verdict.volumes) {
       if (!around_.release.attachers.contains(volume.driver)) {
-        mention_once(binding(decision.by->binding), Reason::AttacherUnwatched, volume.driver);
+        minutes_.mention_once(binding(decision.by->binding), Reason::AttacherUnwatched,
+                              volume.driver);
       }
     }
   }
   return deed_of(asked, *decision.by);
 }
 
-std::string Inquiry::silent_attacher(const Case& asked, const Verdict& verdict) {
+std::optional<Inquiry::Obstacle> Inquiry::obstacle_to_release(const Case& asked,
+                                                              const Verdict& verdict) const {
   if (!verdict.release || !around_.release.on) {
-    return {};
+    return std::nullopt;
   }
   for (const policy::VolumeFacts& volume : verdict.volumes) {
     const auto lease = asked.known.attachers.find(volume.driver);
     if (lease != asked.known.attachers.end() &&
         !(lease->second && is_fresh(*lease->second, asked.cluster.now))) {
-      return volume.driver;
+      return Obstacle{.reason = Reason::AttacherSilent, .text = volume.driver};
+    }
+    const auto attachment = asked.known.attachments.find(volume.attachment.value_or(std::string()));
+    if (attachment != asked.known.attachments.end() && !attachment->second.detach_error.empty()) {
+      return Obstacle{.reason = Reason::DetachError,
+                      .text = attachment->first + ": " + attachment->second.detach_error};
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {
@@ -373,12 +450,20 @@ Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {
   if (!deed.deletes_pod) {
     const Moment since =
         memory_.detaching_since.try_emplace(asked.pod.uid, around_.loop.now()).first->second;
-    deed.deletes_pod = verdict.on_timeout == Verdict::OnTimeout::Delete &&
-                       around_.loop.now() - since >= verdict.wait;
+    const bool overdue = around_.loop.now() - since >= verdict.wait;
+    deed.deletes_pod = overdue && verdict.on_timeout == Verdict::OnTimeout::Delete;
+    if (overdue) {
+      minutes_.overdue(asked.pod, by,
+                       "after " + format_duration(verdict.wait) +
+                           (deed.deletes_pod ? "; the pod is deleted all the same"
+                                             : "; the pod is held until they are gone"));
+    }
   }
-  deed.releases = verdict.release && around_.release.on;
+  deed.releases = verdict.release && around_.release.on &&
+                  authority_->reading.out_of_service == Carried::Nothing &&
+                  !is_of_deleted_node(authority_->reading);
   if (verdict.release && !around_.release.on) {
-    mention_once(by, Reason::ReleaseNotServed, verdict.reason);
+    minutes_.mention_once(by, Reason::ReleaseNotServed, verdict.reason);
   }
   asked.pod.raw.reset();  // the policies have read it; what waits in a queue stays small
   deed.deletion = {.pod = std::move(asked.pod),
@@ -393,9 +478,9 @@ Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {
 
 void Inquiry::observe(const Case& asked, PassResult& result) {
   const Decision decision = resolve(asked.opinions, Mode::Observe);
-  record_conflict(decision, asked.pod);
+  minutes_.conflict(decision, asked.pod);
   if (decision.kind != Decision::Kind::Act) {
-    look_again(decision, result);
+    look_again(decision, asked, result);
     return;
   }
   // The guard's own word: it may have more against it than the mode. What enforces the same policy
@@ -411,13 +496,20 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
       untainted) {
     refused = Reason::ModeObserves;
   }
-  record_refusal(asked.pod, *decision.by, *refused, decision.by->verdict->reason);
+  minutes_.refusal(asked.pod, *decision.by, *refused, decision.by->verdict->reason);
 }
 
-void Inquiry::look_again(const Decision& decision, PassResult& result) const {
+void Inquiry::look_again(const Decision& decision, const Case& asked, PassResult& result) const {
   if (decision.look_again) {
+    result.waits = true;
     result.look_again =
         std::min(result.look_again.value_or(*decision.look_again), *decision.look_again);
+    // Whatever else a policy waits for, the pod's deadline is a change of its own.
+    const auto& deadline = asked.pod.deletion_timestamp;
+    if (deadline && *deadline > asked.cluster.now) {
+      const Moment look = around_.loop.now() + (*deadline - asked.cluster.now);
+      result.look_at = std::min(result.look_at.value_or(look), look);
+    }
   }
   result.failed += decision.ask_again ? 1 : 0;
 }
@@ -435,82 +527,10 @@ void Inquiry::note_failures(const Decision& decision, const Case& asked, PassRes
   }
 }
 
-void Inquiry::record_conflict(const Decision& decision, const kube::Pod& pod) {
-  if (decision.overruled == nullptr) {
-    return;
+void Inquiry::tell_usage(const Binding& binding, const policy::Usage& usage) const {
+  if (around_.ran) {
+    around_.ran(binding.name, usage);
   }
-  record_verdict(pod, &binding(decision.overruled->binding), Reason::PolicyConflict,
-                 "another policy that stands before it wants another action; this one wanted: " +
-                     decision.overruled->verdict->reason);
-}
-
-void Inquiry::record_stop(const Decision& decision, const kube::Pod& pod) {
-  if (decision.stopped == nullptr) {
-    return;
-  }
-  const Binding& by = binding(decision.by->binding);
-  const Reason reason = decision.kind == Decision::Kind::Forbidden ? Reason::PolicyForbids
-                        : by.policy == nullptr                     ? Reason::GuardBroken
-                                                                   : Reason::GuardFailed;
-  const std::string text =
-      decision.by->verdict ? "policy " + by.name + " forbids it: " + decision.by->verdict->reason
-                           : "policy " + by.name + " could not say whether it forbids it";
-  record_refusal(pod, *decision.stopped, reason, text);
-}
-
-void Inquiry::record_verdict(const kube::Pod& pod, const Binding* by, Reason reason,
-                             const std::string& text) {
-  Record record = record_of(Record::Kind::Verdict, reason, by);
-  record.pod = pod.ref;
-  record.pod_uid = pod.uid;
-  record.text = text;
-  // A conflict comes on top of the policy's own verdict.
-  write_news((by == nullptr ? std::string() : key_of(*by)) +
-                 (reason == Reason::PolicyConflict ? " conflict" : " verdict"),
-             text, record);
-}
-
-void Inquiry::record_refusal(const kube::Pod& pod, const Opinion& wanted, Reason reason,
-                             const std::string& text) {
-  Record record = record_of(Record::Kind::Refusal, reason, &binding(wanted.binding));
-  record.pod = pod.ref;
-  record.pod_uid = pod.uid;
-  record.action = to_string(wanted.verdict->kind);
-  record.text = text;
-  write_news(key_of(binding(wanted.binding)) + " refusal", {}, record);
-}
-
-void Inquiry::write_news(const std::string& about, const std::string& told, const Record& record) {
-  const std::pair key(about, record.pod_uid);
-  std::pair news(record.reason, told);
-  const auto known = memory_.told.find(key);
-  if (known != memory_.told.end() && known->second == news) {
-    return;
-  }
-  if (around_.trail.write(record)) {  // otherwise the next pass tries again
-    memory_.told.insert_or_assign(key, std::move(news));
-  }
-}
-
-void Inquiry::mention_once(const Binding& binding, Reason reason, const std::string& text) {
-  if (memory_.mentioned.emplace(key_of(binding), reason).second) {
-    Record record = record_of(Record::Kind::IncidentHeld, reason, &binding);
-    record.text = text;
-    (void)around_.trail.write(record);
-  }
-}
-
-Record Inquiry::record_of(Record::Kind kind, Reason reason, const Binding* by) const {
-  Record record;
-  record.kind = kind;
-  record.reason = reason;
-  record.incident = occasion_.incident;
-  record.node = authority_->node;
-  record.node_uid = authority_->node_uid;
-  record.policy = by == nullptr ? std::string() : by->name;
-  record.policy_digest = by == nullptr ? std::string() : by->digest;
-  record.attempt = occasion_.attempt;
-  return record;
 }
 
 }  // namespace moonfence::fence

@@ -1,7 +1,7 @@
 #pragma once
 
-// Inquiry asks the policies of one set about the pods of one node, records what each of them says,
-// and comes to one decision a pod. It reads nothing and deletes nothing.
+// Inquiry asks the policies of one set about the pods of one node, records what each of them says
+// (fence/minutes), and comes to one decision a pod. It reads nothing and deletes nothing.
 //
 // Who is asked about a pod: every binding whose scope covers it, whose policy selects it and that
 // may act on the node by now (fence/triggers, and the policy's own word on the node) and on such a
@@ -24,16 +24,29 @@
 #include "fence/gathering.h"
 #include "fence/guard.h"
 #include "fence/incident.h"
+#include "fence/minutes.h"
+#include "fence/pod_watch.h"
 #include "fence/pulse.h"
 #include "fence/resolution.h"
 #include "fence/surroundings.h"
 #include "fence/tallies.h"
 #include "fence/triggers.h"
+#include "fence/verification.h"
 #include "kube/objects.h"
 #include "policy/breaker.h"
 #include "policy/policy_set.h"
 
 namespace moonfence::fence {
+
+// A policy wants the node out of service.
+struct TaintWish {
+  std::string policy;
+  std::string policy_digest;  // of its binding
+  std::string set_digest;
+  std::string why;
+  // Of its pods the first that came up, without its JSON; none in what a leader before us wished.
+  std::optional<kube::Pod> pod = std::nullopt;
+};
 
 // What a policy's verdict comes to for one pod.
 struct Deed {
@@ -54,18 +67,23 @@ struct Detachment {
   std::optional<audit::Reason> refused;  // why it can never go
   std::string told;                      // what was last recorded of it
   bool releases = false;                 // once it is gone, its volume is to be released
+  bool carried = false;  // that rests on what the leader before us recorded, who asked it to go
   // As it was when external-attacher held it: without that "gone" proves nothing.
   std::optional<kube::Attachment> held = std::nullopt;
   std::optional<Moment> pod_gone_at = std::nullopt;
   bool alarmed = false;  // that it lasts too long
+  std::optional<Moment> marked_at =
+      std::nullopt;  // by us; the server keeps it until it is detached
 };
 
 // A volume whose attachment is gone (fence/releasing).
 struct PendingRelease {
   Detachment detachment;
   Moment gone_at{};
-  std::string name = {};  // what the node's status calls it, once it is known
+  std::string name = {};       // what the node's status calls it, once it is known
+  bool may_have_left = false;  // its release was sent, and nobody has heard what came of it
   std::optional<Moment> sent_at = std::nullopt;  // it was released, and is to be acknowledged
+  std::optional<Moment> acknowledged_at = std::nullopt;  // the node's status lists it no more
 };
 
 // What an incident remembers from one pass to the next.
@@ -80,7 +98,9 @@ struct Memory {
     return mode == policy::Mode::Enforce ? enforcing : observing;
   }
 
-  std::set<Uid> handled;  // pods that it has settled
+  std::set<Uid> handled;      // pods that it has settled
+  Verification verification;  // what becomes of them
+  PodsRead pods_read;         // by the last pass
   // The node's boot when the leader before us last read it, for as long as nobody has compared.
   std::optional<std::string> inherited_boot;
   PulseWatch pulse;
@@ -88,8 +108,15 @@ struct Memory {
   Duration detach_pause{};                         // between looks at attachments that are going
   std::map<std::string, PendingRelease> releases;  // by the attachment's name
   Duration release_pause{};                        // between looks at those that cannot go on
+  // What left, and is waited for no more: another node may have it if this one comes back.
+  std::map<std::string, PendingRelease> released;
   // Before which our taint was set: it is set again when somebody drops it.
   std::optional<PodDeletion> fenced_for;
+  // By which the node was put out of service: the same for that taint.
+  std::optional<TaintWish> retired_for;
+  // The node when it was last there; kept only where a binding acts on deleted nodes.
+  std::optional<kube::Node> last_seen;
+  unsigned retired = 0;                   // how often
   std::map<Uid, Moment> detaching_since;  // attachments-first: pods whose attachments are to go
   Side enforcing;
   Side observing;
@@ -127,46 +154,63 @@ class Inquiry {
   [[nodiscard]] std::optional<Deed> judge(kube::Pod pod, const Gathered& known,
                                           const policy::ClusterFacts& cluster, PassResult& result);
 
+  // That of the first policy that enforces and wants the node out of service while it is not.
+  [[nodiscard]] const std::optional<TaintWish>& taint_wish() const { return taint_wish_; }
+  // Who spoke, or may have spoken, against touching some pod of the node.
+  struct Objection {
+    audit::Reason reason;
+    std::string text;
+  };
+  [[nodiscard]] const std::optional<Objection>& objection() const { return objection_; }
+
  private:
   struct Case;
   [[nodiscard]] std::vector<std::size_t> selecting(const kube::Pod& pod) const;
   void ask_about_node(std::size_t index, const policy::ClusterFacts& cluster);
+  void wish_taint(std::size_t index, const std::string& why);
+  // Asked again, it wants it no more, or could not say.
+  void drop_wish(std::size_t index);
+  // Where a taint may evict the pod, whatever would have been done to it otherwise.
+  void hear_objections(const Case& asked);
+  void hear_guards(const std::vector<std::size_t>& selected_by, Case& asked);
+  void object_unasked(const kube::Pod& pod);
   void ask(std::size_t index, Case& asked);
   void ask_later(std::size_t index, Case& asked);
   [[nodiscard]] Opinion run(std::size_t index, Case& asked);
   [[nodiscard]] std::optional<Deed> enforce(Case& asked, PassResult& result);
-  // A release begins with a pod whose volumes somebody will detach: the driver of whom nobody
-  // knows that, "" when somebody will.
-  [[nodiscard]] std::string silent_attacher(const Case& asked, const policy::Verdict& verdict);
+  // A release begins with a pod whose volumes somebody will detach, and can (release-step.md §3):
+  // why it does not begin yet. Before the pod is gone that costs nothing.
+  struct Obstacle {
+    audit::Reason reason;
+    std::string text;
+  };
+  [[nodiscard]] std::optional<Obstacle> obstacle_to_release(const Case& asked,
+                                                            const policy::Verdict& verdict) const;
   [[nodiscard]] Deed deed_of(Case& asked, const Opinion& by);
+  // What a policy had to say beside its verdict.
+  void log_lines(const policy::Binding& by, const kube::Pod& pod,
+                 const std::vector<std::string>& lines);
   void observe(const Case& asked, PassResult& result);
-  void look_again(const Decision& decision, PassResult& result) const;
+  void look_again(const Decision& decision, const Case& asked, PassResult& result) const;
   void note_failures(const Decision& decision, const Case& asked, PassResult& result) const;
-  void record_conflict(const Decision& decision, const kube::Pod& pod);
-  void record_stop(const Decision& decision, const kube::Pod& pod);
 
   [[nodiscard]] const policy::Binding& binding(std::size_t index) const {
     return occasion_.set->bindings[index];
   }
-  // These two write what is not known yet.
-  void record_verdict(const kube::Pod& pod, const policy::Binding* by, audit::Reason reason,
-                      const std::string& text);
-  // Why what this opinion wants is not done.
-  void record_refusal(const kube::Pod& pod, const Opinion& wanted, audit::Reason reason,
-                      const std::string& text);
-  void write_news(const std::string& about, const std::string& told, const audit::Record& record);
-  [[nodiscard]] audit::Record record_of(audit::Record::Kind kind, audit::Reason reason,
-                                        const policy::Binding* by) const;
   [[nodiscard]] policy::NodeFacts node_facts(std::size_t index) const;
-  void mention_once(const policy::Binding& binding, audit::Reason reason, const std::string& text);
+  void tell_usage(const policy::Binding& binding, const policy::Usage& usage) const;
 
   Surroundings& around_;
   const Occasion& occasion_;
   std::shared_ptr<const Authority> authority_;
   Memory& memory_;
+  Minutes minutes_;
   kube::Node node_;
   std::vector<Standing> standings_;  // by binding
   std::vector<bool> node_judged_;    // by binding: it was asked about the node
+  const bool may_taint_;
+  std::optional<TaintWish> taint_wish_;
+  std::optional<Objection> objection_;
 };
 
 }  // namespace moonfence::fence

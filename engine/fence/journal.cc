@@ -391,7 +391,8 @@ void Journal::prune() {
         pruning_.reset();
         if (!outcome && outcome.error().kind != Error::Kind::NotFound &&
             outcome.error().kind != Error::Kind::Conflict) {
-          around_.log.warning("incident_record_kept", {{"error", outcome.error().message()}});
+          around_.log.warning("incident_record_kept",
+                              {{"record", name}, {"error", outcome.error().message()}});
           return;  // the next one that is closed tries again
         }
         kept_.erase(name);

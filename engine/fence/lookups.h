@@ -2,6 +2,11 @@
 
 // Lookups reads each object of the API at most once in a pass, whoever asks for it how often, and a
 // bounded number at a time: live reads of the node must find room beside them.
+//
+// Objects of a collection that may be listed are read one by one while there are few. When
+// kListFrom of one collection are asked for together, or wait for their turn, it is listed in their
+// place (kube/find_items), unless its first page shows that it has more than kItemsForOneRead items
+// for each that is looked for; what the list did not tell is read one by one after all.
 
 #include <cstddef>
 #include <deque>
@@ -9,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +28,14 @@ namespace moonfence::fence {
 
 class Lookups {
  public:
+  // Of cluster-wide objects: the path without the name, and their kind, which items of a list lack.
+  struct Collection {
+    const char* path;
+    const char* kind;
+  };
   static constexpr std::size_t kParallelReads = 32;
+  // One page of a list costs as much as so many reads (docs/performance.md).
+  static constexpr std::size_t kListFrom = 64;
 
   using Body = std::shared_ptr<const nlohmann::json>;  // null: there is no such object (404)
   using Done = std::function<void(const Result<Body>&)>;
@@ -31,31 +44,80 @@ class Lookups {
   Lookups(const Lookups&) = delete;
   Lookups& operator=(const Lookups&) = delete;
 
+  // While one lives nothing is sent: what is asked for meanwhile is asked for together. It may
+  // outlive its Lookups.
+  class Together {
+   public:
+    explicit Together(Lookups& lookups) : lookups_(lookups), alive_(lookups.alive_) {
+      ++lookups_.held_;
+    }
+    Together(const Together&) = delete;
+    Together& operator=(const Together&) = delete;
+    ~Together() {
+      if (!alive_.expired() && --lookups_.held_ == 0) {
+        lookups_.pump();
+      }
+    }
+
+   private:
+    Lookups& lookups_;
+    const std::weak_ptr<bool> alive_;
+  };
+
   // Calls back at once when the answer is here, else in a later turn; never after destruction. A
   // path that could not be made is answered by its error.
   void get(const Result<std::string>& path, Done done);
+  // The same of an object whose collection may be listed.
+  void get_of(const Collection& collection, const std::string& name,
+              const Result<std::string>& path, Done done);
   // A collection: it may be large, and goes where it holds up no live read.
   void list(const Result<std::string>& path, const kube::Query& query, Done done);
 
   [[nodiscard]] std::size_t requests() const { return lookups_.size(); }
 
  private:
+  // Objects of one collection, while they wait.
+  struct Group;
   struct Lookup {
     std::string path;
     kube::Query query;
     bool is_list = false;
+    Group* group = nullptr;  // null: it is read by itself
+    std::string name;        // within the group
     std::optional<Result<Body>> answer;
     std::vector<Done> waiting;
     kube::CallHandle call;
   };
-  void look_up(const Result<std::string>& path, const kube::Query& query, bool is_list, Done done);
+  struct Group {
+    std::string path;
+    std::string kind;
+    std::deque<Lookup*> queue;                  // for their turn, or for the end of the list
+    std::map<std::string, Lookup*> looked_for;  // by the list under way
+    bool given_up = false;                      // a list did not pay, or failed
+    kube::CallHandle list;
+  };
+  [[nodiscard]] Lookup* look_up(const Result<std::string>& path, const kube::Query& query,
+                                Done done);
   void pump();
+  void pump(Group& group);
+  void send(Lookup& next);
   void arrived(Lookup& lookup, Result<kube::ApiReply> reply);
+  void list(Group& group);
+  [[nodiscard]] static std::set<std::string> begin(Group& group);
+  void listed(Group& group, kube::FoundItems found);
+  void answer(Lookup& lookup, Result<Body> answer);
 
   kube::Reader& reader_;
   std::map<std::string, Lookup> lookups_;  // by path and query; its elements stay where they are
-  std::deque<Lookup*> queue_;
+  std::map<std::string, Group> groups_;    // by path; so do these
+  std::deque<Lookup*> queue_;              // those without a group
   std::size_t in_flight_ = 0;
+  std::size_t held_ = 0;  // by so many Together
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
+
+constexpr Lookups::Collection kVolumes = {"/api/v1/persistentvolumes", "PersistentVolume"};
+constexpr Lookups::Collection kAttachments = {"/apis/storage.k8s.io/v1/volumeattachments",
+                                              "VolumeAttachment"};
 
 }  // namespace moonfence::fence

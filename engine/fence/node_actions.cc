@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fence/actions.h"
+#include "fence/replies.h"
 
 namespace moonfence::fence {
 
@@ -20,39 +21,13 @@ struct NodeActions::Call {
   std::weak_ptr<const void> listener;
   Done done;
   Brake::Place place = {};
+  std::shared_ptr<Page> page = nullptr;  // where it stands as a step of its own
   Moment started{};
   std::optional<Reason> refused_at_the_wire = std::nullopt;
   kube::CallHandle handle = nullptr;
 };
 
 namespace {
-
-Reason reason_of(const Result<kube::NodePatchReply>& reply) {
-  if (reply) {
-    return Reason::Done;
-  }
-  switch (reply.error().kind) {
-    case Error::Kind::NotFound:
-      return Reason::AlreadyGone;
-    case Error::Kind::Conflict:
-      return Reason::NodeChanged;
-    case Error::Kind::Invalid:
-      // 422: one of the patch's tests failed.
-      return reply.error().reason == "Invalid" ? Reason::NodeChanged : Reason::Refused;
-    case Error::Kind::Unknown:
-      return Reason::OutcomeLost;
-    case Error::Kind::Forbidden:
-    case Error::Kind::Malformed:
-      return Reason::Refused;
-    case Error::Kind::Retryable:
-    case Error::Kind::Gone:
-    case Error::Kind::Unauthorized:
-    case Error::Kind::Limit:
-    case Error::Kind::Cancelled:
-      return Reason::Retryable;
-  }
-  return Reason::Retryable;
-}
 
 Record told_of(const NodeName& node, const Uid& uid, const IncidentId& incident,
                const char* action) {
@@ -66,14 +41,27 @@ Record told_of(const NodeName& node, const Uid& uid, const IncidentId& incident,
 
 }  // namespace
 
-NodeActions::NodeActions(loop::Loop& loop, kube::Destroyer& destroyer, audit::Trail& trail)
-    : loop_(loop), destroyer_(destroyer), trail_(trail) {}
+NodeActions::NodeActions(loop::Loop& loop, kube::Destroyer& destroyer, audit::Trail& trail,
+                         const std::function<void()>& deposed)
+    : loop_(loop), destroyer_(destroyer), trail_(trail), deposed_(deposed) {}
 
 NodeActions::~NodeActions() = default;
 
 std::size_t NodeActions::in_flight() const {
   return calls_.size();
 }
+
+namespace {
+
+// The node is being fenced for as long as this is under way.
+Brake::Place take_place(const Authority& authority, Moment now) {
+  const Brake::Candidate candidate = {.node = authority.node, .zone = authority.zone};
+  Brake::Place place = authority.brake->begin(candidate);
+  authority.brake->acted(candidate, now);
+  return place;
+}
+
+}  // namespace
 
 void NodeActions::set_quarantine(const PodDeletion& waiting, json operations,
                                  const std::shared_ptr<const Authority>& authority,
@@ -89,9 +77,7 @@ void NodeActions::set_quarantine(const PodDeletion& waiting, json operations,
   };
   Brake::Place place;
   if (!refusal(loop_.now())) {
-    const Brake::Candidate candidate = {.node = authority->node, .zone = authority->zone};
-    place = authority->brake->begin(candidate);
-    authority->brake->acted(candidate, loop_.now());
+    place = take_place(*authority, loop_.now());
   }
   start({.told = std::move(told),
          .meant = Reason::SetsQuarantine,
@@ -101,6 +87,35 @@ void NodeActions::set_quarantine(const PodDeletion& waiting, json operations,
          .listener = std::move(listener),
          .done = std::move(done),
          .place = std::move(place)});
+}
+
+void NodeActions::set_out_of_service(const Retirement& retirement, json operations,
+                                     const std::shared_ptr<const Authority>& authority,
+                                     std::weak_ptr<const void> listener, Done done) {
+  Record told =
+      told_of(authority->node, authority->node_uid, retirement.incident, "taint_out_of_service");
+  told.policy = retirement.policy;
+  told.policy_digest = retirement.policy_digest;
+  told.attempt = retirement.attempt;
+  const auto refusal = [authority, retirement](Moment now) {
+    const Ground ground = {.policy = retirement.policy,
+                           .digest = retirement.policy_digest,
+                           .set = retirement.set_digest};
+    return refuse_out_of_service(*authority, ground, *retirement.eviction, now);
+  };
+  Brake::Place place;
+  if (!refusal(loop_.now())) {
+    place = take_place(*authority, loop_.now());
+  }
+  start({.told = std::move(told),
+         .meant = Reason::SetsOutOfService,
+         .why = retirement.why,
+         .operations = std::move(operations),
+         .refusal = refusal,
+         .listener = std::move(listener),
+         .done = std::move(done),
+         .place = std::move(place),
+         .page = authority->page});
 }
 
 void NodeActions::lift_quarantine(std::shared_ptr<const Lift> lift, json operations,
@@ -130,10 +145,16 @@ void NodeActions::start(Call call) {
     record.kind = Record::Kind::Refusal;
     record.reason = *reason;
     (void)trail_.write(record);
+    if (call.page != nullptr) {
+      call.page->refused(call.told.node_uid, *reason);
+    }
     call.done({.reason = *reason, .retry_after = std::nullopt});
     return;
   }
   const auto started = calls_.insert(calls_.end(), std::move(call));
+  if (started->page != nullptr) {
+    started->page->sent(started->told.node_uid);
+  }
   kube::NodePatch patch;
   patch.uid = started->told.node_uid;
   patch.operations = std::exchange(started->operations, json());
@@ -154,7 +175,7 @@ void NodeActions::finish(Calls::iterator call, const Result<kube::NodePatchReply
   const Call& ended = finished.front();
   const bool unsent =
       !reply && reply.error().kind == Error::Kind::Cancelled && ended.refused_at_the_wire;
-  const Reason reason = unsent ? *ended.refused_at_the_wire : reason_of(reply);
+  const Reason reason = unsent ? *ended.refused_at_the_wire : reason_of(reply, Reason::NodeChanged);
   Record record = ended.told;
   record.kind = unsent ? Record::Kind::Refusal : Record::Kind::Outcome;
   record.reason = reason;
@@ -162,6 +183,14 @@ void NodeActions::finish(Calls::iterator call, const Result<kube::NodePatchReply
   record.server_audit_id = reply ? reply->audit_id : std::string();
   record.took = loop_.now() - ended.started;
   (void)trail_.write(record);
+  if (ended.page != nullptr && unsent) {
+    ended.page->stopped_at_the_wire(record.node_uid, reason);
+  } else if (ended.page != nullptr) {
+    ended.page->ended(record.node_uid, reason);
+  }
+  if (reason == Reason::Deposed) {
+    deposed_();
+  }
   if (!ended.listener.expired()) {
     ended.done({.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
   }

@@ -22,12 +22,14 @@ namespace moonfence::fence {
 
 struct PodDeletion;
 struct ActionOutcome;
+struct Retirement;
 
 class NodeActions {
  public:
   using Done = std::function<void(const ActionOutcome&)>;
 
-  NodeActions(loop::Loop& loop, kube::Destroyer& destroyer, audit::Trail& trail);
+  NodeActions(loop::Loop& loop, kube::Destroyer& destroyer, audit::Trail& trail,
+              const std::function<void()>& deposed);
   ~NodeActions();
   NodeActions(const NodeActions&) = delete;
   NodeActions& operator=(const NodeActions&) = delete;
@@ -36,6 +38,9 @@ class NodeActions {
   void set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
                       const std::shared_ptr<const Authority>& authority,
                       std::weak_ptr<const void> listener, Done done);
+  void set_out_of_service(const Retirement& retirement, nlohmann::json operations,
+                          const std::shared_ptr<const Authority>& authority,
+                          std::weak_ptr<const void> listener, Done done);
   void lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,
                        std::weak_ptr<const void> listener, Done done);
 
@@ -50,6 +55,7 @@ class NodeActions {
   loop::Loop& loop_;
   kube::Destroyer& destroyer_;
   audit::Trail& trail_;
+  const std::function<void()>& deposed_;
   Calls calls_;
 };
 

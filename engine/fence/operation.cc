@@ -13,21 +13,6 @@ using audit::Reason;
 
 namespace {
 
-std::shared_ptr<const kube::NodeStorage> storage_of(const kube::Node& node) {
-  auto storage = kube::decode_node_storage(*node.raw);
-  return storage ? std::make_shared<const kube::NodeStorage>(*std::move(storage)) : nullptr;
-}
-
-Reading reading_of(const kube::Node& node, const PulseWatch::Finding& found, Moment sent) {
-  return {.readiness = cluster::readiness_of(node),
-          .uid = node.uid,
-          .keeps_replacements_off = cluster::keeps_replacements_off(node),
-          .own_taint = carried_by(node),
-          .pulse = found.pulse,
-          .dead_at = found.dead_at,
-          .sent = sent};
-}
-
 constexpr Duration kSoon = std::chrono::milliseconds(100);
 
 void keep_shortest(std::optional<Duration>& shortest, std::optional<Duration> candidate) {
@@ -48,6 +33,10 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       inquiry_(around_, occasion_, authority_, memory_),
       gathering_(std::in_place, around_.reader, around_.allowed_reads, around_.endpoints,
                  around_.release.on ? around_.release.attachers : Gathering::Leases()),
+      node_(around_, occasion_, authority_, memory_,
+            [this](const std::optional<Reading>& reading) { reading_arrived(reading); }),
+      quarantining_(around_, occasion_, authority_, memory_),
+      retiring_(around_, occasion_, authority_, memory_, inquiry_, [this] { pump(); }),
       detaching_(around_, occasion_, authority_, memory_),
       releasing_(around_, occasion_, authority_, memory_, detaching_),
       alive_(std::make_shared<int>(0)),
@@ -56,9 +45,9 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
 Operation::~Operation() = default;
 
 void Operation::retire() {
-  node_call_.reset();
-  lease_call_.reset();
-  question_.reset();
+  node_.retire();
+  quarantining_.retire();
+  retiring_.retire();
   lists_.clear();
   next_slice_.cancel();
   queue_.clear();
@@ -77,240 +66,40 @@ void Operation::start() {
   const std::vector<PodList> plan =
       plan_lists(*occasion_.set, occasion_.downtime.fell, authority_->source);
   listed_ = plan.empty();
+  memory_.pods_read = {};
   lists_pending_ = plan.size();
   lists_.resize(plan.size());
   for (std::size_t list = 0; list < plan.size(); ++list) {
-    lists_[list] = around_.reader.list_pods({.node = authority_->node,
-                                             .space = plan[list].space,
-                                             .label_selector = plan[list].label_selector},
-                                            [this, list](Result<std::vector<std::string>> pods) {
-                                              pods_arrived(list, std::move(pods));
-                                            });
+    memory_.pods_read.lists.push_back({.what = plan[list], .version = {}});
+    lists_[list] = around_.reader.list_pods(
+        {.node = authority_->node,
+         .space = plan[list].space,
+         .label_selector = plan[list].label_selector},
+        [this, list](Result<kube::ItemTexts> pods) { pods_arrived(list, std::move(pods)); });
   }
-  if (around_.source == nullptr && occasion_.unknown && around_.brake.limits_down()) {
-    call_roll();
-  }
-  read_node();
+  node_.begin();
 }
 
-void Operation::call_roll() {
-  roll_called_ = true;
-  around_.roll_call.ask(alive_, [this](const Result<void>& outcome) {
-    roll_ = outcome;
-    if (reading_ && node_) {
-      take_reading_if_complete();
-    }
-  });
-}
-
-void Operation::read_node() {
-  const Moment sent = around_.loop.now();
-  reading_ = true;
-  reading_sent_ = sent;
-  lease_.reset();
-  node_call_ = around_.reader.get_node(authority_->node, [this, sent](Result<kube::Node> node) {
-    node_arrived(std::move(node), sent);
-  });
-  if (around_.source != nullptr) {
-    word_.reset();
-    question_ = around_.source->ask(
-        authority_->node, [this](const Result<HealthSource::Word>& word) { word_arrived(word); });
+void Operation::reading_arrived(const std::optional<Reading>& reading) {
+  // That nobody acts on a deleted node ends the incident without waiting for its pods.
+  if (!reading || (is_of_deleted_node(*reading) && reading->uid.empty())) {
+    owner_.reading_arrived(reading);
     return;
   }
-  lease_call_ = around_.reader.get_node_lease(
-      authority_->node, kReadingLifetime,
-      [this](Result<kube::Lease> lease) { lease_arrived(std::move(lease)); });
-}
-
-void Operation::node_arrived(Result<kube::Node> node, Moment sent) {
-  node_call_.reset();
-  if (!node && node.error().kind == Error::Kind::NotFound) {
-    Reading gone;
-    gone.readiness = cluster::Readiness::Gone;
-    gone.sent = sent;
-    owner_.reading_arrived(gone);
-    return;
-  }
-  if (node && around_.loop.now() - sent > kReadingLifetime) {
-    // Too slow to act on. Read again at once, it would be too slow again.
-    node = failure(Error::Kind::Retryable, "the live read of the node took longer than a second");
-  }
-  if (!node) {
-    around_.log.warning("node_unreadable", {{"incident", occasion_.incident.text()},
-                                            {"node", authority_->node.text()},
-                                            {"error", node.error().message()}});
-    owner_.reading_arrived(std::nullopt);
-    return;
-  }
-  node_ = std::move(*node);
-  if (needs_roll(*node_) && !roll_called_) {
-    call_roll();
-  }
-  take_reading_if_complete();
-}
-
-void Operation::lease_arrived(Result<kube::Lease> lease) {
-  lease_call_.reset();
-  if (!lease && lease.error().kind != Error::Kind::NotFound) {
-    around_.log.warning("lease_unreadable", {{"incident", occasion_.incident.text()},
-                                             {"node", authority_->node.text()},
-                                             {"error", lease.error().message()}});
-  }
-  lease_ = std::move(lease);
-  if (reading_ && node_) {
-    take_reading_if_complete();
-  }
-}
-
-void Operation::word_arrived(Result<HealthSource::Word> word) {
-  word_ = std::move(word);
-  if (reading_ && node_) {
-    take_reading_if_complete();
-  }
-}
-
-void Operation::take_reading_if_complete() {
-  const bool by_source = around_.source != nullptr;
-  if (by_source ? word_.has_value()
-                : (lease_ || !awaits_lease(*node_)) && (roll_ || !needs_roll(*node_))) {
-    take_reading();
-  }
-}
-
-// Only a controller's word may be about a storm, and only before anything is done.
-bool Operation::needs_roll(const kube::Node& node) const {
-  return around_.source == nullptr && !acting_ && around_.brake.limits_down() &&
-         node.uid == authority_->node_uid &&
-         cluster::readiness_of(node) == cluster::Readiness::Unknown;
-}
-
-bool Operation::roll_is_readable() const {
-  if (roll_->has_value()) {
-    return true;
-  }
-  around_.log.warning("leases_unreadable", {{"incident", occasion_.incident.text()},
-                                            {"node", authority_->node.text()},
-                                            {"error", roll_->error().message()}});
-  return false;
-}
-
-// Others are as silent as this node and were not called so yet.
-void Operation::heed_roll() {
-  const auto renewed = *lease_ ? (*lease_)->record.renewed : std::nullopt;
-  const std::int64_t silent =
-      around_.roll_call.silent_beside(renewed, node_->ready->last_transition_time);
-  if (around_.brake.too_many_with(silent)) {
-    around_.log.warning("storm_suspected", {{"incident", occasion_.incident.text()},
-                                            {"node", authority_->node.text()},
-                                            {"silent_beside_it", silent}});
-    around_.brake.suspect(around_.loop.now());
-  }
-}
-
-// Nobody waits for the Lease of a node that is not down any more; nor in the middle of a pass that
-// did not go by it.
-bool Operation::awaits_lease(const kube::Node& node) const {
-  const cluster::Readiness readiness = cluster::readiness_of(node);
-  if (!cluster::is_down(readiness) || node.uid != authority_->node_uid) {
-    return false;
-  }
-  return !acting_ || readiness == cluster::Readiness::Unknown ||
-         authority_->reading.pulse == Pulse::Dead;
-}
-
-// Kubernetes' Ready and Lease play no part. Nor does its taint, as long as it calls the node Ready:
-// then it sets none, and without ours a replacement may be bound to the node again.
-Result<Reading> Operation::reading_by_source() const {
-  if (!*word_) {
-    return failure(Error(word_->error()));
-  }
-  const HealthSource::Word& word = **word_;
-  if (word.health == policy::NodeHealth::Unknown) {
-    return failure(Error::Kind::Retryable, "the health source calls the node unknown");
-  }
-  const Moment asked = std::min(reading_sent_, word.asked);
-  if (around_.loop.now() - asked > kReadingLifetime) {
-    return failure(Error::Kind::Retryable, "the health source took longer than a second");
-  }
-  const bool failed = word.health == policy::NodeHealth::Failed;
-  return Reading{
-      .readiness = failed ? cluster::Readiness::Failed : cluster::Readiness::True,
-      .uid = node_->uid,
-      .keeps_replacements_off = cluster::keeps_replacements_off(*node_) ||
-                                (cluster::readiness_of(*node_) == cluster::Readiness::True &&
-                                 around_.quarantine == Quarantine::Off),
-      .own_taint = carried_by(*node_),
-      .pulse = Pulse::Dead,
-      .sent = asked};
-}
-
-void Operation::take_reading() {
-  reading_ = false;
-  if (around_.source != nullptr) {
-    auto reading = reading_by_source();
-    if (!reading) {
-      around_.log.warning("health_unreadable", {{"incident", occasion_.incident.text()},
-                                                {"node", authority_->node.text()},
-                                                {"error", reading.error().message()}});
-      owner_.reading_arrived(std::nullopt);
-      return;
-    }
-    use_reading(*std::move(reading));
-    return;
-  }
-  PulseWatch::Finding found = {.pulse = authority_->reading.pulse,
-                               .dead_at = authority_->reading.dead_at};
-  if (lease_) {
-    found = memory_.pulse.feel(*lease_, cluster::readiness_of(*node_),
-                               node_->ready ? node_->ready->last_transition_time : std::nullopt,
-                               reading_sent_, around_.loop.now(), around_.doubt.outage_ended());
-  }
-  if (needs_roll(*node_)) {
-    if (!roll_is_readable()) {
-      found.pulse = Pulse::Unread;  // whether it is the only silent one nobody knows
-    } else if (found.pulse == Pulse::Dead) {
-      heed_roll();
-    }
-  }
-  use_reading(reading_of(*node_, found, reading_sent_));
-}
-
-void Operation::use_reading(Reading reading) {
-  authority_->reading = std::move(reading);
-  if (around_.release.on) {
-    authority_->reading.storage = storage_of(*node_);
-    authority_->boot_id = authority_->boot_id.value_or(node_->boot_id);
-  }
-  as_read_ = *node_;
-  note_boot(node_->boot_id);
   if (!acting_) {
     both_arrived();
     return;
   }
-  inquiry_.begin(std::move(*node_));
-  node_.reset();
+  inquiry_.begin(node_.node());
   // A fresh reading in the middle of a pass. The owner may destroy us over it.
   const std::weak_ptr<const void> alive = alive_;
-  owner_.reading_arrived(authority_->reading);
+  owner_.reading_arrived(reading);
   if (!alive.expired()) {
     pump();
   }
 }
 
-// What the leader before us had planned it did not plan for a node that was up since.
-void Operation::note_boot(const std::string& boot_id) {
-  const auto before = std::exchange(memory_.inherited_boot, std::nullopt);
-  if (before && !before->empty() && *before != boot_id) {
-    around_.log.info("node_rebooted",
-                     {{"incident", occasion_.incident.text()}, {"node", authority_->node.text()}});
-    memory_.detachments.clear();
-  }
-  if (authority_->page != nullptr) {
-    authority_->page->booted(boot_id);
-  }
-}
-
-void Operation::pods_arrived(std::size_t list, Result<std::vector<std::string>> pods) {
+void Operation::pods_arrived(std::size_t list, Result<kube::ItemTexts> pods) {
   lists_[list].reset();
   --lists_pending_;
   if (!pods) {
@@ -328,8 +117,9 @@ void Operation::pods_arrived(std::size_t list, Result<std::vector<std::string>> 
   }
   listed_ = true;
   const bool idle = next_pod_ >= pods_.size() && known_.empty();
-  pods_.insert(pods_.end(), std::make_move_iterator(pods->begin()),
-               std::make_move_iterator(pods->end()));
+  pods_.insert(pods_.end(), std::make_move_iterator(pods->texts.begin()),
+               std::make_move_iterator(pods->texts.end()));
+  memory_.pods_read.lists[list].version = pods->version;
   if (!acting_) {
     both_arrived();
   } else if (idle) {
@@ -338,12 +128,13 @@ void Operation::pods_arrived(std::size_t list, Result<std::vector<std::string>> 
 }
 
 void Operation::both_arrived() {
-  if (!node_ || reading_) {
+  if (!node_.has_one()) {
     return;
   }
   // A node that is not down any more ends the incident without waiting for its pods.
-  const bool still_down = cluster::is_down(authority_->reading.readiness) &&
-                          authority_->reading.uid == authority_->node_uid;
+  const Reading& reading = authority_->reading;
+  const bool still_down = (cluster::is_down(reading.readiness) || is_of_deleted_node(reading)) &&
+                          reading.uid == authority_->node_uid;
   if (listed_ || !still_down) {
     owner_.reading_arrived(authority_->reading);
   }
@@ -351,8 +142,7 @@ void Operation::both_arrived() {
 
 void Operation::act() {
   acting_ = true;
-  inquiry_.begin(std::move(*node_));
-  node_.reset();
+  inquiry_.begin(node_.node());
   evaluate_slice();
 }
 
@@ -393,6 +183,8 @@ void Operation::take_up(const std::string& text) {
   if (!seen_.insert(pod->uid).second) {
     return;
   }
+  memory_.pods_read.pods.emplace(pod->uid, sight_of(*pod->raw));
+  retiring_.saw(*pod);
   Wants wants = inquiry_.wants_of(*pod);
   wants.needs.volumes = wants.needs.volumes || sees_volumes_;
   if (wants.nothing()) {
@@ -425,8 +217,10 @@ void Operation::judge(Known known, const policy::ClusterFacts& facts) {
 }
 
 bool Operation::may_leave(const Waiting& waiting) const {
+  // The deletions that it ends were recorded; by another leader, perhaps, whose record is to be
+  // made ours first.
   if (std::holds_alternative<Portion>(waiting.deletion)) {
-    return true;  // the deletions that it ends were recorded
+    return unrecorded_ || (authority_->page != nullptr && authority_->page->standing() > 0);
   }
   const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
   const Uid& uid = pod != nullptr
@@ -466,15 +260,15 @@ void Operation::pump() {
     queue_.clear();  // one refusal speaks for all of them
   }
   record_waiting();
-  while (!queue_.empty() && in_flight_ < kParallelDeletes && !reading_ && !tainting_ &&
-         may_leave(queue_.front())) {
+  while (!queue_.empty() && in_flight_ < kParallelDeletes && !node_.is_under_way() &&
+         !quarantining_.is_under_way() && may_leave(queue_.front())) {
     if (result_.braked) {
       queue_.clear();
       break;
     }
     const Duration age = around_.loop.now() - authority_->reading.sent;
     if (age > kReadingLifetime) {
-      read_node();
+      node_.begin();
       break;
     }
     // A release follows deletions before which it stood: lost meanwhile, it is set again at the
@@ -502,40 +296,25 @@ const PodDeletion& Operation::next_deletion() const {
 }
 
 void Operation::quarantine(const PodDeletion& waiting) {
-  if (result_.untainted || taint_attempts_ == kTaintAttempts) {
-    result_.untainted = true;
-    queue_.clear();
+  if (quarantining_.is_given_up()) {
+    give_up_untainted();
     return;
   }
-  const FenceMark mark = mark_for(as_read_, occasion_.incident, around_.cluster_facts().now);
-  ++taint_attempts_;
-  tainting_ = true;
-  const auto ended = [this, waiting](const ActionOutcome& outcome) {
-    quarantined(waiting, outcome);
-  };
-  around_.actions.set_quarantine(waiting, operations_to_set(as_read_, mark), authority_, alive_,
-                                 ended);
+  quarantining_.attempt(waiting, node_.node(),
+                        [this](Quarantining::Next next, const ActionOutcome& outcome) {
+                          quarantined(next, outcome);
+                        });
 }
 
-void Operation::quarantined(const PodDeletion& waiting, const ActionOutcome& outcome) {
-  tainting_ = false;
-  switch (outcome.reason) {
-    case Reason::Done:
-      memory_.fenced_for = waiting;
-      read_node();  // the live node must carry it
+void Operation::quarantined(Quarantining::Next next, const ActionOutcome& outcome) {
+  switch (next) {
+    case Quarantining::Next::ReadNode:
+      node_.begin();
       break;
-    case Reason::NodeChanged:
-    case Reason::OutcomeLost:
-    case Reason::AlreadyGone:
-    case Reason::ReadingTooOld:
-      read_node();
+    case Quarantining::Next::GiveUp:
+      give_up_untainted();
       break;
-    case Reason::Refused:
-    case Reason::Retryable:
-      result_.untainted = true;
-      queue_.clear();
-      break;
-    default:
+    case Quarantining::Next::Refuse:
       refuse_next(outcome);
   }
   if (!pumping_) {  // a refusal of the guard is answered inside pump()'s loop
@@ -543,9 +322,13 @@ void Operation::quarantined(const PodDeletion& waiting, const ActionOutcome& out
   }
 }
 
+void Operation::give_up_untainted() {
+  result_.untainted = true;
+  queue_.clear();
+}
+
 // The guard's word on the deletion itself, to which another one may not be subject.
 void Operation::refuse_next(const ActionOutcome& outcome) {
-  --taint_attempts_;
   if (queue_.empty()) {
     memory_.fenced_for.reset();  // its right is gone; the next deletion brings one of its own
     return;
@@ -556,11 +339,6 @@ void Operation::refuse_next(const ActionOutcome& outcome) {
   const bool pumps = std::exchange(pumping_, true);  // we do, in a moment
   deletion_ended(std::move(waiting), outcome);
   pumping_ = pumps;
-}
-
-bool Operation::lost_quarantine() const {
-  return memory_.fenced_for && needs_quarantine(*authority_) && !result_.untainted &&
-         taint_attempts_ < kTaintAttempts;
 }
 
 void Operation::send(Waiting waiting) {
@@ -615,7 +393,7 @@ void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outc
     if (outcome.reason == Reason::Done || outcome.reason == Reason::AlreadyGone) {
       detaching_.pod_gone(deletion.pod.uid);
     }
-  } else if (may_succeed_later(outcome.reason)) {
+  } else if (may_succeed_later(outcome.reason) || outcome.reason == Reason::NoUid) {
     ++result_.failed;
     keep_shortest(result_.retry_after, outcome.retry_after);
   } else if (outcome.reason == Reason::PolicyChanged || outcome.reason == Reason::OutsideBinding) {
@@ -632,20 +410,47 @@ bool Operation::judged_all() const {
 }
 
 void Operation::end_if_done() {
-  if (!judged_all() || !queue_.empty() || in_flight_ > 0 || reading_ || tainting_) {
+  if (!judged_all() || !queue_.empty() || in_flight_ > 0 || node_.is_under_way() ||
+      quarantining_.is_under_way()) {
     return;
   }
   next_slice_.cancel();
-  if (lost_quarantine()) {
+  if (quarantining_.is_lost()) {
     quarantine(*memory_.fenced_for);
     return;
   }
-  if (look_at_volumes()) {
+  if (retire_node() || look_at_volumes()) {
     return;
   }
+  sum_up_replacements();
   releasing_.sum_up(result_);
   detaching_.sum_up(result_);
   owner_.pass_ended(result_);
+}
+
+// By the record: it has heard of the calls too that outlived their pass.
+void Operation::sum_up_replacements() {
+  Verification& verification = memory_.verification;
+  if (authority_->page != nullptr) {
+    verify(verification, authority_->page->record());
+  }
+  if (verification.awaits()) {
+    const Duration ago = around_.journal.now() - verification.last_deletion();
+    result_.unreplaced = around_.loop.now() - std::max(ago, Duration::zero());
+    result_.unverified = verification.is_blind();
+  }
+}
+
+bool Operation::retire_node() {
+  if (is_of_deleted_node(authority_->reading)) {
+    return false;
+  }
+  const bool complete = !unlisted_ && !undecoded_;
+  const auto next = retiring_.go_on(node_.node(), complete, listed_at_, result_);
+  if (next == Retiring::Next::ReadNode) {
+    node_.begin();
+  }
+  return next != Retiring::Next::Nothing;
 }
 
 bool Operation::look_at_volumes() {
@@ -658,7 +463,7 @@ bool Operation::look_at_volumes() {
   } else if (attachments_ == Stage::NotYet) {
     attachments_ = Stage::Looking;
     detaching_.look(
-        /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_,
+        /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_, listed_at_,
         [this](AttachmentDeletion deletion) { enqueue({.deletion = std::move(deletion)}); },
         [this] {
           attachments_ = Stage::Looked;
@@ -668,7 +473,7 @@ bool Operation::look_at_volumes() {
   } else if (attachments_ == Stage::Looked && releases_ == Stage::NotYet) {
     releases_ = Stage::Looking;
     releasing_.look(
-        listed_at_, [this](Portion portion) { queue_.push_back({.deletion = std::move(portion)}); },
+        listed_at_, [this](Portion portion) { enqueue({.deletion = std::move(portion)}); },
         [this] {
           releases_ = Stage::Looked;
           pump();

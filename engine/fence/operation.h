@@ -1,14 +1,12 @@
 #pragma once
 
 // Operation is one pass over a failed node, written to be read from top to bottom: read the node
-// and its Lease live and list its pods side by side, gather what the policies need to know beside
-// that (fence/gathering), ask them about each pod, hand the deletions to GuardedActions a bounded
-// number at a time, then those of volume attachments (fence/detaching), sum up. The incident
+// live (fence/node_reading) and list its pods side by side, gather what the policies need to know
+// beside that (fence/gathering), ask them about each pod, hand the deletions to GuardedActions a
+// bounded number at a time, our taint before them (fence/quarantining), then those of volume
+// attachments (fence/detaching) and releases (fence/releasing), sum up. The incident
 // decides whether a pass starts, goes on and is repeated. The policies are those that were in force
 // when it began; what they decided is carried out only if it still is in force then.
-//
-// A node whose Ready is Unknown may be the first of many: the Leases of all nodes are read beside
-// it, once a pass (fence/roll_call).
 //
 // Time: what the first slice decides is written into the incident's record in the turn in which the
 // latest of the node, its Lease, the roll and the first list (fence/pod_lists) arrived, and leaves
@@ -34,8 +32,11 @@
 #include "fence/guard.h"
 #include "fence/incident.h"
 #include "fence/inquiry.h"
+#include "fence/node_reading.h"
 #include "fence/pod_lists.h"
+#include "fence/quarantining.h"
 #include "fence/releasing.h"
+#include "fence/retiring.h"
 #include "fence/surroundings.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
@@ -52,8 +53,6 @@ class Operation {
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
   // a path where that happens every time it must end: each attempt writes two records.
   static constexpr int kLateAttempts = 3;
-  // How often in a pass our taint is tried to be set.
-  static constexpr int kTaintAttempts = 3;
   // How old the lists may be by which a volume is known to have no other user. The node's taint
   // keeps new pods off, but for those that tolerate it.
   static constexpr Duration kListLifetime = std::chrono::seconds(5);
@@ -93,22 +92,8 @@ class Operation {
     kube::Pod pod;
     Gathered gathered;
   };
-  void call_roll();
-  void read_node();
-  void node_arrived(Result<kube::Node> node, Moment sent);
-  void lease_arrived(Result<kube::Lease> lease);
-  [[nodiscard]] bool awaits_lease(const kube::Node& node) const;
-  [[nodiscard]] bool needs_roll(const kube::Node& node) const;
-  void word_arrived(Result<HealthSource::Word> word);
-  void take_reading_if_complete();
-  void take_reading();
-  void use_reading(Reading reading);
-  [[nodiscard]] bool roll_is_readable() const;
-  void heed_roll();
-  // What the answers come to; an error when that is nothing to go by.
-  [[nodiscard]] Result<Reading> reading_by_source() const;
-  void note_boot(const std::string& boot_id);
-  void pods_arrived(std::size_t list, Result<std::vector<std::string>> pods);
+  void reading_arrived(const std::optional<Reading>& reading);
+  void pods_arrived(std::size_t list, Result<kube::ItemTexts> pods);
   void both_arrived();
   void evaluate_slice();
   void take_up(const std::string& text);
@@ -118,11 +103,9 @@ class Operation {
   // node carries it.
   [[nodiscard]] const PodDeletion& next_deletion() const;
   void quarantine(const PodDeletion& waiting);
-  void quarantined(const PodDeletion& waiting, const ActionOutcome& outcome);
+  void quarantined(Quarantining::Next next, const ActionOutcome& outcome);
+  void give_up_untainted();
   void refuse_next(const ActionOutcome& outcome);
-  // kube-controller-manager, which writes the whole list of taints from a picture that may be old,
-  // can drop ours: what was deleted would come back to a node that nobody watches over.
-  [[nodiscard]] bool lost_quarantine() const;
   void enqueue(Waiting waiting);
   // Writes into the incident's record what waits and does not stand there yet.
   void record_waiting();
@@ -132,6 +115,9 @@ class Operation {
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
   void pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome);
   void end_if_done();
+  // Whether the node is being put out of service.
+  void sum_up_replacements();
+  [[nodiscard]] bool retire_node();
   // Whether attachments or releases are being looked at now.
   [[nodiscard]] bool look_at_volumes();
   [[nodiscard]] bool judged_all() const;
@@ -143,23 +129,18 @@ class Operation {
   Owner& owner_;
   Inquiry inquiry_;
   std::optional<Gathering> gathering_;  // absent once retired
+  NodeReading node_;
+  Quarantining quarantining_;
+  Retiring retiring_;
   Detaching detaching_;
   Releasing releasing_;
 
-  kube::CallHandle node_call_;
-  kube::CallHandle lease_call_;
-  std::optional<Result<kube::Lease>> lease_;  // as it arrived
-  std::optional<Result<void>> roll_;          // how the roll call ended
-  // In place of the Lease, when the incident goes by the word of a health source.
-  std::unique_ptr<HealthSource::Question> question_;
-  std::optional<Result<HealthSource::Word>> word_;
   std::vector<kube::CallHandle> lists_;  // null: it has arrived, or failed
   std::size_t lists_pending_ = 0;
-  Moment listed_at_{};              // when the lists were asked for
-  std::optional<kube::Node> node_;  // of the newest reading, until the policies have it
-  std::vector<std::string> pods_;   // as JSON, each decoded when its turn comes
-  std::set<Uid> seen_;              // a pod may come twice while lists are read page by page
-  std::size_t next_pod_ = 0;        // the first that was not taken up yet
+  Moment listed_at_{};             // when the lists were asked for
+  std::vector<std::string> pods_;  // as JSON, each decoded when its turn comes
+  std::set<Uid> seen_;             // a pod may come twice while lists are read page by page
+  std::size_t next_pod_ = 0;       // the first that was not taken up yet
   std::size_t gathering_pods_ = 0;
   std::deque<Known> known_;  // ready to be judged
   loop::Timer next_slice_;
@@ -173,14 +154,8 @@ class Operation {
   Stage releases_ = Stage::NotYet;
   const bool sees_volumes_;  // of every pod: attachments may be deleted
   bool listed_ = false;      // a list has arrived, or there was none to make
-  Moment reading_sent_{};    // the newest reading's
-  bool reading_ = false;     // a reading is under way: the node, or what else it needs
-  bool roll_called_ = false;
-  bool unlisted_ = false;   // a list could not be read
-  bool undecoded_ = false;  // a pod could not be understood
-  kube::Node as_read_;      // of the newest reading
-  int taint_attempts_ = 0;
-  bool tainting_ = false;  // our taint is being set
+  bool unlisted_ = false;    // a list could not be read
+  bool undecoded_ = false;   // a pod could not be understood
   bool acting_ = false;
   bool to_record_ = false;   // something waits that does not stand in the record
   bool recording_ = false;   // which is being written

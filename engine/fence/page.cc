@@ -43,6 +43,11 @@ void Page::plan(Step step) {
     planned_in_[known->uid()] = revision_ + 1;  // whoever goes on must know whose word it is
     touch();
   }
+  // This nobody waits for: by what stands there until then a release is refused.
+  if (known->release != step.release) {
+    known->release = std::move(step.release);
+    touch();
+  }
 }
 
 bool Page::holds(const Uid& uid) const {
@@ -101,11 +106,34 @@ void Page::gone(const Uid& uid) {
   }
 }
 
-void Page::booted(const std::string& boot_id) {
-  if (record_.boot_id != boot_id) {
-    record_.boot_id = boot_id;
+void Page::release_over(const Uid& attachment) {
+  Step* step = record_.find(attachment);
+  if (step != nullptr && step->release) {
+    step->release.reset();
     touch();
   }
+}
+
+void Page::followed(const Uid& uid, Step::Follow follow) {
+  if (Step* step = record_.find(uid)) {
+    step->follow = std::move(follow);
+    touch();
+  }
+}
+
+void Page::booted(const std::string& boot_id) {
+  if (record_.boot_id == boot_id) {
+    return;
+  }
+  for (Step& step : record_.steps) {
+    const bool pending = step.kind == Step::Kind::DeleteAttachment && !step.settled();
+    if (pending && !record_.boot_id.empty()) {
+      step.outcome = audit::Reason::NodeRestarted;
+      step.release.reset();
+    }
+  }
+  record_.boot_id = boot_id;
+  touch();
 }
 
 void Page::close(audit::Reason reason) {
@@ -116,6 +144,9 @@ void Page::close(audit::Reason reason) {
 void Page::merge(const IncidentRecord& other) {
   for (const Step& theirs : other.steps) {
     Step* ours = record_.find(theirs.uid());
+    if (ours != nullptr && !theirs.release) {
+      ours->release.reset();  // given up there, it is not begun again
+    }
     if (ours == nullptr) {
       planned_in_[theirs.uid()] = revision_ + 1;
       record_.steps.push_back(theirs);
@@ -124,6 +155,7 @@ void Page::merge(const IncidentRecord& other) {
       ours->ended = theirs.ended;
       ours->outcome = theirs.outcome;
       ours->gone = theirs.gone;
+      ours->follow = theirs.follow;
       ours->calls = std::max(ours->calls, theirs.calls);
     }
   }

@@ -36,6 +36,10 @@ class Page {
   void ended(const Uid& uid, audit::Reason outcome);
   void stopped_at_the_wire(const Uid& uid, audit::Reason reason);
   void gone(const Uid& uid);
+  // Nothing is left to be done about the release of the attachment's volume.
+  void release_over(const Uid& attachment);
+  void followed(const Uid& uid, IncidentRecord::Step::Follow follow);
+  // After another boot no leader takes up an attachment that was to go before it.
   void booted(const std::string& boot_id);
   void close(audit::Reason reason);
   // What another leader wrote after we had read its record.

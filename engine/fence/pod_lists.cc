@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fence/detaching.h"
+#include "fence/eviction.h"
 #include "fence/triggers.h"
 
 namespace moonfence::fence {
@@ -40,8 +41,9 @@ std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell, std::st
   if (bindings.empty()) {
     return {};
   }
-  if (may_detach(set)) {
-    return {PodList{}};  // whoever shares a volume must be seen (design.md §3.4)
+  if (may_detach(set) || may_taint(set)) {
+    // Whoever shares a volume must be seen (design.md §3.4), and whom a taint evicts.
+    return {PodList{}};
   }
   if (everywhere || spaces.size() > kNamespaceListsMax) {
     return {list_of(bindings, Namespace())};

@@ -1,6 +1,7 @@
 #include "fence/quarantine.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -15,9 +16,21 @@ using nlohmann::json;
 constexpr std::string_view kTaints = "/spec/taints";
 constexpr std::string_view kAnnotations = "/metadata/annotations";
 
-std::string mark_path() {
-  // "/" in a key is "~1" in a JSON pointer.
-  return std::string(kAnnotations) + "/moonfence.io~1fenced";
+struct Form {
+  OwnTaint taint;
+  std::string_view key;
+  std::string_view effect;
+  std::string_view annotation;
+  std::string_view path;  // of the annotation: "/" in a key is "~1" in a JSON pointer
+};
+constexpr std::array<Form, 2> kForms = {
+    {{OwnTaint::Fenced, cluster::kFencedKey, "NoSchedule", "moonfence.io/fenced",
+      "/metadata/annotations/moonfence.io~1fenced"},
+     {OwnTaint::OutOfService, cluster::kOutOfServiceKey, "NoExecute", "moonfence.io/out-of-service",
+      "/metadata/annotations/moonfence.io~1out-of-service"}}};
+
+const Form& form_of(OwnTaint taint) {
+  return kForms.at(static_cast<std::size_t>(taint));
 }
 
 // What stands there; null when nothing does, which is also how a test of absence is written.
@@ -30,18 +43,23 @@ json test_of(const json& node, const std::string& path) {
   return {{"op", "test"}, {"path", path}, {"value", value_at(node, path)}};
 }
 
-bool is_ours(const json& taint) {
-  return taint.value("key", "") == cluster::kFencedKey && taint.value("effect", "") == "NoSchedule";
+bool is_it(const json& taint, const Form& form) {
+  return taint.value("key", "") == form.key && taint.value("effect", "") == form.effect;
 }
 
-json other_taints(const json& node) {
+void drop(json& taints, const Form& form) {
   json others = json::array();
-  for (const json& taint : value_at(node, std::string(kTaints))) {
-    if (!is_ours(taint)) {
+  for (const json& taint : taints) {
+    if (!is_it(taint, form)) {
       others.push_back(taint);
     }
   }
-  return others;
+  taints = std::move(others);
+}
+
+json taints_of(const json& node) {
+  json taints = value_at(node, std::string(kTaints));
+  return taints.is_null() ? json::array() : taints;
 }
 
 // Where the Ready condition stands in the list; "" when it stands nowhere.
@@ -53,6 +71,29 @@ std::string ready_path(const json& node) {
     }
   }
   return {};
+}
+
+// What the kubelet last said of itself. Without a heartbeat any condition may be its newest word.
+void test_ready(json& operations, const json& node, bool heartbeat) {
+  const std::string ready = ready_path(node);
+  if (heartbeat && (ready.empty() || value_at(node, ready + "/lastHeartbeatTime").is_null())) {
+    operations.push_back(test_of(node, "/status/conditions"));
+    return;
+  }
+  if (ready.empty()) {
+    return;
+  }
+  operations.push_back(test_of(node, ready + "/type"));
+  operations.push_back(test_of(node, ready + "/status"));
+  if (heartbeat) {
+    operations.push_back(test_of(node, ready + "/lastHeartbeatTime"));
+  }
+}
+
+bool carries(const kube::Node& node, const Form& form, bool with_any_effect) {
+  return std::any_of(node.taints.begin(), node.taints.end(), [&](const kube::Taint& taint) {
+    return taint.key == form.key && (with_any_effect || taint.effect == form.effect);
+  });
 }
 
 }  // namespace
@@ -88,6 +129,10 @@ std::optional<FenceMark> read_mark(std::string_view text) {
   return mark;
 }
 
+bool has_rebooted(const kube::Node& node, const FenceMark& mark) {
+  return mark.boot_id != node.boot_id && !mark.boot_id.empty() && !node.boot_id.empty();
+}
+
 std::vector<std::string> volumes_of(const json& node) {
   std::set<std::string> names;
   for (const json& name : value_at(node, "/status/volumesInUse")) {
@@ -103,12 +148,17 @@ std::vector<std::string> volumes_of(const json& node) {
   return {names.begin(), names.end()};
 }
 
-FenceMark mark_for(const kube::Node& node, const IncidentId& incident, WallTime now) {
+const std::string& mark_text(const kube::Node& node, OwnTaint taint) {
+  return taint == OwnTaint::Fenced ? node.fence_mark : node.out_of_service_mark;
+}
+
+FenceMark mark_for(const kube::Node& node, const IncidentId& incident, WallTime now,
+                   OwnTaint taint) {
   constexpr std::size_t kMost = 32;
   constexpr std::size_t kLongest = 8U << 10U;
   FenceMark mark = {.incident = incident, .boot_id = node.boot_id, .since = now};
   std::vector<std::string> names = volumes_of(*node.raw);
-  if (const auto old = read_mark(node.fence_mark); old && old->boot_id == node.boot_id) {
+  if (const auto old = read_mark(mark_text(node, taint)); old && old->boot_id == node.boot_id) {
     mark.since = old->since;  // of the same boot: what it had then may still be there
     names.insert(names.end(), old->volumes.begin(), old->volumes.end());
     std::sort(names.begin(), names.end());
@@ -126,35 +176,44 @@ FenceMark mark_for(const kube::Node& node, const IncidentId& incident, WallTime 
   return mark;
 }
 
-Carried carried_by(const kube::Node& node) {
-  const bool tainted = cluster::carries_fenced_taint(node);
-  if (node.fence_mark.empty()) {
-    return tainted ? Carried::Foreign : Carried::Nothing;
+Carried carried_by(const kube::Node& node, OwnTaint taint) {
+  const Form& form = form_of(taint);
+  const std::string& text = mark_text(node, taint);
+  if (text.empty()) {
+    // Kubernetes heeds out-of-service with any effect.
+    const bool foreign = carries(node, form, taint == OwnTaint::OutOfService);
+    return foreign ? Carried::Foreign : Carried::Nothing;
   }
-  const auto mark = read_mark(node.fence_mark);
-  if (!tainted) {
+  if (!carries(node, form, false)) {
     return Carried::MarkOnly;
   }
+  const auto mark = read_mark(text);
   if (!mark) {
     return Carried::Foreign;
   }
   return mark->boot_id == node.boot_id ? Carried::Ours : Carried::OutOfDate;
 }
 
-json operations_to_set(const kube::Node& node, const FenceMark& mark) {
+json operations_to_set(const kube::Node& node, const FenceMark& mark, OwnTaint taint) {
+  const Form& form = form_of(taint);
   const json& raw = *node.raw;
-  json taints = other_taints(raw);
-  taints.push_back(
-      {{"key", cluster::kFencedKey}, {"value", mark.incident.text()}, {"effect", "NoSchedule"}});
+  json taints = taints_of(raw);
+  drop(taints, form);
+  const std::string value =
+      taint == OwnTaint::Fenced ? mark.incident.text() : std::string("nodeshutdown");
+  taints.push_back({{"key", form.key}, {"value", value}, {"effect", form.effect}});
   json operations =
       json::array({test_of(raw, "/status/nodeInfo/bootID"), test_of(raw, std::string(kTaints))});
+  if (taint == OwnTaint::OutOfService) {
+    test_ready(operations, raw, /*heartbeat=*/true);
+  }
   if (value_at(raw, std::string(kAnnotations)).is_null()) {
     operations.push_back(test_of(raw, std::string(kAnnotations)));
     operations.push_back(
-        {{"op", "add"}, {"path", kAnnotations}, {"value", {{cluster::kFencedKey, to_text(mark)}}}});
+        {{"op", "add"}, {"path", kAnnotations}, {"value", {{form.annotation, to_text(mark)}}}});
   } else {
-    operations.push_back(test_of(raw, mark_path()));
-    operations.push_back({{"op", "add"}, {"path", mark_path()}, {"value", to_text(mark)}});
+    operations.push_back(test_of(raw, std::string(form.path)));
+    operations.push_back({{"op", "add"}, {"path", form.path}, {"value", to_text(mark)}});
   }
   operations.push_back({{"op", "add"}, {"path", kTaints}, {"value", std::move(taints)}});
   return operations;
@@ -163,20 +222,24 @@ json operations_to_set(const kube::Node& node, const FenceMark& mark) {
 json operations_to_lift(const kube::Node& node) {
   const json& raw = *node.raw;
   json operations = json::array();
-  if (const std::string ready = ready_path(raw); !ready.empty()) {
-    operations.push_back(test_of(raw, ready + "/type"));
-    operations.push_back(test_of(raw, ready + "/status"));
-  }
+  test_ready(operations, raw, /*heartbeat=*/false);
   operations.push_back(test_of(raw, "/status/nodeInfo/bootID"));
   operations.push_back(test_of(raw, std::string(kTaints)));
-  operations.push_back(test_of(raw, mark_path()));
-  operations.push_back({{"op", "remove"}, {"path", mark_path()}});
-  if (carried_by(node) != Carried::MarkOnly) {
-    json others = other_taints(raw);
-    if (others.empty()) {
+  const json before = taints_of(raw);
+  json taints = before;
+  for (const Form& form : kForms) {
+    if (mark_text(node, form.taint).empty()) {
+      continue;
+    }
+    operations.push_back(test_of(raw, std::string(form.path)));
+    operations.push_back({{"op", "remove"}, {"path", form.path}});
+    drop(taints, form);
+  }
+  if (taints != before) {
+    if (taints.empty()) {
       operations.push_back({{"op", "remove"}, {"path", kTaints}});
     } else {
-      operations.push_back({{"op", "replace"}, {"path", kTaints}, {"value", std::move(others)}});
+      operations.push_back({{"op", "replace"}, {"path", kTaints}, {"value", std::move(taints)}});
     }
   }
   return operations;

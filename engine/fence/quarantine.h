@@ -1,13 +1,16 @@
 #pragma once
 
-// The engine's own taint, moonfence.io/fenced:NoSchedule, and the annotation of the same name that
-// says that it is ours: when we set it, in which incident, and which boot of the node it was set
-// against. Kubernetes takes its own taint away the moment the node is Ready again; this one stays
-// until the node is proven clean (fence/hand_back). Pure functions over Node objects; what they
-// answer is sent by GuardedActions.
+// The taints that the engine sets, and for each the annotation that says that it is ours: when we
+// set it, in which incident, and which boot of the node it was set against. Kubernetes takes its
+// own taints away the moment the node is Ready again; these stay until the node is proven clean
+// (fence/hand_back). Pure functions over Node objects; what they answer is sent by GuardedActions.
 //
-// A taint of that key without our annotation is somebody else's: it keeps replacements off like
-// ours, and nobody here touches it.
+//   moonfence.io/fenced:NoSchedule                               keeps replacements off
+//   node.kubernetes.io/out-of-service=nodeshutdown:NoExecute     Kubernetes' own: evicts every pod
+//     and detaches its volumes (fence/retiring); annotation moonfence.io/out-of-service
+//
+// A taint of such a key without our annotation is somebody else's: it does what ours does, and
+// nobody here touches it.
 
 #include <optional>
 #include <string>
@@ -29,6 +32,8 @@ enum class Quarantine {
   Always,   // before the first deletion in any case: it outlives Kubernetes' own
 };
 
+enum class OwnTaint { Fenced, OutOfService };
+
 // The annotation, read.
 struct FenceMark {
   IncidentId incident;
@@ -42,6 +47,8 @@ struct FenceMark {
 [[nodiscard]] std::string to_text(const FenceMark& mark);
 // nullopt: nobody knows what it proves.
 [[nodiscard]] std::optional<FenceMark> read_mark(std::string_view text);
+// Another boot than the one it was set against: nothing of that one runs any more.
+[[nodiscard]] bool has_rebooted(const kube::Node& node, const FenceMark& mark);
 
 enum class Carried {
   Nothing,
@@ -50,17 +57,27 @@ enum class Carried {
   Foreign,    // the taint without our mark, or with one that cannot be read
   MarkOnly,   // somebody took the taint off
 };
-[[nodiscard]] Carried carried_by(const kube::Node& node);
+[[nodiscard]] Carried carried_by(const kube::Node& node, OwnTaint taint = OwnTaint::Fenced);
+// It does its work, whoever set it, and a hand-back would not take it for an older one.
+[[nodiscard]] constexpr bool is_in_place(Carried carried) {
+  return carried == Carried::Ours || carried == Carried::Foreign;
+}
+
+// The annotation as it stands there; "" without.
+[[nodiscard]] const std::string& mark_text(const kube::Node& node, OwnTaint taint);
 
 // The mark for a node as it was read.
-[[nodiscard]] FenceMark mark_for(const kube::Node& node, const IncidentId& incident, WallTime now);
+[[nodiscard]] FenceMark mark_for(const kube::Node& node, const IncidentId& incident, WallTime now,
+                                 OwnTaint taint = OwnTaint::Fenced);
 // Unique names of the volumes that the node reports in use or that are attached to it, sorted.
 [[nodiscard]] std::vector<std::string> volumes_of(const nlohmann::json& node);
 
 // The change that puts taint and annotation on, with tests of all that it was read by. The node
-// must carry its raw JSON.
-[[nodiscard]] nlohmann::json operations_to_set(const kube::Node& node, const FenceMark& mark);
-// The change that takes both off a node that is Ready; tests Ready and the boot ID as well.
+// must carry its raw JSON. Out of service a node is put only as long as its kubelet has not said
+// anything new: Ready and its heartbeat are tested too.
+[[nodiscard]] nlohmann::json operations_to_set(const kube::Node& node, const FenceMark& mark,
+                                               OwnTaint taint = OwnTaint::Fenced);
+// The change that takes all that is ours off a node that is Ready; tests Ready and the boot ID too.
 [[nodiscard]] nlohmann::json operations_to_lift(const kube::Node& node);
 
 }  // namespace moonfence::fence

@@ -51,22 +51,36 @@ Recovery::Effects Recovery::read(const std::optional<kube::Node>& node, Moment n
 }
 
 Recovery::Effects Recovery::judge(const kube::Node& node, Moment now) {
-  const Carried carried = carried_by(node);
-  if (carried == Carried::MarkOnly) {
-    return lift("somebody else took the taint off");
+  bool marked = false;
+  bool rebooted = true;
+  for (const OwnTaint taint : {OwnTaint::Fenced, OwnTaint::OutOfService}) {
+    const std::string& text = mark_text(node, taint);
+    if (text.empty()) {
+      continue;
+    }
+    const auto mark = read_mark(text);
+    if (!mark) {
+      return doubt("its annotation moonfence.io/" +
+                   std::string(taint == OwnTaint::Fenced ? "fenced" : "out-of-service") +
+                   " cannot be read");
+    }
+    marked = true;
+    rebooted = rebooted && has_rebooted(node, *mark);
   }
-  const auto mark = read_mark(node.fence_mark);
-  if (carried == Carried::Nothing || (carried == Carried::Foreign && node.fence_mark.empty())) {
+  if (!marked) {
     return sleep();  // the watch will say so
   }
-  if (!mark) {
-    Effects effects = rest();
-    effects.insert(effects.begin(), Doubt{"its annotation moonfence.io/fenced cannot be read"});
-    return effects;
+  if (!rebooted) {
+    return watch(node, now);
   }
-  if (mark->boot_id != node.boot_id && !mark->boot_id.empty() && !node.boot_id.empty()) {
+  if (node.out_of_service_mark.empty() || state_ == State::Confirming) {
     return lift("the node was booted again");
   }
+  state_ = State::Searching;
+  return {Search{}};
+}
+
+Recovery::Effects Recovery::watch(const kube::Node& node, Moment now) {
   const Stamp stamp = {
       .uid = node.uid, .boot_id = node.boot_id, .ready_since = node.ready->last_transition_time};
   if (stamp_ != stamp) {
@@ -93,8 +107,12 @@ Recovery::Effects Recovery::searched(const std::string& doubt) {
     state_ = State::Confirming;
     return {Read{}};
   }
+  return this->doubt(doubt);
+}
+
+Recovery::Effects Recovery::doubt(std::string why) {
   Effects effects = rest();
-  effects.insert(effects.begin(), Doubt{doubt});
+  effects.insert(effects.begin(), Doubt{std::move(why)});
   return effects;
 }
 

@@ -1,12 +1,17 @@
 #pragma once
 
-// Recovery is how one node that carries our taint (fence/quarantine) proves itself clean: a pure
-// machine. It is told events with the time and answers with effects; fence/hand_back performs them.
+// Recovery is how one node that carries a taint of ours (fence/quarantine) proves itself clean: a
+// pure machine. It is told events with the time and answers with effects; fence/hand_back performs
+// them.
 //
 //   Asleep ──Ready, and we act──▶ Queued ──▶ Reading ──another boot──▶ Lifting
 //                                              │ same boot, Ready for 30 s
 //                                              ▼
 //                                           Searching ──nothing left──▶ Confirming ──▶ Lifting
+//
+// Out of service, another boot is searched as well: what is still attached to the node Kubernetes
+// detaches by force as long as it believes in the taint. An annotation whose taint somebody took
+// off is no less a question than the taint: what it proves is what the next incident goes by.
 //
 // Whatever is in doubt leaves the taint where it is, and the node is looked at again after 30 s, 1
 // min … 5 min. The proof is an observation of ours: Ready by live readings with one and the same
@@ -72,6 +77,8 @@ class Recovery {
     friend bool operator==(const Stamp&, const Stamp&) = default;
   };
   [[nodiscard]] Effects judge(const kube::Node& node, Moment now);
+  [[nodiscard]] Effects watch(const kube::Node& node, Moment now);
+  [[nodiscard]] Effects doubt(std::string why);
   Effects rest();
   Effects lift(std::string why);
 

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kMostReads = 32;
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
+// What is remembered of volumes that were released: more than a node has attached.
+constexpr std::size_t kMostReleased = 512;
 
 // Refusals that no passing of time lifts.
 bool is_final(Reason reason) {
@@ -21,7 +23,8 @@ bool is_final(Reason reason) {
          reason == Reason::NodeRestarted || reason == Reason::DriverNotDeclared ||
          reason == Reason::AttachmentMismatch || reason == Reason::NotHeldByAttacher ||
          reason == Reason::ProtectedNamespace || reason == Reason::OwnNode ||
-         reason == Reason::NoUid;
+         reason == Reason::NoUid || reason == Reason::OutOfService ||
+         reason == Reason::StorageWithdrawn;
 }
 
 Record record_about(const Detachment& detachment, const Authority& authority,
@@ -57,12 +60,17 @@ void Releasing::look(Moment listed, Act act, std::function<void()> looked) {
   looked_ = std::move(looked);
   checked_ = std::min(listed, around_.loop.now());
   candidates_ = candidates();
-  pending_ = candidates_.empty() ? 1 : candidates_.size() + 2;
+  pending_ = 1;
   if (!candidates_.empty()) {
-    read_controller();
-    for (const std::string& name : candidates_) {
-      read_attachment(name);
+    read_lease(around_.release.controller, controller_);
+  }
+  for (const std::string& name : candidates_) {
+    const std::string& driver = memory_.releases.at(name).detachment.volume.driver;
+    const auto attacher = around_.release.attachers.find(driver);
+    if (attacher != around_.release.attachers.end() && !attachers_.contains(driver)) {
+      read_lease(attacher->second, attachers_[driver]);
     }
+    read_attachment(name);
   }
   read_one();
 }
@@ -77,10 +85,16 @@ std::vector<std::string> Releasing::candidates() {
   }
   for (const std::string& name : names) {
     PendingRelease& pending = memory_.releases.at(name);
-    if (!detaching_.is_in_force(pending.detachment)) {
+    if (!around_.release.on) {  // it was, for the leader before us
+      tell(pending, Record::Kind::Refusal, Reason::ReleaseNotServed, "");
+      drop(name);
+    } else if (!detaching_.is_in_force(pending.detachment)) {
       tell(pending, Record::Kind::Refusal, Reason::PolicyChanged,
            "nobody can be asked again: its pod is gone");
       drop(name);
+    } else if (is_of_deleted_node(authority_->reading)) {
+      tell(pending, Record::Kind::Refusal, Reason::NodeGone, pending.name);
+      drop(name);  // with its object went the status that claims the volume
     } else if (around_.loop.now() - pending.gone_at > kGiveUp) {
       tell(pending, Record::Kind::IncidentHeld, Reason::ReleaseUnacknowledged, pending.name);
       drop(name);
@@ -116,6 +130,7 @@ bool Releasing::awaits(PendingRelease& pending, const kube::NodeStorage& storage
       record.text = pending.name;
       record.took = now - *pending.sent_at;
       (void)around_.trail.write(record);
+      pending.acknowledged_at = now;
       return false;
     }
     if (now - *pending.sent_at > kAcknowledgement) {
@@ -129,23 +144,28 @@ bool Releasing::awaits(PendingRelease& pending, const kube::NodeStorage& storage
   return is_in_use(storage, pending.name);
 }
 
-void Releasing::read_controller() {
-  const auto path = kube::lease_path(around_.release.controller);
-  const auto arrived = [this](const Result<kube::ApiReply>& reply) {
-    const auto lease = reply ? kube::decode_lease(reply->body)
-                             : Result<kube::Lease>(failure(Error(reply.error())));
-    controller_is_alive_ = lease && is_fresh(lease->record, around_.cluster_facts().now);
-    controller_ = lease ? "its Lease is not renewed" : lease.error().message();
-    read_one();
-  };
-  if (path) {
-    reads_.push_back(around_.reader.get(*path, arrived));
-  } else {
-    read_one();
+void Releasing::read_lease(const ObjectRef& lease, std::string& silence) {
+  silence = "its Lease could not be asked for";
+  const auto path = kube::lease_path(lease);
+  if (!path) {
+    return;
   }
+  ++pending_;
+  reads_.push_back(around_.reader.get(*path, [this, &silence](const Result<kube::ApiReply>& reply) {
+    const auto found = reply ? kube::decode_lease(reply->body)
+                             : Result<kube::Lease>(failure(Error(reply.error())));
+    if (!found) {
+      silence = found.error().message();
+    } else {
+      const bool is_alive = is_fresh(found->record, around_.cluster_facts().now);
+      silence = is_alive ? "" : "its Lease is not renewed";
+    }
+    read_one();
+  }));
 }
 
 void Releasing::read_attachment(const std::string& name) {
+  ++pending_;
   reads_.push_back(
       around_.reader.get_attachment(name, [this, name](const Result<kube::Attachment>& found) {
         if (!found && found.error().kind == Error::Kind::NotFound) {
@@ -174,7 +194,11 @@ void Releasing::choose() {
     PendingRelease& pending = memory_.releases.at(name);
     if (const std::string user = detaching_.other_user(pending.detachment); !user.empty()) {
       tell(pending, Record::Kind::Refusal, Reason::VolumeInUse, user);
-    } else if (!controller_is_alive_) {
+    } else if (detaching_.pod_is_there(pending.detachment)) {
+      tell(pending, Record::Kind::Refusal, Reason::VolumeInUse, "its own pod is there");
+    } else if (const std::string silence = silent_attacher(pending); !silence.empty()) {
+      tell(pending, Record::Kind::Refusal, Reason::AttacherSilent, silence);
+    } else if (!controller_.empty()) {
       tell(pending, Record::Kind::Refusal, Reason::ControllerSilent, controller_);
     } else {
       portion.push_back(name);
@@ -186,10 +210,11 @@ void Releasing::choose() {
   looked_();
 }
 
-std::vector<VolumeRelease> Releasing::order(const std::vector<std::string>& portion) const {
+std::vector<VolumeRelease> Releasing::order(const std::vector<std::string>& portion) {
   std::vector<VolumeRelease> volumes;
   for (const std::string& name : portion) {
-    const PendingRelease& pending = memory_.releases.at(name);
+    PendingRelease& pending = memory_.releases.at(name);
+    pending.may_have_left = true;  // until its outcome is known
     const Detachment& detachment = pending.detachment;
     volumes.push_back({.verdict = detachment.verdict,
                        .target = {.attachment = {.attachment = *detachment.held,
@@ -199,7 +224,9 @@ std::vector<VolumeRelease> Releasing::order(const std::vector<std::string>& port
                                                  .before_pod = detachment.before_pod},
                                   .name = pending.name,
                                   .attachment_is_gone = absent_.contains(name),
-                                  .controller_is_alive = controller_is_alive_,
+                                  .controller_is_alive = controller_.empty(),
+                                  .attacher_is_alive = silent_attacher(pending).empty(),
+                                  .carried = detachment.carried,
                                   .checked = checked_,
                                   .seen = authority_->reading.storage}});
     volumes.back().verdict.attempt = occasion_.attempt;
@@ -215,6 +242,7 @@ void Releasing::ended(const VolumeRelease& volume, const ActionOutcome& outcome,
     return;
   }
   const Reason reason = outcome.reason;
+  found->second.may_have_left = reason == Reason::OutcomeLost || reason == Reason::Retryable;
   if (reason == Reason::Done) {
     found->second.sent_at = around_.loop.now();
     waits_ = true;
@@ -251,7 +279,19 @@ void Releasing::retire() {
 }
 
 void Releasing::drop(const std::string& name) {
-  memory_.releases.erase(name);
+  const auto found = memory_.releases.find(name);
+  if (authority_->page != nullptr && found->second.detachment.asked) {
+    authority_->page->release_over(*found->second.detachment.asked);
+  }
+  if (found->second.sent_at && memory_.released.size() < kMostReleased) {
+    memory_.released.insert_or_assign(name, std::move(found->second));
+  }
+  memory_.releases.erase(found);
+}
+
+std::string Releasing::silent_attacher(const PendingRelease& pending) const {
+  const auto attacher = attachers_.find(pending.detachment.volume.driver);
+  return attacher == attachers_.end() ? std::string() : attacher->second;
 }
 
 void Releasing::tell(PendingRelease& pending, Record::Kind kind, Reason reason,
@@ -268,28 +308,53 @@ void Releasing::tell(PendingRelease& pending, Record::Kind kind, Reason reason,
   (void)around_.trail.write(record);
 }
 
+namespace {
+
+// What is told of a volume whose node came back.
+std::string told_of(const PendingRelease& volume, Duration overlap) {
+  if (!volume.sent_at) {
+    return volume.may_have_left
+               ? "the node came back while its volume was being released; another node may have "
+                 "it, look at the file system"
+               : "the node came back after its storage had let go; it is not released, look at "
+                 "the file system";
+  }
+  if (!volume.acknowledged_at) {
+    return "the node came back after its volume was released; another node may have it, look at "
+           "the file system";
+  }
+  return "the node came back " +
+         format_duration(std::chrono::floor<std::chrono::milliseconds>(overlap)) +
+         " after Kubernetes took its volume off it; for so long another node may have had it too, "
+         "look at the file system";
+}
+
+}  // namespace
+
 void report_return(Surroundings& surroundings, const Authority& authority,
-                   const IncidentId& incident, Memory& memory) {
-  const auto report = [&](const Detachment& detachment, const std::string& text) {
+                   const IncidentId& incident, const Memory& memory) {
+  const auto report = [&](const Detachment& detachment, const std::string& text, Duration overlap) {
     Record record = record_about(detachment, authority, incident);
     record.kind = Record::Kind::Refusal;
     record.reason = Reason::StorageWithdrawn;
     record.text = text;
+    record.took = overlap;
     (void)surroundings.trail.write(record);
   };
   for (const auto& [name, detachment] : memory.detachments) {
     if (detachment.asked) {
       report(detachment,
              "the node came back while its storage was told to let go; it is not "
-             "released, look at the file system");
+             "released, look at the file system",
+             Duration::zero());
     }
   }
-  for (const auto& [name, pending] : memory.releases) {
-    report(pending.detachment,
-           pending.sent_at ? "the node came back after its volume was released; another node may "
-                             "have it, look at the file system"
-                           : "the node came back after its storage had let go; it is not released, "
-                             "look at the file system");
+  const Moment now = surroundings.loop.now();
+  for (const auto* volumes : {&memory.releases, &memory.released}) {
+    for (const auto& [name, volume] : *volumes) {
+      const Duration overlap = now - volume.acknowledged_at.value_or(now);
+      report(volume.detachment, told_of(volume, overlap), overlap);
+    }
   }
 }
 

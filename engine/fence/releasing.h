@@ -11,6 +11,7 @@
 // released in time is left to the controller's own check, which finds it within a minute.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ class Releasing {
   // `looked` after that. `listed`: when the pods were asked for.
   void look(Moment listed, Act act, std::function<void()> looked);
   // The portion by the newest reading.
-  [[nodiscard]] std::vector<VolumeRelease> order(const std::vector<std::string>& portion) const;
+  [[nodiscard]] std::vector<VolumeRelease> order(const std::vector<std::string>& portion);
   void ended(const VolumeRelease& volume, const ActionOutcome& outcome, PassResult& result);
   void sum_up(PassResult& result);
   void retire();
@@ -51,11 +52,14 @@ class Releasing {
   // Those that may go now as far as the node's status says, the most important pods first.
   [[nodiscard]] std::vector<std::string> candidates();
   [[nodiscard]] bool awaits(PendingRelease& pending, const kube::NodeStorage& storage);
-  void read_controller();
+  // `silence`: why nobody knows that its holder is alive, "" when it is.
+  void read_lease(const ObjectRef& lease, std::string& silence);
   void read_attachment(const std::string& name);
   void read_one();
   void choose();
+  // Nothing is left to be done about it, for whoever comes after us either.
   void drop(const std::string& name);
+  [[nodiscard]] std::string silent_attacher(const PendingRelease& pending) const;
   void tell(PendingRelease& pending, audit::Record::Kind kind, audit::Reason reason,
             const std::string& text);
 
@@ -68,16 +72,17 @@ class Releasing {
   std::function<void()> looked_;
   Moment checked_{};
   std::vector<std::string> candidates_;
-  std::set<std::string> absent_;  // of the candidates
-  bool controller_is_alive_ = false;
-  std::string controller_;  // why it is not
-  bool waits_ = false;      // for an acknowledgement, or until something else happens
+  std::set<std::string> absent_;                  // of the candidates
+  std::string controller_;                        // silence of kube-controller-manager
+  std::map<std::string, std::string> attachers_;  // the same of the attachers, by driver
+  bool waits_ = false;  // for an acknowledgement, or until something else happens
   std::size_t pending_ = 0;
   std::vector<kube::CallHandle> reads_;
 };
 
-// The node came back: what of its storage had been told to let go is told of.
+// The node came back: what of its storage had been told to let go is told of; of what was released
+// also for how long another node may have had it (release-step.md §3).
 void report_return(Surroundings& surroundings, const Authority& authority,
-                   const IncidentId& incident, Memory& memory);
+                   const IncidentId& incident, const Memory& memory);
 
 }  // namespace moonfence::fence

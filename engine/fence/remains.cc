@@ -96,6 +96,9 @@ std::string doubt_about(const kube::Node& node, const FenceMark& mark, const Rem
   if (std::string doubt = doubt_by_attachments(node, remains); !doubt.empty()) {
     return doubt;
   }
+  if (has_rebooted(node, mark)) {
+    return {};
+  }
   for (const std::string& volume : mark.volumes) {
     if (!remains.used_volumes.contains(volume)) {
       std::string doubt = doubt_by_restart(node, mark, remains, now);

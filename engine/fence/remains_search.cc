@@ -10,7 +10,7 @@ RemainsSearch::RemainsSearch(Surroundings& around, const NodeName& node, Done do
     : done_(std::move(done)), gathering_(around.reader, around.allowed_reads) {
   calls_.push_back(around.reader.list_pods(
       {.node = node, .space = {}, .label_selector = {}, .not_older_than = {}},
-      [this](Result<std::vector<std::string>> pods) { pods_arrived(std::move(pods)); }));
+      [this](const Result<kube::ItemTexts>& pods) { pods_arrived(pods); }));
   calls_.push_back(around.reader.get_list("/apis/storage.k8s.io/v1/volumeattachments", {},
                                           [this](Result<kube::ApiReply> reply) {
                                             list_arrived(std::move(reply), remains_.attachments);
@@ -23,13 +23,13 @@ RemainsSearch::RemainsSearch(Surroundings& around, const NodeName& node, Done do
       [this](Result<kube::ApiReply> reply) { list_arrived(std::move(reply), remains_.starts); }));
 }
 
-void RemainsSearch::pods_arrived(Result<std::vector<std::string>> texts) {
-  if (!texts) {
-    lacks(texts.error());
+void RemainsSearch::pods_arrived(const Result<kube::ItemTexts>& listed) {
+  if (!listed) {
+    lacks(listed.error());
     one_ended();
     return;
   }
-  for (const std::string& text : *texts) {
+  for (const std::string& text : listed->texts) {
     auto pod = kube::decode_pod_text(text);
     if (!pod) {
       lacks(pod.error());

@@ -23,7 +23,7 @@ class RemainsSearch {
   RemainsSearch& operator=(const RemainsSearch&) = delete;
 
  private:
-  void pods_arrived(Result<std::vector<std::string>> texts);
+  void pods_arrived(const Result<kube::ItemTexts>& listed);
   void list_arrived(Result<kube::ApiReply> reply, nlohmann::json& into);
   void gathered(const kube::Pod& pod, const Gathered& facts);
   void lacks(const Error& error);

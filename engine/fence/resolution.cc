@@ -7,9 +7,6 @@ namespace moonfence::fence {
 
 using policy::Verdict;
 
-namespace {
-
-// Whatever the reasons are, the same would happen.
 bool same_action(const Verdict& a, const Verdict& b) {
   const auto volumes = [](const Verdict& verdict) {
     std::set<std::string> names;
@@ -21,6 +18,8 @@ bool same_action(const Verdict& a, const Verdict& b) {
   return a.kind == b.kind && a.release == b.release && a.on_timeout == b.on_timeout &&
          a.wait == b.wait && volumes(a) == volumes(b);
 }
+
+namespace {
 
 // The first of each kind that speaks on one side.
 struct Heard {

@@ -56,4 +56,7 @@ struct Decision {
 // The decision of the bindings in this mode. `opinions` stand in binding order and must outlive it.
 [[nodiscard]] Decision resolve(std::span<const Opinion> opinions, policy::Mode side);
 
+// Whatever the reasons are, the same would happen.
+[[nodiscard]] bool same_action(const policy::Verdict& a, const policy::Verdict& b);
+
 }  // namespace moonfence::fence

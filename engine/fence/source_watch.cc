@@ -125,7 +125,20 @@ void SourceWatch::answered(Run& run, const Fetched& fetched) {
   take(run, policy_->nodes_of_source(fetched.answers).result);
 }
 
-void SourceWatch::take(Run& run, const Result<policy::NodeStates>& states) {
+void SourceWatch::suppose_failed(const NodeName& node) {
+  supposed_failed_.insert(node);
+  for (const HealthBook::News& item :
+       book_.read({{node, NodeHealth::Failed}}, around_.loop.now())) {
+    tell(item);
+  }
+}
+
+void SourceWatch::take(Run& run, Result<policy::NodeStates> states) {
+  for (const NodeName& node : supposed_failed_) {
+    if (states) {
+      states->insert_or_assign(node, NodeHealth::Failed);
+    }
+  }
   // It may be further up the stack: it dies at the end of the turn.
   for (auto mine = runs_.begin(); mine != runs_.end(); ++mine) {
     if (mine->get() == &run) {

@@ -48,6 +48,8 @@ class SourceWatch final : public HealthSource {
   void start();
   void stop();
   void tell_again();
+  // From now on every reading that succeeds is taken to call it failed.
+  void suppose_failed(const NodeName& node);
 
   [[nodiscard]] std::unique_ptr<Question> ask(const NodeName& node, Done done) override;
   [[nodiscard]] const std::string& key() const override { return key_; }
@@ -61,7 +63,7 @@ class SourceWatch final : public HealthSource {
   Run& begin();
   void set_out(Run& run);
   void answered(Run& run, const Fetched& fetched);
-  void take(Run& run, const Result<policy::NodeStates>& states);
+  void take(Run& run, Result<policy::NodeStates> states);
   void note(const policy::NodeStates& states, Moment began);
   void tell(const HealthBook::News& news);
   void note_fault(const std::string& fault);
@@ -72,6 +74,7 @@ class SourceWatch final : public HealthSource {
   const Tell tell_;
   HealthBook book_;
   std::map<NodeName, HealthBook::Change> untold_;
+  std::set<NodeName> supposed_failed_;
   std::list<std::unique_ptr<Run>> runs_;  // in the order in which they began
   Moment noted_{};                        // when the newest reading in the book began
   loop::Timer next_poll_;

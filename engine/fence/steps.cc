@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "policy/pod_facts.h"
+
 namespace moonfence::fence {
 
 using Step = IncidentRecord::Step;
@@ -14,6 +16,11 @@ Step step_of(const PodDeletion& deletion) {
   const kube::OwnerReference* controller = deletion.pod.controller();
   step.controller = controller == nullptr ? std::string() : controller->kind;
   step.phase = deletion.pod.phase;
+  if (controller != nullptr) {
+    step.owner_api = controller->api_version;
+    step.owner = controller->name;
+    step.owner_uid = controller->uid;
+  }
   step.policy = deletion.policy;
   step.policy_digest = deletion.policy_digest;
   step.set_digest = deletion.set_digest;
@@ -21,7 +28,23 @@ Step step_of(const PodDeletion& deletion) {
   return step;
 }
 
-Step step_of(const AttachmentDeletion& deletion, const policy::VolumeFacts& volume) {
+namespace {
+
+// What was said of another boot than the one that the incident began with is said of another
+// machine.
+std::optional<Step::Release> release_of(const Authority& authority) {
+  const auto& storage = authority.reading.storage;
+  if (storage == nullptr || storage->boot_id != authority.boot_id) {
+    return std::nullopt;
+  }
+  return Step::Release{.boot_id = storage->boot_id, .heartbeat = storage->ready_heartbeat};
+}
+
+}  // namespace
+
+Step step_of(const AttachmentDeletion& deletion, const Detachment& detachment,
+             const Authority& authority) {
+  const policy::VolumeFacts& volume = detachment.volume;
   Step step = step_of(deletion.verdict);
   step.kind = Step::Kind::DeleteAttachment;
   step.attachment = deletion.target.attachment.name;
@@ -30,6 +53,20 @@ Step step_of(const AttachmentDeletion& deletion, const policy::VolumeFacts& volu
   step.handle = volume.handle;
   step.volume = volume.pv;
   step.before_pod = deletion.target.before_pod;
+  if (detachment.releases && deletion.target.attachment.held_by_attacher) {
+    step.release = release_of(authority);
+  }
+  return step;
+}
+
+Step step_of(const TaintWish& wish, const Uid& node) {
+  Step step;
+  step.kind = Step::Kind::TaintNode;
+  step.node_uid = node;
+  step.policy = wish.policy;
+  step.policy_digest = wish.policy_digest;
+  step.set_digest = wish.set_digest;
+  step.why = wish.why;
   return step;
 }
 
@@ -58,18 +95,65 @@ Detachment detachment_of(const Step& step, const IncidentRecord& record) {
   detachment.before_pod = step.before_pod;
   detachment.asked = step.attachment_uid;
   detachment.inherited = !step.sent;
+  // Under another name than its volume's it would be compared with the users of another one.
+  const bool is_named_for_it =
+      policy::attachment_name(step.handle, step.driver, record.node.text()) == step.attachment;
+  if (step.release && is_named_for_it) {
+    detachment.releases = detachment.carried = true;
+    detachment.held = kube::Attachment{.name = step.attachment,
+                                       .uid = step.attachment_uid,
+                                       .attacher = step.driver,
+                                       .node = record.node,
+                                       .volume = step.volume,
+                                       .held_by_attacher = true,
+                                       .detach_error = {}};
+  }
   return detachment;
+}
+
+Verification::Deleted deleted_by(const Step& step) {
+  return {.pod = step.pod,
+          .uid = step.pod_uid,
+          .owner = {.api_version = step.owner_api,
+                    .kind = step.controller,
+                    .name = step.owner,
+                    .uid = step.owner_uid,
+                    .controller = true},
+          .at = step.ended.value_or(*step.sent),
+          .answered = step.settled(),
+          .told = step.follow ? std::optional(step.follow->state) : std::nullopt};
 }
 
 }  // namespace
 
-void restore(Memory& memory, const IncidentRecord& record) {
+void verify(Verification& verification, const IncidentRecord& record) {
+  for (const Step& step : record.steps) {
+    if (step.awaits_replacement()) {
+      verification.deleted(deleted_by(step));
+    }
+  }
+}
+
+void restore(Memory& memory, const IncidentRecord& record, Moment now) {
   memory.inherited_boot = record.boot_id;
+  verify(memory.verification, record);
   for (const Step& step : record.steps) {
     if (step.kind == Step::Kind::DeletePod && step.settled()) {
       memory.handled.insert(step.pod_uid);
-    } else if (step.kind == Step::Kind::DeleteAttachment && !step.settled()) {
+    } else if (step.kind == Step::Kind::DeleteAttachment && !step.settled() &&
+               step.outcome != audit::Reason::NodeRestarted) {
       memory.detachments.insert_or_assign(step.attachment, detachment_of(step, record));
+    } else if (step.awaits_release()) {
+      Detachment detachment = detachment_of(step, record);
+      if (detachment.releases) {
+        memory.releases.insert_or_assign(
+            step.attachment, PendingRelease{.detachment = std::move(detachment), .gone_at = now});
+      }
+    } else if (step.kind == Step::Kind::TaintNode && step.settled()) {
+      memory.retired_for = {.policy = step.policy,
+                            .policy_digest = step.policy_digest,
+                            .set_digest = step.set_digest,
+                            .why = step.why};
     }
   }
 }

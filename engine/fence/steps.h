@@ -6,16 +6,22 @@
 #include "fence/actions.h"
 #include "fence/incident_record.h"
 #include "fence/inquiry.h"
-#include "policy/facts.h"
 
 namespace moonfence::fence {
 
 [[nodiscard]] IncidentRecord::Step step_of(const PodDeletion& deletion);
+// The authority's reading is what a release of its volume would rest on.
 [[nodiscard]] IncidentRecord::Step step_of(const AttachmentDeletion& deletion,
-                                           const policy::VolumeFacts& volume);
+                                           const Detachment& detachment,
+                                           const Authority& authority);
+
+[[nodiscard]] IncidentRecord::Step step_of(const TaintWish& wish, const Uid& node);
+
+// Has what the record's steps deleted verified. To be called again when there are more of them.
+void verify(Verification& verification, const IncidentRecord& record);
 
 // What the leader before us had settled and had still to do. Each attachment is to go by the UID
-// that was recorded; another one of its name is another one's.
-void restore(Memory& memory, const IncidentRecord& record);
+// that was recorded; another one of its name is another one's. A release begins its time anew.
+void restore(Memory& memory, const IncidentRecord& record, Moment now);
 
 }  // namespace moonfence::fence

@@ -12,13 +12,20 @@
 #include "fence/health_source.h"
 #include "fence/journal.h"
 #include "fence/leadership.h"
+#include "fence/pod_watch.h"
 #include "fence/roll_call.h"
+#include "fence/turns.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
 #include "policy/policy_set.h"
+#include "policy/trace.h"
 #include "port/log.h"
 
 namespace moonfence::fence {
+
+// What one policy read when it was asked about one pod. Without a listener nobody notes it.
+using EvaluationWatch =
+    std::function<void(const PodRef& pod, const policy::Binding& by, const policy::Trace& trace)>;
 
 struct Surroundings {
   loop::Loop& loop;
@@ -40,6 +47,11 @@ struct Surroundings {
   const ReleaseRules& release;
   Quarantine quarantine = Quarantine::Off;  // see Authority
   HealthSource* source = nullptr;           // whose word incidents go by; null: Kubernetes'
+  // Told what each run of a policy took; empty: nobody counts.
+  std::function<void(const std::string& policy, const policy::Usage& usage)> ran = {};
+  PodWatches* pod_watches = nullptr;   // null: incidents look at pods by time only
+  EvaluationWatch on_evaluation = {};  // tools: hears of each pod that a policy was asked about
+  Turns* looks = nullptr;              // of Verifying; null: incidents look side by side
 };
 
 }  // namespace moonfence::fence

@@ -24,12 +24,15 @@ std::uint32_t failures_of(const policy::Trigger& trigger, Duration down_for) {
       std::min(static_cast<std::int64_t>(down_for / trigger.interval), kMost));
 }
 
-Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime, bool silent,
+Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime, const Signal& signal,
                      Moment now) {
+  if (signal.deleted && !trigger.deleted) {
+    return {.kind = Standing::Kind::NotDeleted};
+  }
   if (!trigger.sweep && !downtime.fell) {
     return {.kind = Standing::Kind::NotSwept};
   }
-  if (!trigger.live_kubelet && !silent) {
+  if (!trigger.live_kubelet && !signal.silent) {
     return {.kind = Standing::Kind::Unfit};
   }
   const Moment due = downtime.since + hold_down(trigger);
@@ -41,6 +44,7 @@ Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime, b
 
 HoldDowns hold_downs(const policy::PolicySet& set, bool fell, std::string_view source) {
   HoldDowns shortest = {.silent = std::nullopt, .living = std::nullopt};
+  const bool of_kubernetes = source.empty();  // a source knows of no kubelet, and needs the Node
   const auto offer = [](std::optional<Duration>& least, Duration candidate) {
     least = std::min(least.value_or(candidate), candidate);
   };
@@ -51,11 +55,21 @@ HoldDowns hold_downs(const policy::PolicySet& set, bool fell, std::string_view s
     }
     const policy::Trigger& trigger = binding.policy->trigger();
     offer(shortest.silent, hold_down(trigger));
-    if (trigger.live_kubelet || !source.empty()) {  // a source knows of no kubelet
+    if (trigger.live_kubelet || !of_kubernetes) {
       offer(shortest.living, hold_down(trigger));
+    }
+    if (trigger.deleted && of_kubernetes) {
+      offer(shortest.deleted_silent, hold_down(trigger));
+      if (trigger.live_kubelet) {
+        offer(shortest.deleted_living, hold_down(trigger));
+      }
     }
   }
   return shortest;
+}
+
+bool acts_on_deleted(const policy::PolicySet& set, bool fell, std::string_view source) {
+  return hold_downs(set, fell, source).deleted_silent.has_value();
 }
 
 }  // namespace moonfence::fence

@@ -21,11 +21,12 @@ struct Downtime {
 struct Standing {
   enum class Kind {
     MayAct,
-    NotDueYet,  // the node must be down for longer
-    Unfit,      // its kubelet may be alive, and the policy wants silence
-    NotSwept,   // the node was found down, and the policy wants to have seen it fall
-    OtherWord,  // the policy goes by somebody else's word than this incident
-    NodeHeld,   // the policy looked at the node and holds it, or failed over it
+    NotDueYet,   // the node must be down for longer
+    Unfit,       // its kubelet may be alive, and the policy wants silence
+    NotSwept,    // the node was found down, and the policy wants to have seen it fall
+    NotDeleted,  // the node is gone from the API, which is no matter of this policy
+    OtherWord,   // the policy goes by somebody else's word than this incident
+    NodeHeld,    // the policy looked at the node and holds it, or failed over it
   };
   Kind kind = Kind::MayAct;
   Duration due_in{};  // of NotDueYet, and of NodeHeld when it is to be asked again; else zero
@@ -39,14 +40,22 @@ struct Standing {
 [[nodiscard]] Duration hold_down(const policy::Trigger& trigger);
 // Down observations in a row so far; 1 at least.
 [[nodiscard]] std::uint32_t failures_of(const policy::Trigger& trigger, Duration down_for);
-// `silent`: its kubelet is dead by its Lease (fence/pulse).
+
+// How a node is down.
+struct Signal {
+  bool silent = false;   // its kubelet is dead by its Lease (fence/pulse)
+  bool deleted = false;  // the Node object does not exist
+};
 [[nodiscard]] Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime,
-                                   bool silent, Moment now);
+                                   const Signal& signal, Moment now);
 
 // How long a node must be down until the first of several bindings may act; nullopt: none ever may.
 struct HoldDowns {
   std::optional<Duration> silent = Duration::zero();  // its kubelet is dead
   std::optional<Duration> living = Duration::zero();  // it may live, and Ready is False or missing
+  // The same of a node whose object was deleted.
+  std::optional<Duration> deleted_silent = std::nullopt;
+  std::optional<Duration> deleted_living = std::nullopt;
 
   friend bool operator==(const HoldDowns&, const HoldDowns&) = default;
 };
@@ -54,6 +63,10 @@ struct HoldDowns {
 // Of the bindings that go by the word of `source` (signal_of). A binding without a policy (a guard
 // that could not be loaded) never acts.
 [[nodiscard]] HoldDowns hold_downs(const policy::PolicySet& set, bool fell,
+                                   std::string_view source = {});
+
+// Whether any of them acts on a node whose object was deleted. `fell`: see Downtime.
+[[nodiscard]] bool acts_on_deleted(const policy::PolicySet& set, bool fell,
                                    std::string_view source = {});
 
 }  // namespace moonfence::fence

@@ -225,7 +225,10 @@ CallHandle ConfigMaps::list(const Namespace& space, std::string label_selector,
   }
   return list_items(caller_, *std::move(path), {{"labelSelector", std::move(label_selector)}},
                     ListPlan::consistent(), "ConfigMaps of namespace " + space.text(),
-                    std::move(done));
+                    [done = std::move(done)](Result<ItemTexts> items) {
+                      done(items ? Result<std::vector<std::string>>(std::move(items->texts))
+                                 : failure(std::move(items.error())));
+                    });
 }
 
 CallHandle ConfigMaps::create(const ConfigMapText& text, std::function<bool()> may_send,

@@ -64,6 +64,9 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
   constexpr std::size_t kLongestMark = std::size_t{16} << 10U;
   node.fence_mark =
       fields.string({"metadata", "annotations", "moonfence.io/fenced"}).substr(0, kLongestMark);
+  node.out_of_service_mark =
+      fields.string({"metadata", "annotations", "moonfence.io/out-of-service"})
+          .substr(0, kLongestMark);
   for_each_object(fields, {"spec", "taints"}, "spec.taints", [&node](Fields& taint) {
     node.taints.push_back(Taint{.key = taint.string({"key"}),
                                 .value = taint.string({"value"}),

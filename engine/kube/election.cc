@@ -211,6 +211,11 @@ Election::Effects Election::write_failed(const Error& error, Moment now, double 
   return wait(rules_.retry, 0);
 }
 
+Election::Effects Election::deposed(Moment now, double chance) {
+  return state_ == State::Leading ? lose("the API server says that another one leads", now, chance)
+                                  : Effects{};
+}
+
 Election::Effects Election::release(WallTime wall) {
   const bool leads = state_ == State::Leading;
   state_ = leads ? State::Releasing : State::Stopped;

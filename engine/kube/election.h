@@ -70,6 +70,8 @@ class Election {
   // `sent`: when the request left.
   [[nodiscard]] Effects written(const Lease& lease, Moment sent, Moment now, double chance);
   [[nodiscard]] Effects write_failed(const Error& error, Moment now, double chance);
+  // A write was refused because, by the Lease, another one leads: it is read again before long.
+  [[nodiscard]] Effects deposed(Moment now, double chance);
   // Free the Lease, when all that we started has ended. A follower stops at once.
   [[nodiscard]] Effects release(WallTime wall);
 

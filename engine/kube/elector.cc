@@ -36,6 +36,14 @@ void Elector::release(std::function<void()> released) {
   perform(election_.release(around_.wall_clock.now()));
 }
 
+void Elector::deposed() {
+  if (!leads()) {
+    return;
+  }
+  call_.reset();  // a renewal that succeeds says what was so before
+  perform(election_.deposed(around_.loop.now(), around_.random.unit()));
+}
+
 void Elector::perform(const Election::Effects& effects) {
   for (const Election::Effect& effect : effects) {
     std::visit(Overloaded{

@@ -38,6 +38,8 @@ class Elector {
   Elector& operator=(const Elector&) = delete;
 
   void start();
+  // See Election::deposed(). `lose` is called in this turn.
+  void deposed();
   // Frees the Lease, then calls `released`; at once when we do not lead. Everything that rests on
   // leadership must have ended. Leadership is over when it is freed, `lose` is not called.
   void release(std::function<void()> released);

@@ -24,6 +24,7 @@ constexpr int kMostTries = 12;
 constexpr Duration kRetryDelay = std::chrono::seconds(10);
 constexpr Duration kSeriesEnd = std::chrono::minutes(6);
 constexpr std::size_t kMostSeries = 4096;
+constexpr Duration kSweep = std::chrono::minutes(1);
 
 // At most `limit` bytes and never half a character.
 std::string cut(const std::string& text, std::size_t limit) {
@@ -80,34 +81,91 @@ EventRecorder::EventRecorder(loop::Loop& loop, Caller& caller, port::WallClock& 
       log_(log),
       instance_(cut(instance, kWordLimit)) {}
 
+WallTime EventRecorder::stamp() {
+  // Names differ even when the clock stands still.
+  last_stamp_ = std::max(clock_.now(), last_stamp_ + std::chrono::nanoseconds(1));
+  return last_stamp_;
+}
+
 void EventRecorder::record(const EventNews& news) {
-  forget_old_series();
-  const WallTime time = std::max(clock_.now(), last_stamp_ + std::chrono::nanoseconds(1));
-  last_stamp_ = time;  // names differ even when the clock stands still
-  const Key key{news.type, news.action, news.reason, news.regarding};
+  sweep();
+  const Moment now = loop_.now();
+  const WallTime time = stamp();
+  const Key key{news.type, news.action, news.reason, news.regarding, news.subject};
   if (const auto known = series_.find(key); known != series_.end()) {
-    known->second.last = loop_.now();
-    if (++known->second.count == 2) {
-      enqueue(Pending{.news = news, .name = known->second.name, .time = time, .count = 2});
+    Series& series = known->second;
+    series.last = now;
+    if (++series.count == 2) {
+      series.told = 2;
+      series.told_at = now;
+      enqueue(Pending{.news = news, .name = series.name, .time = time, .count = 2});
+    } else if (now - series.told_at >= kHeartbeat) {
+      tell_count(key, series, time);
     }
+    return;
+  }
+  if (!may_tell(news)) {
+    ++dropped_;
     return;
   }
   const std::string name = event_name(news.regarding.name, time);
   if (series_.size() < kMostSeries) {
-    series_.emplace(key, Series{.name = name, .last = loop_.now()});
+    series_.emplace(key, Series{.name = name, .last = now, .told_at = now});
   }
   enqueue(Pending{.news = news, .name = name, .time = time});
 }
 
-void EventRecorder::forget_old_series() {
-  std::erase_if(series_,
-                [this](const auto& entry) { return loop_.now() - entry.second.last > kSeriesEnd; });
+bool EventRecorder::may_tell(const EventNews& news) {
+  const std::pair key(news.regarding, news.is_weighty());
+  if (told_of_.size() >= kMostSeries && !told_of_.contains(key)) {
+    return true;  // the limit over all of them holds
+  }
+  return told_of_.try_emplace(key, kObjectBurst, kObjectPace).first->second.take(loop_.now());
+}
+
+void EventRecorder::tell_count(const Key& key, Series& series, WallTime time) {
+  series.told = series.count;
+  series.told_at = loop_.now();
+  enqueue(Pending{.news = {.type = std::get<0>(key),
+                           .regarding = std::get<3>(key),
+                           .action = std::get<1>(key),
+                           .reason = std::get<2>(key),
+                           .note = {}},
+                  .name = series.name,
+                  .time = time,
+                  .count = series.count,
+                  .only_count = true});
+}
+
+// Ends what was silent for long. Runs with every event and, while there is anything to end, once a
+// minute.
+void EventRecorder::sweep() {
+  const Moment now = loop_.now();
+  for (auto entry = series_.begin(); entry != series_.end();) {
+    Series& series = entry->second;
+    if (now - series.last <= kSeriesEnd) {
+      ++entry;
+      continue;
+    }
+    if (series.count > series.told) {
+      tell_count(entry->first, series, stamp());
+    }
+    entry = series_.erase(entry);
+  }
+  std::erase_if(told_of_, [now](const auto& entry) { return entry.second.is_full(now); });
+  sweep_timer_ = loop_.after(kSweep, [this] {
+    if (!series_.empty() || !told_of_.empty()) {
+      sweep();
+    }
+  });
 }
 
 void EventRecorder::enqueue(Pending pending) {
   if (queue_.size() >= kQueueLimit) {
     ++dropped_;
-    return;
+    if (!make_room_for(pending)) {
+      return;
+    }
   }
   queue_.push_back(std::move(pending));
   if (!sending_) {
@@ -117,13 +175,33 @@ void EventRecorder::enqueue(Pending pending) {
   }
 }
 
+// The newest: what comes before it is the longer part of the story. Never the first, which may be
+// on its way.
+bool EventRecorder::make_room_for(const Pending& pending) {
+  if (!pending.is_weighty()) {
+    return false;
+  }
+  for (std::size_t i = queue_.size() - 1; i > 0; --i) {
+    if (!queue_[i].is_weighty()) {
+      queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+  }
+  return false;
+}
+
 void EventRecorder::send_next() {
   sending_ = !queue_.empty();
   if (sending_ && busy_ && busy_()) {
     retry_timer_ = loop_.after(kPause, [this] { send_next(); });
     return;
   }
+  if (const Duration wait = all_.wait(loop_.now()); sending_ && wait > Duration::zero()) {
+    retry_timer_ = loop_.after(wait, [this] { send_next(); });
+    return;
+  }
   if (sending_) {
+    all_.take(loop_.now());
     ++queue_.front().tries;
     call_ = caller_.call(request_for(queue_.front()),
                          [this](const Result<ApiReply>& reply) { on_outcome(reply); });
@@ -142,7 +220,7 @@ void EventRecorder::on_outcome(const Result<ApiReply>& reply) {
       send_next();
       return;
     }
-    if (error.kind == Error::Kind::NotFound && sent.count > 1) {
+    if (error.kind == Error::Kind::NotFound && sent.count > 1 && !sent.only_count) {
       sent.count = 1;  // the first event has expired: tell the news as a new one
       send_next();
       return;
@@ -159,7 +237,8 @@ void EventRecorder::on_outcome(const Result<ApiReply>& reply) {
                                  [this] { send_next(); });
       return;
     }
-    if (error.reason != "AlreadyExists") {
+    const bool expired = sent.only_count && error.kind == Error::Kind::NotFound;
+    if (error.reason != "AlreadyExists" && !expired) {
       ++dropped_;
       log_.debug("event_dropped", {{"reason", sent.news.reason}, {"text", error.text}});
     }

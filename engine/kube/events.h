@@ -5,6 +5,11 @@
 // it fails nothing. Events expire after an hour and are not the audit trail. events.k8s.io/v1, or
 // core/v1 where a server lacks that group. Source: client-go tools/events/event_broadcaster.go, k/k
 // pkg/apis/core/validation/events.go for the limits.
+//
+// Limits: repeats of one event become a series, told when it begins, every half hour and when it
+// ends; of one object no more than client-go tells (25, then one in 5 minutes); of all objects 200,
+// then ten a second. Warnings and deeds never give way to the rest: they have limits of their own
+// for each object, and where the queue is full the newest of the rest leaves it for them.
 
 #include <cstdint>
 #include <deque>
@@ -12,12 +17,14 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/names.h"
 #include "kube/backoff.h"
 #include "kube/caller.h"
+#include "kube/token_bucket.h"
 #include "loop/loop.h"
 #include "port/log.h"
 #include "port/random.h"
@@ -44,6 +51,11 @@ struct EventNews {
   std::string action;  // UpperCamelCase: "FencePod"
   std::string reason;  // UpperCamelCase: "PodDeleted"
   std::string note;    // cut at 1 kB
+  // Sets events of one reason about one object apart that are no repeats of each other. Not sent.
+  std::string subject = {};
+  bool is_deed = false;  // something was done to the object, or a guard refused to
+
+  [[nodiscard]] bool is_weighty() const { return is_deed || type == Type::Warning; }
 };
 
 class EventRecorder {
@@ -51,6 +63,11 @@ class EventRecorder {
   static constexpr std::size_t kQueueLimit = 1000;
   // Before the first of a burst is sent, and between looks at whether we may send.
   static constexpr Duration kPause = std::chrono::milliseconds(100);
+  static constexpr int kBurst = 200;  // of all objects
+  static constexpr Duration kPace = std::chrono::milliseconds(100);
+  static constexpr int kObjectBurst = 25;
+  static constexpr Duration kObjectPace = std::chrono::minutes(5);
+  static constexpr Duration kHeartbeat = std::chrono::minutes(30);  // of a series
 
   // `instance` is who we are among our replicas: the pod's name.
   EventRecorder(loop::Loop& loop, Caller& caller, port::WallClock& clock, port::Random& random,
@@ -59,7 +76,7 @@ class EventRecorder {
   EventRecorder& operator=(const EventRecorder&) = delete;
 
   // Returns at once. The second of a kind (type, action, reason, object) within six minutes makes
-  // the first one a series; further ones are only counted here.
+  // the first one a series; further ones are counted here and told now and then.
   void record(const EventNews& news);
 
   // Nothing is sent while this answers true: telling must not compete with doing.
@@ -69,11 +86,13 @@ class EventRecorder {
   [[nodiscard]] std::size_t queued() const { return queue_.size(); }
 
  private:
-  using Key = std::tuple<EventNews::Type, std::string, std::string, EventObject>;
+  using Key = std::tuple<EventNews::Type, std::string, std::string, EventObject, std::string>;
   struct Series {
     std::string name;  // of the event object
     int count = 1;
+    int told = 1;
     Moment last{};
+    Moment told_at{};
   };
   struct Pending {
     EventNews news;
@@ -81,13 +100,20 @@ class EventRecorder {
     WallTime time;
     int count = 1;  // above 1: make the event of that name a series
     int tries = 0;
+    bool only_count = false;  // of a series: of no use when the event has expired
+
+    [[nodiscard]] bool is_weighty() const { return news.is_weighty() && !only_count; }
   };
 
   void enqueue(Pending pending);
+  bool make_room_for(const Pending& pending);
   void send_next();
   void on_outcome(const Result<ApiReply>& reply);
   [[nodiscard]] ApiRequest request_for(const Pending& pending) const;
-  void forget_old_series();
+  [[nodiscard]] bool may_tell(const EventNews& news);
+  void tell_count(const Key& key, Series& series, WallTime time);
+  void sweep();
+  [[nodiscard]] WallTime stamp();
 
   loop::Loop& loop_;
   Caller& caller_;
@@ -98,10 +124,14 @@ class EventRecorder {
   bool core_api_ = false;  // the server lacks events.k8s.io
   std::deque<Pending> queue_;
   std::map<Key, Series> series_;
+  // Of objects that were told of lately; true: of what is weighty.
+  std::map<std::pair<EventObject, bool>, TokenBucket> told_of_;
+  TokenBucket all_{kBurst, kPace};
   std::uint64_t dropped_ = 0;
   WallTime last_stamp_{};
   bool sending_ = false;
   loop::Timer retry_timer_;
+  loop::Timer sweep_timer_;
   std::function<bool()> busy_;
   CallHandle call_;
 };

@@ -174,6 +174,10 @@ Result<ListMeta> ItemSplitter::finish() const {
   }
   meta.resource_version = ResourceVersion(fields.string({"metadata", "resourceVersion"}));
   meta.continue_token = fields.string({"metadata", "continue"});
+  const std::int64_t remaining = fields.integer({"metadata", "remainingItemCount"}, -1);
+  if (remaining >= 0) {
+    meta.remaining = static_cast<std::size_t>(remaining);
+  }
   if (fields.fault()) {
     return failure(Error(*fields.fault()).within("list"));
   }

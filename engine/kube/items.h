@@ -24,6 +24,7 @@ struct ListMeta {
   ResourceVersion
       resource_version;        // of the collection; the items' own versions mean nothing to it
   std::string continue_token;  // empty on the last page
+  std::optional<std::size_t> remaining = std::nullopt;  // items on later pages, if the server says
 };
 
 class ItemSplitter {

@@ -13,16 +13,17 @@ constexpr Duration kListTimeout = std::chrono::seconds(30);
 // All pods of one node, a few hundred by the kubelet's own bound, or all records of incidents.
 constexpr std::size_t kListLimit = 256U << 20U;
 
-class ItemList final : public ApiCall, public StreamSink {
+class ItemStream final : public ApiCall, public StreamSink {
  public:
-  using Done = std::function<void(Result<std::vector<std::string>>)>;
-  ItemList(Caller& caller, std::string path, Query selectors, ListPlan plan, std::string what,
-           Done done)
+  using Done = std::function<void(Result<ResourceVersion>)>;
+  ItemStream(Caller& caller, std::string path, Query selectors, ListPlan plan, std::string what,
+             ItemFlow flow, Done done)
       : caller_(caller),
         path_(std::move(path)),
         selectors_(std::move(selectors)),
         what_(std::move(what)),
         plan_(std::move(plan)),
+        flow_(std::move(flow)),
         done_(std::move(done)) {
     ask();
   }
@@ -33,17 +34,16 @@ class ItemList final : public ApiCall, public StreamSink {
     if (fault_) {
       return;
     }
-    read_ += bytes.size();
-    if (read_ > kListLimit) {
-      fault_ = Error{.kind = Error::Kind::Limit, .text = "the list is too large"};
-      return;
-    }
     if (auto taken = splitter_.append(bytes); !taken) {
       fault_ = std::move(taken.error());
       return;
     }
     while (auto text = splitter_.next()) {
-      items_.push_back(*std::move(text));
+      begin();
+      if (auto taken = flow_.take(*std::move(text)); !taken) {
+        fault_ = std::move(taken.error());
+        return;
+      }
     }
   }
 
@@ -55,10 +55,12 @@ class ItemList final : public ApiCall, public StreamSink {
     }
     switch (*step) {
       case ListPlan::Step::Done:
-        finish(std::move(items_));
+        begin();
+        finish(std::move(version_));
         return;
       case ListPlan::Step::Restart:
-        items_.clear();
+        begun_ = false;
+        version_ = {};
         ask();
         return;
       case ListPlan::Step::Page:
@@ -70,6 +72,12 @@ class ItemList final : public ApiCall, public StreamSink {
   }
 
  private:
+  void begin() {
+    if (!std::exchange(begun_, true)) {
+      flow_.begin();
+    }
+  }
+
   void ask() {
     splitter_ = ItemSplitter();
     fault_.reset();
@@ -100,10 +108,13 @@ class ItemList final : public ApiCall, public StreamSink {
     if (!meta) {
       return failure(meta.error());
     }
+    if (version_.empty()) {
+      version_ = meta->resource_version;
+    }
     return plan_.on_page(*meta);
   }
 
-  void finish(Result<std::vector<std::string>> result) {
+  void finish(Result<ResourceVersion> result) {
     const Done done = std::move(done_);  // the callback may destroy this
     done(std::move(result));
   }
@@ -113,21 +124,51 @@ class ItemList final : public ApiCall, public StreamSink {
   const Query selectors_;
   const std::string what_;
   ListPlan plan_;
+  ItemFlow flow_;
   Done done_;
   ItemSplitter splitter_;
-  std::vector<std::string> items_;
-  std::size_t read_ = 0;
+  ResourceVersion version_;
+  bool begun_ = false;  // since the last restart
   std::optional<Error> fault_;
   CallHandle call_;
 };
 
 }  // namespace
 
+CallHandle stream_items(Caller& caller, std::string path, Query selectors, ListPlan plan,
+                        std::string what, ItemFlow flow,
+                        std::function<void(Result<ResourceVersion>)> done) {
+  return std::make_unique<ItemStream>(caller, std::move(path), std::move(selectors),
+                                      std::move(plan), std::move(what), std::move(flow),
+                                      std::move(done));
+}
+
 CallHandle list_items(Caller& caller, std::string path, Query selectors, ListPlan plan,
-                      std::string what,
-                      std::function<void(Result<std::vector<std::string>>)> done) {
-  return std::make_unique<ItemList>(caller, std::move(path), std::move(selectors), std::move(plan),
-                                    std::move(what), std::move(done));
+                      std::string what, std::function<void(Result<ItemTexts>)> done) {
+  struct Taken {
+    ItemTexts items;
+    std::size_t bytes = 0;
+  };
+  const auto taken = std::make_shared<Taken>();
+  ItemFlow flow = {.begin = [taken] { *taken = {}; },
+                   .take = [taken](std::string text) -> Result<void> {
+                     taken->bytes += text.size();
+                     if (taken->bytes > kListLimit) {
+                       return failure(Error::Kind::Limit, "the list is too large");
+                     }
+                     taken->items.texts.push_back(std::move(text));
+                     return {};
+                   }};
+  return stream_items(caller, std::move(path), std::move(selectors), std::move(plan),
+                      std::move(what), std::move(flow),
+                      [taken, done = std::move(done)](Result<ResourceVersion> version) {
+                        if (!version) {
+                          done(failure(std::move(version.error())));
+                          return;
+                        }
+                        taken->items.version = *std::move(version);
+                        done(std::move(taken->items));
+                      });
 }
 
 }  // namespace moonfence::kube

@@ -51,8 +51,10 @@ struct Node {
   std::vector<Taint> taints;
   bool unschedulable = false;
   std::string boot_id;
-  std::string zone;        // label topology.kubernetes.io/zone, or its predecessor; "" without
-  std::string fence_mark;  // annotation moonfence.io/fenced, cut at 16 KiB; "" without
+  std::string zone;  // label topology.kubernetes.io/zone, or its predecessor; "" without
+  // Annotations moonfence.io/fenced and moonfence.io/out-of-service, cut at 16 KiB; "" without.
+  std::string fence_mark;
+  std::string out_of_service_mark;
   // The whole object when it was read for a policy, else null.
   std::shared_ptr<const nlohmann::json> raw;
 };

@@ -87,8 +87,7 @@ CallHandle Reader::list_node_leases(Duration limit, std::function<void(Result<Le
   return list_leases(caller_, Namespace(kNodeLeases), limit, std::move(done));
 }
 
-CallHandle Reader::list_pods(const PodQuery& query,
-                             std::function<void(Result<std::vector<std::string>>)> done) {
+CallHandle Reader::list_pods(const PodQuery& query, std::function<void(Result<ItemTexts>)> done) {
   auto path = pods_path(query.space);
   if (path && query.node.empty()) {
     path = failure(Error::Kind::Invalid, "pods are listed by node, and no node is given");
@@ -106,6 +105,25 @@ CallHandle Reader::list_pods(const PodQuery& query,
                     "pods of node " + query.node.text(), std::move(done));
 }
 
+CallHandle Reader::list_namespace_pods(const Namespace& space, const std::string& name,
+                                       ItemFlow flow,
+                                       std::function<void(Result<ResourceVersion>)> done) {
+  auto path = pods_path(space);
+  if (path && space.empty()) {
+    path = failure(Error::Kind::Invalid, "pods are listed by namespace, and no namespace is given");
+  }
+  if (!path) {
+    return caller_.refuse(std::move(path.error()),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  Query selectors;
+  if (!name.empty()) {
+    selectors.emplace_back("fieldSelector", "metadata.name=" + name);
+  }
+  return stream_items(caller_, *std::move(path), std::move(selectors), ListPlan::consistent(),
+                      "pods of namespace " + space.text(), std::move(flow), std::move(done));
+}
+
 CallHandle Reader::get(std::string path, std::function<void(Result<ApiReply>)> done) {
   return caller_.call(read_request(std::move(path)), std::move(done));
 }
@@ -118,6 +136,11 @@ CallHandle Reader::get_list(std::string path, Query query,
   request.timeout = kListTimeout;
   request.body_limit = kGetLimit;
   return caller_.call(std::move(request), std::move(done));
+}
+
+CallHandle Reader::find(std::string path, std::function<std::set<std::string>()> names,
+                        std::function<void(FoundItems, const Result<void>&)> done) {
+  return find_items(caller_, std::move(path), std::move(names), std::move(done));
 }
 
 }  // namespace moonfence::kube

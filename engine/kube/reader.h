@@ -3,13 +3,16 @@
 // Live reads of the objects that an incident needs. Nothing here changes the cluster.
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/names.h"
 #include "kube/caller.h"
+#include "kube/find_items.h"
 #include "kube/lease.h"
 #include "kube/lease_list.h"
+#include "kube/list_items.h"
 #include "kube/objects.h"
 
 namespace moonfence::kube {
@@ -48,13 +51,22 @@ class Reader {
   // When the server cannot serve the asked version (410, 504 too large) the list is read again
   // without it.
   [[nodiscard]] CallHandle list_pods(const PodQuery& query,
-                                     std::function<void(Result<std::vector<std::string>>)> done);
+                                     std::function<void(Result<ItemTexts>)> done);
+
+  // The pods of a namespace wherever they are, or the one of this name, one by one; most recent. A
+  // namespace may have tens of thousands.
+  [[nodiscard]] CallHandle list_namespace_pods(const Namespace& space, const std::string& name,
+                                               ItemFlow flow,
+                                               std::function<void(Result<ResourceVersion>)> done);
 
   // GET of any path.
   [[nodiscard]] CallHandle get(std::string path, std::function<void(Result<ApiReply>)> done);
   // A collection in one answer of at most 64 MiB, on the lane of the lists.
   [[nodiscard]] CallHandle get_list(std::string path, Query query,
                                     std::function<void(Result<ApiReply>)> done);
+  // Many named objects of one collection by listing it; see find_items.
+  [[nodiscard]] CallHandle find(std::string path, std::function<std::set<std::string>()> names,
+                                std::function<void(FoundItems, const Result<void>&)> done);
 
  private:
   Caller& caller_;

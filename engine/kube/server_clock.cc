@@ -35,6 +35,19 @@ void ServerClock::sample(WallTime date, Moment sent, Moment received) {
   offset_ = low <= high ? Offset{.low = low, .high = high, .known_at = received} : fresh;
 }
 
+std::optional<WallTime> ServerClock::now() const {
+  const auto known = at(loop_.now());
+  if (!known) {
+    return std::nullopt;
+  }
+  // One answer is known to half a second; further back the server's own clock was stepped.
+  constexpr Duration kNarrowing = std::chrono::seconds(1);
+  if (*known >= told_ || told_ - *known >= kNarrowing) {
+    told_ = *known;
+  }
+  return told_;
+}
+
 std::optional<WallTime> ServerClock::at(Moment moment) const {
   if (!offset_) {
     return std::nullopt;

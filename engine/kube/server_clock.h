@@ -23,8 +23,9 @@ class ServerClock final : public CallObserver {
   // One answer: the server wrote `date` at some moment between the two.
   void sample(WallTime date, Moment sent, Moment received);
 
-  // Nothing before the first answer.
-  [[nodiscard]] std::optional<WallTime> now() const { return at(loop_.now()); }
+  // Nothing before the first answer. While answers only narrow what is known it does not go back:
+  // of two moments that are written down the later one has the later time.
+  [[nodiscard]] std::optional<WallTime> now() const;
   [[nodiscard]] std::optional<WallTime> at(Moment moment) const;
 
  private:
@@ -37,6 +38,7 @@ class ServerClock final : public CallObserver {
 
   loop::Loop& loop_;
   std::optional<Offset> offset_;
+  mutable WallTime told_{};  // the newest that now() has answered
 };
 
 }  // namespace moonfence::kube

@@ -134,7 +134,9 @@ std::string permission_hint(std::string_view message) {
 
 std::string hint_for(Kind kind, int code, std::string_view reason, std::string_view message) {
   if (kind == Kind::Forbidden) {
-    return permission_hint(message);
+    return message.find(" denied request: ") == std::string_view::npos
+               ? permission_hint(message)
+               : "an admission policy refused it";
   }
   if (kind == Kind::Unauthorized) {
     return "check the token or client certificate and that the server trusts it";
@@ -200,6 +202,14 @@ Error error_from_reply(const port::HttpHead& head, std::string_view body) {
 
 bool is_too_large_version(const Error& error) {
   return error.reason == kTooLarge;
+}
+
+bool is_denied_as(std::string_view word, const Error& error) {
+  if (error.kind != Kind::Forbidden && error.kind != Kind::Invalid) {
+    return false;
+  }
+  // The colon is not in quotes: what a user gives a name like that is no word of ours.
+  return error.text.find(" " + std::string(word) + ": ") != std::string::npos;
 }
 
 bool is_missing_api(const Error& error) {

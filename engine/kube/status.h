@@ -1,10 +1,12 @@
 #pragma once
 
 // What a refusal of the API server means. The kind follows Status.reason and, where there is none,
-// the HTTP status; messages are for people only. A 404 counts as "the object is not there" only
-// when a Status names the object: the plain "404 page not found" of an API group that is not
-// served, or of a proxy in between, must never pass for a successful deletion. Source: apimachinery
-// pkg/api/errors.
+// the HTTP status; messages are for people only, but for two that are ours
+// (deploy/overlays/enforce/admission.yaml) and begin with a word, which the API server puts behind
+// its own: "… denied request: moonfence-not-leader: this replica …". A 404 counts as "the object is
+// not there" only when a Status names the object: the plain "404 page not found" of an API group
+// that is not served, or of a proxy in between, must never pass for a successful deletion. Source:
+// apimachinery pkg/api/errors.
 
 #include <string_view>
 
@@ -23,6 +25,12 @@ namespace moonfence::kube {
 
 // The server is behind the version we asked for (504 Timeout with cause ResourceVersionTooLarge).
 [[nodiscard]] bool is_too_large_version(const Error& error);
+
+// Somebody else holds the Lease that says which replica acts.
+constexpr std::string_view kNotLeader = "moonfence-not-leader";
+// A deletion came without a UID.
+constexpr std::string_view kNoUid = "moonfence-no-uid";
+[[nodiscard]] bool is_denied_as(std::string_view word, const Error& error);
 
 // The server does not know the path: its version lacks the API group, or it is no API server.
 [[nodiscard]] bool is_missing_api(const Error& error);

@@ -57,6 +57,16 @@ void WatchMachine::on(const Started&) {
   relist();
 }
 
+void WatchMachine::on(const Resumed& resumed) {
+  if (resumed.version.empty()) {
+    relist();  // watching from "" would mean "from anywhere"
+    return;
+  }
+  version_ = resumed.version;
+  audit_due_ = now_ + between(rules_.shortest_audit, rules_.longest_audit, chance_);
+  begin_watch();
+}
+
 void WatchMachine::relist() {
   begin_list(ListPlan::not_older_than(version_unavailable_ ? ResourceVersion() : version_));
 }

@@ -43,6 +43,9 @@ struct WatchRules {
 
 // What happened.
 struct Started {};
+struct Resumed {  // somebody else has listed, and it is to go on there
+  ResourceVersion version;
+};
 struct ItemArrived {};  // one whole item of the list under way
 struct PageArrived {
   ListMeta meta;
@@ -64,7 +67,7 @@ struct StreamClosed {
 struct Stalled {};
 struct TimerFired {};
 struct ListWanted {};  // what we believe may be old: list the most recent state
-using WatchEvent = std::variant<Started, ItemArrived, PageArrived, ListFailed, WatchOpened,
+using WatchEvent = std::variant<Started, Resumed, ItemArrived, PageArrived, ListFailed, WatchOpened,
                                 FrameArrived, StreamClosed, Stalled, TimerFired, ListWanted>;
 
 // What is to be done. A start replaces whatever request is running.
@@ -126,6 +129,7 @@ class WatchMachine {
   };
 
   void on(const Started&);
+  void on(const Resumed& resumed);
   void on(const ItemArrived&);
   void on(const PageArrived& page);
   void on(const ListFailed& failed);

@@ -82,6 +82,7 @@ class Watcher::Impl final : public StreamSink {
         machine_(rules) {}
 
   void start() { feed(Started{}); }
+  void start_from(ResourceVersion version) { feed(Resumed{std::move(version)}); }
   void list_anew() { feed(ListWanted{}); }
   [[nodiscard]] const WatchHealth& health() const { return health_; }
 
@@ -331,6 +332,10 @@ Watcher::~Watcher() = default;
 
 void Watcher::start() {
   impl_->start();
+}
+
+void Watcher::start_from(ResourceVersion version) {
+  impl_->start_from(std::move(version));
 }
 
 void Watcher::list_anew() {

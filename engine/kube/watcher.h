@@ -70,6 +70,8 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
 
   void start();
+  // The same without a first list: it was made by somebody else, and ended at this version.
+  void start_from(ResourceVersion version);
   // Lists the most recent state, whatever is known; a list under way does not count. Not from
   // inside a listener's call.
   void list_anew();

@@ -82,8 +82,8 @@ class CurlHttp::Engine final : public CurlPoller::Client {
   void reap();
   void expire();
   void finish(Id id, Exchange& exchange, std::optional<Error> error);
-  void leave_lane(Id id, Exchange& exchange);
-  void recycle(Exchange& exchange);
+  void leave_lane(Id id, Exchange& exchange, bool completed);
+  void put_away(Exchange& exchange, bool completed);
   void forget_deadline(Id id, const Exchange& exchange);
   void deliver_input(Id id);
   void deliver_end(Id id);
@@ -117,7 +117,7 @@ class CurlHttp::Engine::Handle final : public port::Transfer {
 CurlHttp::Engine::~Engine() {
   for (const auto& [id, exchange] : exchanges_) {
     if (exchange->state == State::Running) {
-      recycle(*exchange);
+      put_away(*exchange, /*completed=*/false);
     }
   }
   for (CURL* easy : spare_) {
@@ -165,7 +165,7 @@ void CurlHttp::Engine::cancel(Id id) {
     return;
   }
   forget_deadline(id, *exchange);
-  leave_lane(id, *exchange);
+  leave_lane(id, *exchange, /*completed=*/false);
   exchanges_.erase(id);
   launch_queued();
 }
@@ -204,14 +204,14 @@ void CurlHttp::Engine::launch(Id id, Exchange& exchange) {
 }
 
 // Takes the exchange out of its lane, whatever it was doing there.
-void CurlHttp::Engine::leave_lane(Id id, Exchange& exchange) {
+void CurlHttp::Engine::leave_lane(Id id, Exchange& exchange, bool completed) {
   LaneState& lane = lane_of(exchange);
   switch (exchange.state) {
     case State::Queued:
       std::erase(lane.queue, id);
       break;
     case State::Running:
-      recycle(exchange);
+      put_away(exchange, completed);
       --lane.running;
       break;
     case State::Over:
@@ -220,13 +220,15 @@ void CurlHttp::Engine::leave_lane(Id id, Exchange& exchange) {
   exchange.state = State::Over;
 }
 
-void CurlHttp::Engine::recycle(Exchange& exchange) {
+// Only a handle whose exchange went well is used again: one whose name was not resolved keeps its
+// receive buffer even over curl_easy_reset(), and then refuses CURLOPT_BUFFERSIZE for ever (7.88).
+void CurlHttp::Engine::put_away(Exchange& exchange, bool completed) {
   CURL* easy = std::exchange(exchange.easy, nullptr);
   // Closes the connection when the answer is not complete, and pools it when it is.
   curl_multi_remove_handle(poller_.multi(), easy);
   curl_easy_reset(easy);
   exchange.free_lists();
-  if (spare_.size() < kSpareHandles) {
+  if (completed && spare_.size() < kSpareHandles) {
     spare_.push_back(easy);
   } else {
     curl_easy_cleanup(easy);
@@ -241,7 +243,7 @@ void CurlHttp::Engine::forget_deadline(Id id, const Exchange& exchange) {
 
 void CurlHttp::Engine::finish(Id id, Exchange& exchange, std::optional<Error> error) {
   forget_deadline(id, exchange);
-  leave_lane(id, exchange);
+  leave_lane(id, exchange, /*completed=*/!error);
   exchange.end.error = std::move(error);
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -27,6 +28,10 @@ Result<std::string> host_name() {
 
 int process_id() {
   return getpid();
+}
+
+void return_free_memory() {
+  (void)malloc_trim(0);
 }
 
 }  // namespace moonfence::os

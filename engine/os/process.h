@@ -17,4 +17,8 @@ Result<void> secure_process();
 
 [[nodiscard]] int process_id();
 
+// Gives heap that is free back to the system: a list of all nodes leaves megabytes of it behind,
+// and the allocator keeps them for the next one. Some 0.1 ms for each MiB.
+void return_free_memory();
+
 }  // namespace moonfence::os

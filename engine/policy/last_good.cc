@@ -18,6 +18,7 @@ using nlohmann::json;
 constexpr std::size_t kMostBytes = 900U << 10U;
 constexpr std::size_t kMostDecodedBytes = 1U << 20U;
 constexpr const char* kIndexKey = "index.json";
+constexpr const char* kMapUidKey = "config-map-uid";
 
 std::string source_key(const std::string& digest) {
   return "source-" + digest + ".lua";
@@ -127,6 +128,7 @@ ConfigMapData encode_last_good(const LastGood& good) {
   // The index itself is small but for its settings, which are counted with their entry.
   std::size_t bytes = good.bindings.size();
   data[std::string(kBindingsKey)] = good.bindings;
+  data[kMapUidKey] = good.map_uid.text();
   for (const LastGoodEntry& entry : good.entries) {
     const std::string digest = sha256_hex(entry.source);
     const std::string key = source_key(digest);
@@ -183,6 +185,9 @@ DecodedLastGood decode_last_good(const ConfigMapData& data) {
   }
   if (const auto text = data.find(std::string(kBindingsKey)); text != data.end()) {
     out.good.bindings = text->second;
+  }
+  if (const auto uid = data.find(kMapUidKey); uid != data.end()) {
+    out.good.map_uid = Uid(uid->second);
   }
   return out;
 }

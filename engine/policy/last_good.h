@@ -33,6 +33,9 @@ struct LastGoodEntry {
 
 struct LastGood {
   std::string bindings;  // text of moonfence.yaml; "" when there is nothing
+  // Of the ConfigMap that said so. Another of its name was made after that one was deleted, which
+  // ends whatever it bound.
+  Uid map_uid = {};
   std::vector<LastGoodEntry> entries;
 
   // The entry of the same policy and namespaces; where a policy is bound once, then and now

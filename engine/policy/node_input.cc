@@ -77,7 +77,8 @@ constexpr std::array<Field, 9> kNodeFields = {{
     {"failures", push_node_failures, "integer", "consecutive down observations"},
     {"unschedulable", push_node_unschedulable, "boolean", "whether it is cordoned"},
     {"exists", push_node_exists, "boolean",
-     "false: gone from the API, the rest is what was seen last"},
+     "false: gone from the API, the rest is what this incident read last, empty when it read "
+     "nothing"},
 }};
 constexpr Shape kNode{
     .name = "node", .class_name = "Node", .doc = "The node that is down.", .fields = kNodeFields};

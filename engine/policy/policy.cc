@@ -43,6 +43,7 @@ struct LoadJob {
   const Program& program;
   Declaration& declaration;
   Scan scan;
+  Compiled compiled = {};
 };
 
 // What the text alone gives away is reported before anything of it runs.
@@ -54,6 +55,7 @@ void load_policy(lua_State* lua, void* context) {
   sandbox.check_compile_time(lua, started);
   job.scan = scan_chunk(lua);
   raise_first(lua, job.scan, job.program.file);
+  job.compiled = Compiled::of_top(lua);
   run_declaration(lua, job.program);
   compare_with(job.declaration, job.scan);
   raise_first(lua, job.scan, job.program.file);
@@ -66,7 +68,7 @@ void load_policy(lua_State* lua, void* context) {
 // What depends on the settings, once more with those of a binding.
 void settle_policy(lua_State* lua, void* context) {
   const auto& job = *static_cast<LoadJob*>(context);
-  compile(lua, job.program);
+  job.program.compiled.push(lua, job.program.file);
   run_declaration(lua, job.program);
   evaluate_needs(lua, job.declaration, *job.program.settings);
   evaluate_trigger(lua, job.declaration, *job.program.settings);
@@ -98,6 +100,7 @@ Result<Policy> Policy::load(std::string source, const std::string& file, port::C
       return failure(std::move(loaded.error()));
     }
   }
+  state->program.compiled = std::move(job.compiled);
   state->warnings = texts_of(std::move(job.scan.warnings), state->program.file);
   state->guard = job.scan.forbids;
   state->acts = job.scan.acts;

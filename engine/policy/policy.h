@@ -74,7 +74,7 @@ struct ClusterFacts {
 
 // What the engine knows about the pod's node beside its object.
 struct NodeFacts {
-  bool exists = true;          // false: gone from the API, `node` is what was seen last
+  bool exists = true;          // false: gone from the API, `node` is what was read last
   std::uint32_t failures = 1;  // consecutive down observations
 };
 
@@ -150,9 +150,10 @@ class Policy {
 
   // An Error means that the script failed (Limit: a bound was hit); it never acts and counts as a
   // wait. `pod` and `node` must carry their raw JSON; `known` must hold what needs() names.
+  // `trace`, for tools: what this run does is noted there.
   [[nodiscard]] Evaluation evaluate(const kube::Pod& pod, const kube::Node& node,
                                     const ClusterFacts& cluster, const NodeFacts& facts,
-                                    const PodFacts& known) const;
+                                    const PodFacts& known, Trace* trace = nullptr) const;
   [[nodiscard]] Evaluation evaluate(const kube::Pod& pod, const kube::Node& node,
                                     const ClusterFacts& cluster, const NodeFacts& facts = {}) const;
   // The verdict alone.

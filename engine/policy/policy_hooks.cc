@@ -1,4 +1,4 @@
-// Running the functions of a policy: each in a fresh state, from the text.
+// Running the functions of a policy: each in a fresh state, from what its text was compiled to.
 
 #include <algorithm>
 #include <array>
@@ -30,7 +30,7 @@ struct HookJob {
 template <class T>
 void run_job(lua_State* lua, void* context) {
   auto& job = *static_cast<HookJob<T>*>(context);
-  compile(lua, job.program);
+  job.program.compiled.push(lua, job.program.file);
   run_declaration(lua, job.program);
   Session& session = Sandbox::of(lua).session;
   session.hook = job.hook;
@@ -40,14 +40,17 @@ void run_job(lua_State* lua, void* context) {
 
 template <class T>
 Run<T> run_hook(const Program& program, Hook hook, Inputs inputs,
-                T (*body)(lua_State* lua, const Program& program)) {
+                T (*body)(lua_State* lua, const Program& program), Trace* trace = nullptr) {
   Sandbox sandbox(*program.clock, program.limits, program.file);
   inputs.settings = program.settings;
   sandbox.session.inputs = std::make_shared<const Inputs>(std::move(inputs));
   sandbox.session.needs = program.needs;
   sandbox.session.fetches = program.fetches;
-  if (program.trace != nullptr) {
-    sandbox.start_trace(*program.trace);
+  if (trace == nullptr) {
+    trace = program.trace;
+  }
+  if (trace != nullptr) {
+    sandbox.start_trace(*trace);
   }
   HookJob<T> job{.program = program, .hook = hook, .body = body, .result = {}};
   auto ran = sandbox.run(run_job<T>, &job);
@@ -235,13 +238,13 @@ Failure no_source(const Program& program) {
 
 Evaluation Policy::evaluate(const kube::Pod& pod, const kube::Node& node,
                             const ClusterFacts& cluster, const NodeFacts& facts,
-                            const PodFacts& known) const {
+                            const PodFacts& known, Trace* trace) const {
   if (auto given = check_given(state_->program, pod, known); !given) {
     return Evaluation{.verdict = failure(std::move(given.error()))};
   }
   Inputs inputs{.pod = pod.raw, .node = node_json(node), .cluster = cluster, .facts = facts};
   add_pod_facts(inputs, known, state_->program.needs);
-  auto run = run_hook<Verdict>(state_->program, Hook::Pod, std::move(inputs), judge_pod);
+  auto run = run_hook<Verdict>(state_->program, Hook::Pod, std::move(inputs), judge_pod, trace);
   return Evaluation{.verdict = std::move(run.result),
                     .usage = run.usage,
                     .log = std::move(run.log),

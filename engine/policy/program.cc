@@ -4,6 +4,30 @@
 #include "policy/library.h"
 
 namespace moonfence::policy {
+namespace {
+
+int append(lua_State*, const void* bytes, std::size_t size, void* text) {
+  static_cast<std::string*>(text)->append(static_cast<const char*>(bytes), size);
+  return 0;
+}
+
+}  // namespace
+
+Compiled Compiled::of_top(lua_State* lua) {
+  constexpr int kKeepLines = 0;
+  Compiled compiled;
+  if (lua_dump(lua, append, &compiled.bytes_, kKeepLines) != 0) {
+    luaL_error(lua, "the compiled chunk cannot be dumped");
+  }
+  return compiled;
+}
+
+void Compiled::push(lua_State* lua, const std::string& file) const {
+  // The name stands in messages about the bytes alone; the chunk's own came with the dump.
+  if (luaL_loadbufferx(lua, bytes_.data(), bytes_.size(), file.c_str(), "b") != LUA_OK) {
+    lua_error(lua);
+  }
+}
 
 void compile(lua_State* lua, const Program& program) {
   const std::string chunk_name = "@" + program.file;

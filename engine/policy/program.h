@@ -16,9 +16,27 @@ namespace moonfence::policy {
 
 struct Trace;
 
+// A chunk as our own compiler left it, which loads in a fresh state without being compiled again:
+// compiling was most of what a decision cost. Lua trusts the bytes that it loads, so there is no
+// way to make one of bytes that came from elsewhere.
+class Compiled {
+ public:
+  Compiled() = default;
+  // Of the function on top, fresh from compile(); raises when it cannot be dumped. Lines and names
+  // are kept, so that an error reads as the text's own.
+  [[nodiscard]] static Compiled of_top(lua_State* lua);
+
+  // Pushes the function; raises when memory runs out, or when there is none.
+  void push(lua_State* lua, const std::string& file) const;
+
+ private:
+  std::string bytes_;
+};
+
 struct Program {
   std::string source;
-  std::string file;  // as messages show it
+  Compiled compiled;  // the source, once it was scanned
+  std::string file;   // as messages show it
   Limits limits;
   port::CpuClock* clock = nullptr;
   std::shared_ptr<const nlohmann::json> settings;  // in force
@@ -27,7 +45,7 @@ struct Program {
   Trace* trace = nullptr;  // tools: what every run does is noted here
 };
 
-// Pushes the compiled chunk; raises when it does not compile.
+// Compiles the source and pushes it; raises when it does not compile.
 void compile(lua_State* lua, const Program& program);
 // Runs the chunk on top, which declares the policy, and empties the stack; raises when it returns
 // anything but what policy{} returned.

@@ -71,7 +71,8 @@ Reloader::Reloader(loop::Loop& loop, port::CpuClock& clock, Listener& listener, 
       clock_(clock),
       listener_(listener),
       rules_(std::move(rules)),
-      good_(std::move(good)) {
+      good_(std::move(good)),
+      map_uid_(good_.map_uid) {
   for (const auto& [name, source] : rules_.builtins) {
     builtin_names_.insert(name);
   }
@@ -81,14 +82,21 @@ void Reloader::observe(const kube::ConfigMap* map, WallTime now) {
   const bool is_first = latest_ == nullptr;
   const bool exists = map != nullptr;
   if (!is_first && latest_->exists == exists &&
-      (!exists || latest_->bundle.fingerprint == fingerprint_of(*map))) {
+      (!exists ||
+       (latest_->map_uid == map->uid && latest_->bundle.fingerprint == fingerprint_of(*map)))) {
     return;
+  }
+  if (exists && map->uid != map_uid_) {
+    is_new_ = !is_first;
+    good_ = is_first ? LastGood() : good_;
+    map_uid_ = map->uid;
   }
   auto sight = std::make_shared<Sight>();
   sight->at = now;
   sight->exists = exists;
   if (exists) {
     sight->resource_version = map->resource_version.text();
+    sight->map_uid = map->uid;
     sight->bundle = read_bundle(*map, builtin_names_);
     if (sight->bundle.bindings) {
       sight->bindings = parse_bindings(*sight->bundle.bindings);
@@ -98,7 +106,7 @@ void Reloader::observe(const kube::ConfigMap* map, WallTime now) {
   if (sight->bindings) {
     file_mode_ = lowest(file_mode_, sight->bindings->mode.value_or(Mode::Enforce));
   }
-  const bool is_urgent = is_first || !sight->missing().empty();
+  const bool is_urgent = is_first || is_new_ || !sight->missing().empty();
   const bool is_narrowed = !is_urgent && narrow_to(*sight);
   const Moment last_call = first_change_.value_or(loop_.now()) + rules_.patience;
   first_change_ = first_change_.value_or(loop_.now());
@@ -117,8 +125,10 @@ void Reloader::observe(const kube::ConfigMap* map, WallTime now) {
 
 void Reloader::on_quiet() {
   first_change_.reset();
-  if (!latest_->missing().empty()) {
+  if (is_new_ || !latest_->missing().empty()) {
     clear_all();
+  }
+  if (!latest_->missing().empty()) {
     return;
   }
   if (run_ && loop_.now() - working_since_.value_or(loop_.now()) >= kPatienceForRuns) {
@@ -153,7 +163,8 @@ void Reloader::clear_all() {
   entries_.clear();
   outcomes_.clear();
   has_read_bindings_ = false;
-  file_mode_ = Mode::Enforce;
+  is_new_ = false;
+  file_mode_ = latest_->bindings ? latest_->bindings->mode.value_or(Mode::Enforce) : Mode::Enforce;
   current_ = latest_;
   ceiling_ = ceiling_of(*latest_);
   publish();

@@ -3,10 +3,11 @@
 // Reloader turns what is seen of ConfigMap `moonfence-policies` into the PolicySet in force. A
 // faulty edit of one policy touches that policy only: what ran before goes on, marked stale. It
 // never widens anything: a guard that cannot be loaded holds its scope, an unreadable mode is off,
-// a missing ConfigMap is off, and a moonfence.yaml that cannot be read changes nothing but, at
-// most, lowers the mode. What runs in place of a rejected edit goes no further than it was let go
-// when it was accepted, nor than the edit would let it; a policy that only forbids goes as far as
-// either, but for mode: off, which takes it out.
+// a missing ConfigMap is off, one that was deleted and made again, which its UID tells, takes
+// nothing over from the one before, and a moonfence.yaml that cannot be read changes nothing but,
+// at most, lowers the mode. What runs in place of a rejected edit goes no further than it was let
+// go when it was accepted, nor than the edit would let it; a policy that only forbids goes as far
+// as either, but for mode: off, which takes it out.
 //
 // Time: an edit is taken up when the ConfigMap has been quiet for 200 ms, or 500 ms after the first
 // change; the newest wins. Validation runs in slices, one compilation or one smoke test a turn. A
@@ -79,6 +80,7 @@ class Reloader {
   // One look at the ConfigMap, read.
   struct Sight {
     std::string resource_version;
+    Uid map_uid;
     WallTime at;
     bool exists = false;
     Bundle bundle;
@@ -158,6 +160,8 @@ class Reloader {
   std::vector<Entry> entries_;            // in force
   bool has_read_bindings_ = false;        // the entries come from a file that was read in this life
   LastGood good_;
+  Uid map_uid_;          // of the ConfigMap that the entries and the last good come from
+  bool is_new_ = false;  // the newest is another ConfigMap than that
 
   std::optional<Run> run_;
   std::optional<Moment> working_since_;     // when this run, or those that it replaced, began

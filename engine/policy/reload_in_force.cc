@@ -121,7 +121,8 @@ ReloadReport Reloader::make_report(const std::string& set_digest) const {
 
 // Accepted entries as they are now; rejected ones keep what they had.
 LastGood Reloader::make_last_good() const {
-  LastGood good{.bindings = *current_->bundle.bindings, .entries = {}};
+  LastGood good{
+      .bindings = *current_->bundle.bindings, .map_uid = current_->map_uid, .entries = {}};
   for (const Entry& entry : entries_) {
     const auto& kept = entry.rejection ? entry.substitute : entry.wanted;
     if (kept) {

@@ -62,8 +62,8 @@ Result<json> responses_to(const Requests& requests, const Responses& responses, 
       return failure(
           Error::Kind::Invalid,
           "the policy asks for '" + escaped(request.text(), 256) + "', which has no response",
-          "add responses = { [\"" + escaped(request.text(), 256) +
-              "\"] = { status = 200, body = ... } }");
+          "in a case add responses = { [\"" + escaped(request.text(), 256) +
+              "\"] = { status = 200, body = ... } }; for eval and replay give --responses FILE");
     }
     const json* status = member(&*found, "status");
     if (status == nullptr || !status->is_number_integer()) {
@@ -84,7 +84,7 @@ Result<json> responses_to(const Requests& requests, const Responses& responses, 
 // Asks what to read until the policy has enough; true when it has.
 Result<bool> read_rounds(const std::function<Run<Requests>(const json&)>& plan,
                          const Responses& responses, json& got, Answer& answer) {
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round <= kMostRounds; ++round) {
     const auto asked = plan(got);
     answer.usage = asked.usage;
     if (!asked.result) {
@@ -93,6 +93,9 @@ Result<bool> read_rounds(const std::function<Run<Requests>(const json&)>& plan,
     }
     if (asked.result->empty()) {
       return true;
+    }
+    if (round == kMostRounds) {
+      break;
     }
     auto read = responses_to(*asked.result, responses, answer);
     if (!read) {

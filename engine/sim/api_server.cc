@@ -15,8 +15,13 @@
 namespace moonfence::sim {
 namespace {
 
-constexpr std::string_view kVersion =
-    R"({"major":"1","minor":"20","gitVersion":"v1.20.2","platform":"linux/amd64"})";
+Json version_of(int kubernetes) {
+  const std::string minor = std::to_string(kubernetes);
+  return {{"major", "1"},
+          {"minor", minor},
+          {"gitVersion", "v1." + minor + (kubernetes == 20 ? ".2" : ".0")},
+          {"platform", "linux/amd64"}};
+}
 
 bool is_health(const Target& target) {
   return !target.segments.empty() &&
@@ -110,7 +115,7 @@ struct ApiServer::State : ServerState {
       return text_answer(200, "ok");
     }
     if (target.path == "/version") {
-      return json_answer(200, std::string(kVersion));
+      return json_answer(200, version_of(rules.kubernetes).dump());
     }
     if (draw(mood.too_many)) {
       ServerAnswer answer = text_answer(429, "Too many requests, please try again later.\n");

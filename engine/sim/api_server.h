@@ -79,6 +79,7 @@ struct ServerRules {
   // The watch cache of one resource learns of versions that others' changes made (1.31+). Before
   // that a list "not older than" another resource's version may wait for 3 s and fail with 504.
   bool shared_versions = false;
+  int kubernetes = 20;  // what GET /version says: 1.x
   // Returns why it is forbidden (see denial()), or "": the RBAC of the world.
   std::function<std::string(const std::string& user, std::string_view verb,
                             const std::string& resource, const std::string& space)>

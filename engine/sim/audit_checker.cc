@@ -14,6 +14,12 @@ namespace {
 // 5 s on the server's side, half a second of travel, a turn.
 constexpr Duration kOutcomeTime = std::chrono::seconds(6);
 
+// By incident and object. A node that comes back is handed back at once, also while what came of
+// its taint is not known: both patches test what they change.
+std::pair<std::string, std::string> key_of(const AuditLine& line) {
+  return {line.incident, line.subject() + (line.action == "lift_quarantine" ? " lifted" : "")};
+}
+
 }  // namespace
 
 std::string AuditChecker::node_uid(const std::string& name) const {
@@ -76,13 +82,16 @@ void AuditChecker::on_audit(const AuditLine& line) {
 
 void AuditChecker::on_intent(const AuditLine& line) {
   Book& book = books_[line.life];
+  if (const auto open = book.incidents.find(line.node); open != book.incidents.end()) {
+    open->second.acted = true;
+  }
   intended_.insert(line.subject());
   intended_.insert(line.node_uid);
-  const auto key = std::pair(line.incident, line.subject());
   if (!book.intents
-           .emplace(key, Pending{.since = now(),
-                                 .node_uid = line.node_uid,
-                                 .releases = line.action == "release_volume"})
+           .emplace(key_of(line), Pending{.since = now(),
+                                          .subject = line.subject(),
+                                          .node_uid = line.node_uid,
+                                          .releases = line.action == "release_volume"})
            .second) {
     accuse(rules::kOutcomeRecorded, line.life.replica + " means to delete pod " + line.pod +
                                         " again before the outcome of the first time is known");
@@ -90,11 +99,12 @@ void AuditChecker::on_intent(const AuditLine& line) {
 }
 
 void AuditChecker::on_outcome(const AuditLine& line) {
-  if (line.reason == "release_acknowledged" || line.reason == "storage_withdrawn") {
+  if (line.reason == "release_acknowledged" || line.reason == "storage_withdrawn" ||
+      line.reason == "detached") {
     return;  // what became of it, beside the outcome of what we did
   }
   Book& book = books_[line.life];
-  const auto intent = book.intents.find({line.incident, line.subject()});
+  const auto intent = book.intents.find(key_of(line));
   if (intent == book.intents.end()) {
     if (line.kind == "outcome") {
       accuse(rules::kIntentFirst,
@@ -133,7 +143,7 @@ void AuditChecker::on_left(const WireRequest& request) {
                                                        : uid_precondition(request.body);
   const auto intent =
       std::find_if(book.intents.begin(), book.intents.end(), [&uid, releases](const auto& entry) {
-        const std::string& about = releases ? entry.second.node_uid : entry.first.second;
+        const std::string& about = releases ? entry.second.node_uid : entry.second.subject;
         return about == uid && entry.second.releases == releases && !entry.second.left;
       });
   if (intent == book.intents.end()) {
@@ -217,7 +227,8 @@ void AuditChecker::at_end(Duration calm_for) {
   }
   for (const auto& [life, book] : books_) {
     for (const auto& [node, open] : book.incidents) {
-      if (now() - open.since > *settled && !keeps_a_pod(node)) {
+      const Duration limit = open.acted ? *closing_time(plan()) : *settled;
+      if (calm_for >= limit && now() - open.since > limit && !keeps_a_pod(node)) {
         accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
                                            node + " is open since " +
                                            format_duration(now() - open.since));

@@ -33,6 +33,7 @@ class AuditChecker final : public Checker {
  private:
   struct Pending {
     Moment since{};
+    std::string subject;  // its UID
     std::string node_uid;
     bool releases = false;  // of one patch for several of them
     bool left = false;      // its call is on the way
@@ -40,6 +41,7 @@ class AuditChecker final : public Checker {
   struct Open {
     std::string incident;
     Moment since{};
+    bool acted = false;  // so that it may await replacements
   };
   struct Book {
     // Without an outcome yet, by incident and subject: a call may outlive its incident.

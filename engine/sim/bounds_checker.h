@@ -16,7 +16,8 @@ class BoundsChecker final : public Checker {
  public:
   static constexpr std::size_t kWrites = 96;
   static constexpr std::size_t kLists = 4;
-  static constexpr std::size_t kWatches = 4;
+  // Of nodes and policies, and of the pods of nodes that are waited for.
+  static constexpr std::size_t kWatches = 36;
   static constexpr std::size_t kExchanges = 256;
   static constexpr std::size_t kRequestsPerSecond = 500;
   static constexpr std::uint64_t kTurnsPerSecond = 20'000;

@@ -1,6 +1,7 @@
 #include "sim/brake_checker.h"
 
 #include <algorithm>
+#include <set>
 
 #include "sim/called_path.h"
 #include "sim/fields.h"
@@ -32,30 +33,75 @@ void BrakeChecker::on_audit(const AuditLine& line) {
   Known& known = known_[line.life];
   const std::pair key(line.incident, line.subject());
   if (line.kind == "intent") {
-    known.intents.insert_or_assign(key, line.node);
-    known.acted.insert_or_assign(line.node, now());
-    check_pace(line, known);
+    const Intent intent = intent_of(line, known);
+    check_zone(line, known, intent);
+    known.intents.insert_or_assign(key, intent);
+    known.acted.insert_or_assign(line.node, Acted{.zone = intent.zone, .last = now()});
+    check_pace(line, known, limits_.cluster, nullptr);
+    if (!intent.zone.empty()) {
+      check_pace(line, known, limits_.zone, &intent.zone);
+    }
   } else if (line.kind == "outcome" || line.kind == "refusal") {
     known.intents.erase(key);
   }
 }
 
-void BrakeChecker::check_pace(const AuditLine& line, const Known& known) const {
+void BrakeChecker::check_pace(const AuditLine& line, const Known& known, const BrakePace& pace,
+                              const std::string* zone) const {
+  const std::string where = zone == nullptr ? "" : " of zone " + *zone;
+  const std::int64_t workers = known.nodes.workers(zone);
   std::set<std::string> at_once;
-  for (const auto& [key, node] : known.intents) {
-    at_once.insert(node);
+  for (const auto& [key, intent] : known.intents) {
+    if (zone == nullptr || intent.zone == *zone) {
+      at_once.insert(intent.node);
+    }
   }
   const auto nodes = static_cast<std::int64_t>(at_once.size());
-  if (limits_.max_at_once.exceeded_by(nodes, known.nodes.workers()) && nodes > 1) {
+  if (pace.at_once.exceeded_by(nodes, workers) && nodes > 1) {
     accuse(rules::kBrakePace,
-           line.life.replica + " fences " + std::to_string(nodes) + " nodes at once");
+           line.life.replica + " fences " + std::to_string(nodes) + " nodes" + where + " at once");
   }
   const auto lately = std::count_if(known.acted.begin(), known.acted.end(), [&](const auto& acted) {
-    return now() - acted.second < limits_.window;
+    return (zone == nullptr || acted.second.zone == *zone) &&
+           now() - acted.second.last < limits_.window;
   });
-  if (limits_.max_per_window.exceeded_by(lately, known.nodes.workers()) && lately > 1) {
-    accuse(rules::kBrakePace, line.life.replica + " fences " + std::to_string(lately) +
-                                  " nodes within " + format_duration(limits_.window));
+  if (pace.per_window.exceeded_by(lately, workers) && lately > 1) {
+    accuse(rules::kBrakePace, line.life.replica + " fences " + std::to_string(lately) + " nodes" +
+                                  where + " within " + format_duration(limits_.window));
+  }
+}
+
+BrakeChecker::Intent BrakeChecker::intent_of(const AuditLine& line, const Known& known) const {
+  Intent intent = {.node = line.node, .zone = known.nodes.zone_of(line.node), .disrupted = {}};
+  const auto zone = known.disrupted.find(intent.zone);
+  if (zone != known.disrupted.end() && zone->second.held_for(now(), kNoticed)) {
+    intent.disrupted = zone->second.changed;
+  }
+  return intent;
+}
+
+// What left before the zone was known to be disrupted may end beside the node that goes on.
+void BrakeChecker::check_zone(const AuditLine& line, const Known& known,
+                              const Intent& intent) const {
+  for (const auto& [key, other] : known.intents) {
+    if (intent.disrupted && other.zone == intent.zone && other.disrupted == intent.disrupted &&
+        other.node != intent.node) {
+      accuse(rules::kBrakePace, line.life.replica + " fences " + intent.node + " beside " +
+                                    other.node + " of zone " + intent.zone +
+                                    ", most of which it knows to be down");
+    }
+  }
+}
+
+void BrakeChecker::note_zones(Known& known) const {
+  const std::set<std::string> zones = known.nodes.zones();
+  std::erase_if(known.disrupted,
+                [&zones](const auto& zone) { return !zones.contains(zone.first); });
+  for (const std::string& zone : zones) {
+    const std::int64_t down = known.nodes.down(&zone);
+    const bool over = down > limits_.zone_min_down &&
+                      limits_.zone_max_down.exceeded_by(down, known.nodes.workers(&zone));
+    known.disrupted[zone].set(over, now());
   }
 }
 
@@ -82,6 +128,7 @@ void BrakeChecker::on_heard(const WireRequest& request, int status, std::string_
   }
   const bool over = limits_.max_down.exceeded_by(known.nodes.down(), known.nodes.workers());
   known.over.set(over, now());
+  note_zones(known);
 }
 
 void BrakeChecker::read_list(Known& known, const WireRequest& request, const Json& list) const {

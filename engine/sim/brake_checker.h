@@ -2,10 +2,11 @@
 
 // The brake's limits are kept, as far as a replica could know: when a deletion leaves, what it has
 // heard of the nodes for more than a second does not say that too many are down, and its intents
-// without an outcome concern no more nodes than may be fenced at once or within the window.
+// without an outcome concern no more nodes than may be fenced at once or within the window, and one
+// of a zone that is disrupted.
 
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,15 +25,31 @@ class BrakeChecker final : public Checker {
   void on_audit(const AuditLine& line) override;
 
  private:
+  struct Intent {
+    std::string node;
+    std::string zone;
+    // Since when its zone was known to be disrupted, if it was.
+    std::optional<Moment> disrupted;
+  };
+  struct Acted {
+    std::string zone;
+    Moment last{};  // intent
+  };
   struct Known {
     BrakeCensus nodes;
     BrakeCensus listed;  // by the pages of a list that has not ended
     Since over;
-    // Intents without an outcome: incident and pod UID, and the node.
-    std::map<std::pair<std::string, std::string>, std::string> intents;
-    std::map<std::string, Moment> acted;  // nodes, the newest intent
+    std::map<std::string, Since> disrupted;  // zones
+    // Without an outcome: by incident and pod UID.
+    std::map<std::pair<std::string, std::string>, Intent> intents;
+    std::map<std::string, Acted> acted;  // by node
   };
-  void check_pace(const AuditLine& line, const Known& known) const;
+  [[nodiscard]] Intent intent_of(const AuditLine& line, const Known& known) const;
+  // `zone`: of its nodes only; null: of all.
+  void check_pace(const AuditLine& line, const Known& known, const BrakePace& pace,
+                  const std::string* zone) const;
+  void check_zone(const AuditLine& line, const Known& known, const Intent& intent) const;
+  void note_zones(Known& known) const;
   void read_list(Known& known, const WireRequest& request, const Json& list) const;
 
   const BrakeLimits limits_;

@@ -57,8 +57,11 @@ BrakeLimits brake_limits(const Plan& plan) {
     }
   };
   read("max-down", limits.max_down);
-  read("max-at-once", limits.max_at_once);
-  read("max-per-window", limits.max_per_window);
+  read("max-at-once", limits.cluster.at_once);
+  read("max-per-window", limits.cluster.per_window);
+  read("zone-max-down", limits.zone_max_down);
+  read("zone-max-at-once", limits.zone.at_once);
+  read("zone-max-per-window", limits.zone.per_window);
   const auto window = plan.settings.find("brake-window");
   if (window != plan.settings.end()) {
     limits.window = parse_duration(window->second).value_or(limits.window);
@@ -67,17 +70,36 @@ BrakeLimits brake_limits(const Plan& plan) {
 }
 
 void BrakeCensus::set(const std::string& node, const Json& object) {
-  nodes_[node] = {.worker = is_worker(object), .down = !is_ready(object)};
+  nodes_[node] = {.zone = text_field(object, {"metadata", "labels", "topology.kubernetes.io/zone"}),
+                  .worker = is_worker(object),
+                  .down = !is_ready(object)};
 }
 
-std::int64_t BrakeCensus::workers() const {
-  return std::count_if(nodes_.begin(), nodes_.end(),
-                       [](const auto& node) { return node.second.worker; });
+std::int64_t BrakeCensus::workers(const std::string* zone) const {
+  return std::count_if(nodes_.begin(), nodes_.end(), [zone](const auto& node) {
+    return node.second.worker && (zone == nullptr || node.second.zone == *zone);
+  });
 }
 
-std::int64_t BrakeCensus::down() const {
-  return std::count_if(nodes_.begin(), nodes_.end(),
-                       [](const auto& node) { return node.second.worker && node.second.down; });
+std::int64_t BrakeCensus::down(const std::string* zone) const {
+  return std::count_if(nodes_.begin(), nodes_.end(), [zone](const auto& node) {
+    return node.second.worker && node.second.down && (zone == nullptr || node.second.zone == *zone);
+  });
+}
+
+std::string BrakeCensus::zone_of(const std::string& node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? std::string() : found->second.zone;
+}
+
+std::set<std::string> BrakeCensus::zones() const {
+  std::set<std::string> zones;
+  for (const auto& [name, node] : nodes_) {
+    if (!node.zone.empty()) {
+      zones.insert(node.zone);
+    }
+  }
+  return zones;
 }
 
 void BrakeTruth::on_change(const Change& change, const Truth& truth) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "sim/checker.h"
@@ -19,27 +20,39 @@ struct BrakeLimit {
   [[nodiscard]] bool exceeded_by(std::int64_t nodes, std::int64_t workers) const;
 };
 
+struct BrakePace {
+  BrakeLimit at_once;
+  BrakeLimit per_window;
+};
+
 struct BrakeLimits {
   BrakeLimit max_down = {.value = 50, .percent = true};
-  BrakeLimit max_at_once = {.value = 5};
-  BrakeLimit max_per_window = {.value = 10};
+  BrakePace cluster = {.at_once = {.value = 5}, .per_window = {.value = 10}};
+  BrakePace zone;
+  // Of a zone's workers; it takes more than `zone_min_down` of them besides.
+  BrakeLimit zone_max_down = {.value = 55, .percent = true};
+  std::int64_t zone_min_down = 2;
   Duration window = std::chrono::minutes(10);
 };
 
 [[nodiscard]] std::optional<BrakeLimit> parse_brake_limit(std::string_view text);
 [[nodiscard]] BrakeLimits brake_limits(const Plan& plan);
 
-// Workers and how many of them are down, by the nodes' own objects.
+// Workers and how many of them are down, by the nodes' own objects; all of them, or of a zone.
 class BrakeCensus {
  public:
   void set(const std::string& node, const Json& object);
   void remove(const std::string& node) { nodes_.erase(node); }
   void swap(BrakeCensus& other) { nodes_.swap(other.nodes_); }
-  [[nodiscard]] std::int64_t workers() const;
-  [[nodiscard]] std::int64_t down() const;
+  [[nodiscard]] std::int64_t workers(const std::string* zone = nullptr) const;
+  [[nodiscard]] std::int64_t down(const std::string* zone = nullptr) const;
+  // "" for a node that has none, or that nobody has heard of.
+  [[nodiscard]] std::string zone_of(const std::string& node) const;
+  [[nodiscard]] std::set<std::string> zones() const;
 
  private:
   struct Node {
+    std::string zone;
     bool worker = true;
     bool down = false;
   };

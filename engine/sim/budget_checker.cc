@@ -9,14 +9,28 @@ namespace moonfence::sim {
 
 void BudgetChecker::on_died(const Life& life, bool /*told*/) {
   accounts_.erase(life);
+  lists_.erase(life);
 }
+
+namespace {
+
+double lists_of(Moment since, Moment now) {
+  return BudgetChecker::kListsAtFirst +
+         BudgetChecker::kListsEachSecond * std::chrono::duration<double>(now - since).count();
+}
+
+}  // namespace
 
 void BudgetChecker::on_audit(const AuditLine& line) {
   Accounts& accounts = accounts_[line.life];
   if (line.kind == "incident_opened") {
     accounts.insert_or_assign(line.node, Account{.since = now()});
   } else if (line.kind == "incident_closed") {
-    accounts.erase(line.node);
+    const auto closed = accounts.find(line.node);
+    if (closed != accounts.end()) {
+      lists_[line.life].allowed += lists_of(closed->second.since, now());
+      accounts.erase(closed);
+    }
   }
 }
 
@@ -28,8 +42,20 @@ void BudgetChecker::on_left(const WireRequest& request) {
     if (of_node || of_lease) {
       count_look(request, path.name);
     }
+    const bool of_a_node = request.target.find("spec.nodeName") != std::string::npos;
+    if (path.resource == "pods" && path.name.empty() && !path.space.empty() && !of_a_node) {
+      count_list(request);
+    }
   } else if (is_destructive(request)) {
-    count_try(request, path.space + "/" + path.resource + "/" + path.name);
+    const std::string target = path.space + "/" + path.resource + "/" + path.name;
+    const auto released = removed_entries(request.body, "/status/volumesInUse");
+    if (released.empty()) {
+      count_try(request, target);
+    }
+    for (const std::string& volume : released) {
+      std::string subject = target;
+      count_try(request, subject.append(" ").append(volume));
+    }
   }
 }
 
@@ -46,6 +72,19 @@ void BudgetChecker::count_look(const WireRequest& request, const std::string& no
     overdraw(account, request.replica + " looks at node " + node + " for the " +
                           std::to_string(account.looks) + "th time in " + std::to_string(age) +
                           " s");
+  }
+}
+
+void BudgetChecker::count_list(const WireRequest& request) {
+  Lists& lists = lists_[life_of(request)];
+  Accounts& accounts = accounts_[life_of(request)];
+  double allowed = lists.allowed;
+  for (const auto& [node, account] : accounts) {
+    allowed += lists_of(account.since, now());
+  }
+  if (++lists.made > allowed && !accounts.empty()) {
+    overdraw(accounts.begin()->second, request.replica + " lists the pods of a namespace for the " +
+                                           std::to_string(lists.made) + "th time");
   }
 }
 

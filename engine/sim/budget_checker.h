@@ -17,7 +17,10 @@ class BudgetChecker final : public Checker {
   // 25 ms at first.
   static constexpr int kLooksAtFirst = 120;
   static constexpr int kLooksEachSecond = 3;
-  // Of one pod, attachment or node.
+  // Lists of a namespace's pods, from all nodes; the incidents that a replica had lend each other.
+  static constexpr double kListsAtFirst = 30;
+  static constexpr double kListsEachSecond = 1;
+  // Of one pod, attachment or node. Of a node's volumes each is released on its own.
   static constexpr int kTriesAtFirst = 4;
   static constexpr Duration kSecondsForATry = std::chrono::seconds(2);
 
@@ -34,12 +37,18 @@ class BudgetChecker final : public Checker {
     bool told = false;
   };
   using Accounts = std::map<std::string, Account>;  // of open incidents, by node
+  struct Lists {
+    int made = 0;
+    double allowed = 0;  // by the incidents that are closed
+  };
 
   void count_look(const WireRequest& request, const std::string& node);
+  void count_list(const WireRequest& request);
   void count_try(const WireRequest& request, const std::string& target);
   void overdraw(Account& account, const std::string& text);
 
   std::map<Life, Accounts> accounts_;
+  std::map<Life, Lists> lists_;
 };
 
 }  // namespace moonfence::sim

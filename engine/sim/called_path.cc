@@ -15,6 +15,24 @@ std::string tested_uid(const std::string& body) {
              : "";
 }
 
+std::vector<std::string> removed_entries(const std::string& body, std::string_view path) {
+  const Json patch = Json::parse(body, nullptr, false);
+  Json before = Json::array();
+  Json after = Json::array();
+  for (const Json& step : patch.is_array() ? patch : Json::array()) {
+    if (text_field(step, {"path"}) == path) {
+      (text_field(step, {"op"}) == "test" ? before : after) = step.value("value", Json::array());
+    }
+  }
+  std::vector<std::string> removed;
+  for (const Json& entry : before) {
+    if (entry.is_string() && std::find(after.begin(), after.end(), entry) == after.end()) {
+      removed.push_back(entry.get<std::string>());
+    }
+  }
+  return removed;
+}
+
 std::string uid_precondition(const std::string& body) {
   const Json options = Json::parse(body, nullptr, false);
   return options.is_discarded() ? "" : text_field(options, {"preconditions", "uid"});

@@ -23,4 +23,8 @@ struct CalledPath {
 // Of a JSON patch whose first step tests the UID; "" when it does not.
 [[nodiscard]] std::string tested_uid(const std::string& body);
 
+// Entries that a JSON patch takes out of the list that it tests first, both under this path.
+[[nodiscard]] std::vector<std::string> removed_entries(const std::string& body,
+                                                       std::string_view path);
+
 }  // namespace moonfence::sim

@@ -39,7 +39,8 @@ struct AuditLine {
   std::string action;
 
   [[nodiscard]] bool changes_node() const {
-    return action == "set_quarantine" || action == "lift_quarantine";
+    return action == "set_quarantine" || action == "taint_out_of_service" ||
+           action == "lift_quarantine";
   }
   // What is acted on.
   [[nodiscard]] const std::string& subject() const {

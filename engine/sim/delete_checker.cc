@@ -1,25 +1,19 @@
 #include "sim/delete_checker.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "sim/called_path.h"
+#include "sim/facts.h"
 #include "sim/fields.h"
 
 namespace moonfence::sim {
 namespace {
 
 constexpr Duration kReadingLifetime = std::chrono::seconds(1);
-// From the moment when a replica heard of an edit: 500 ms until it takes it up, and the slices of
-// its validation.
-constexpr Duration kReloadTime = std::chrono::seconds(1);
-
-std::int64_t to_number(const std::string& text) {
-  std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
+// How old the list may be by which a node is put out of service, and the way of the answer.
+constexpr Duration kListTime = std::chrono::seconds(6);
+constexpr int kServesOutOfService = 26;
 
 bool is_down(const Json& node) {
   const Json* conditions = find_field(node, {"status", "conditions"});
@@ -30,6 +24,48 @@ bool is_down(const Json& node) {
     return text_field(condition, {"type"}) == "Ready" &&
            text_field(condition, {"status"}) == "True";
   });
+}
+
+constexpr std::string_view kOutOfService = "node.kubernetes.io/out-of-service";
+
+// By what the patch tests and what it writes; the intent may say something else.
+bool adds_out_of_service(const std::string& body) {
+  const auto holds = [](const Json& operation) {
+    const Json& taints = list_field(operation, {"value"});
+    return std::any_of(taints.begin(), taints.end(), [](const Json& taint) {
+      return text_field(taint, {"key"}) == kOutOfService;
+    });
+  };
+  bool before = false;
+  bool after = false;
+  const Json operations = Json::parse(body, nullptr, false);
+  for (const Json& operation : operations.is_array() ? operations : Json::array()) {
+    if (text_field(operation, {"path"}) == "/spec/taints") {
+      (text_field(operation, {"op"}) == "test" ? before : after) = holds(operation);
+    }
+  }
+  return after && !before;
+}
+
+// Nobody deletes it for a taint that its node has then, and no volume is pulled from under it.
+bool stays(const Json& pod) {
+  const Json& volumes = list_field(pod, {"spec", "volumes"});
+  if (std::any_of(volumes.begin(), volumes.end(), [](const Json& volume) {
+        return volume.contains("persistentVolumeClaim") || volume.contains("ephemeral");
+      })) {
+    return false;
+  }
+  const Json& tolerations = list_field(pod, {"spec", "tolerations"});
+  const auto tolerates_for_ever = [&tolerations](std::string_view key, std::string_view value) {
+    const Json taint = {{"key", key}, {"value", value}, {"effect", "NoExecute"}};
+    const auto first =
+        std::find_if(tolerations.begin(), tolerations.end(),
+                     [&taint](const Json& toleration) { return tolerates(toleration, taint); });
+    return first != tolerations.end() && !first->contains("tolerationSeconds");
+  };
+  return tolerates_for_ever(kOutOfService, "nodeshutdown") &&
+         tolerates_for_ever("node.kubernetes.io/unreachable", "") &&
+         tolerates_for_ever("node.kubernetes.io/not-ready", "");
 }
 
 }  // namespace
@@ -100,13 +136,13 @@ void DeleteChecker::check_delete(const WireRequest& request, const Known& known)
       listed->second < opened->second) {
     accuse(rules::kListedPod, what + "UID " + uid + " was not listed in its incident");
   }
-  check_node(what, *intent, known);
+  const auto signal = check_node(what, *intent, known);
   const PodTruth* pod = truth().pod(uid);
   if (pod == nullptr) {
     accuse(rules::kListedPod, what + "there never was a pod of UID " + uid);
     return;
   }
-  check_reach(what, *pod, *intent, known);
+  check_reach(what, *pod, *intent, signal, known);
 }
 
 void DeleteChecker::check_detach(const WireRequest& request, const Known& known) {
@@ -129,10 +165,10 @@ void DeleteChecker::check_release(const WireRequest& request, const Known& known
     accuse(rules::kIntentFirst, what + "no intent");
     return;
   }
-  check_node(what, intent->second, known);
+  check_exists(what, check_node(what, intent->second, known));
 }
 
-// What it changes is seen in the store (TaintChecker). Ours goes on only where a pod is to go.
+// What it changes is seen in the store (TaintChecker). A taint goes on only where a pod is to go.
 void DeleteChecker::check_patch(const WireRequest& request, const Known& known) {
   const std::string what =
       request.replica + " patches node " + read_path(request.target).name + ": ";
@@ -144,9 +180,58 @@ void DeleteChecker::check_patch(const WireRequest& request, const Known& known) 
   const auto intent = known.intents.find(uid);
   if (intent == known.intents.end()) {
     accuse(rules::kIntentFirst, what + "no intent for UID " + uid);
-  } else if (intent->second.action == "set_quarantine") {
-    check_down(what, intent->second, known);
+  } else if (intent->second.action != "lift_quarantine") {
+    check_exists(what, check_down(what, intent->second, known));
+    if (intent->second.action == "taint_out_of_service" || adds_out_of_service(request.body)) {
+      check_eviction(what, intent->second, known);
+    }
   }
+}
+
+// What the taint does is Kubernetes' doing, and the engine's to answer for.
+void DeleteChecker::check_eviction(const std::string& what, const AuditLine& intent,
+                                   const Known& known) {
+  const NodeTruth* node = truth().node(intent.node_uid);
+  if (plan().kubernetes < kServesOutOfService) {
+    accuse(rules::kOutOfService, what + "this version does not serve it");
+  }
+  if (node != nullptr && !node->silent.held_within(now(), kReadingLifetime) &&
+      !stands_still(*node)) {
+    accuse(rules::kOutOfService, what + "its kubelet is not silent");
+  }
+  for (const auto& [uid, pod] : truth().pods()) {
+    const Object object =
+        truth().store().find({.resource = "pods", .space = pod.space, .name = pod.name});
+    if (pod.node != intent.node || object == nullptr || uid_of(*object) != uid ||
+        now() - pod.bound < kListTime) {
+      continue;
+    }
+    if ((!pod.marked || now() - *pod.marked < kListTime) && stays(*object)) {
+      continue;
+    }
+    if (!may_be_evicted(pod, known)) {
+      accuse(rules::kOutOfService, what + "no binding lets pod " + pod.name + " be evicted");
+    }
+  }
+}
+
+bool DeleteChecker::may_be_evicted(const PodTruth& pod, const Known& known) const {
+  if (pod.space == "kube-system" || pod.space == "kube-public" || pod.space == "kube-node-lease") {
+    return false;
+  }
+  for (const auto& reach : known.policies.in_force(truth().policy_edits(), now())) {
+    for (const BindingReach& binding : reach->bindings) {
+      const bool of_daemon_set = pod.controller == "DaemonSet";
+      if (binding.enforces && binding.out_of_service &&
+          (binding.everywhere || binding.spaces.contains(pod.space)) &&
+          (of_daemon_set || binding.bare_pods || !pod.controller.empty()) &&
+          (of_daemon_set || binding.finished_pods || !pod.finished.holds ||
+           now() - pod.finished.changed < kListTime)) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 // The intent that a deletion of one object, by its UID, rests on; null when it breaks a rule.
@@ -169,36 +254,65 @@ const AuditLine* DeleteChecker::intent_of(const std::string& what, const WireReq
   return &intent->second;
 }
 
-void DeleteChecker::check_node(const std::string& what, const AuditLine& intent,
-                               const Known& known) {
+auto DeleteChecker::check_node(const std::string& what, const AuditLine& intent, const Known& known)
+    -> std::optional<Signal> {
   const NodeTruth* node = truth().node(intent.node_uid);
-  if (check_down(what, intent, known) && !node->tainted.held_within(now(), kReadingLifetime)) {
+  const auto signal = check_down(what, intent, known);
+  const bool may_be_gone = was_read(intent, known, Signal::Deleted) && is_absent(intent.node);
+  if (signal == Signal::Down && !may_be_gone &&
+      !node->tainted.held_within(now(), kReadingLifetime)) {
     accuse(rules::kTaintedNode, what + "node " + intent.node + " carries no taint");
+  }
+  return signal;
+}
+
+void DeleteChecker::check_exists(const std::string& what, std::optional<Signal> signal) {
+  if (signal == Signal::Deleted) {
+    accuse(rules::kDeletedNode, what + "it was read as deleted");
   }
 }
 
-bool DeleteChecker::check_down(const std::string& what, const AuditLine& intent,
-                               const Known& known) {
+bool DeleteChecker::was_read(const AuditLine& intent, const Known& known, Signal as) const {
   const auto read = known.readings.find(intent.node);
-  const bool was_read =
-      read != known.readings.end() &&
-      std::any_of(read->second.begin(), read->second.end(), [&](const Reading& reading) {
-        return reading.uid == intent.node_uid && reading.down &&
-               now() - reading.left <= kReadingLifetime;
-      });
-  if (!was_read) {
+  return read != known.readings.end() &&
+         std::any_of(read->second.begin(), read->second.end(), [&](const Reading& reading) {
+           const bool fits = as == Signal::Deleted ? reading.absent
+                                                   : reading.down && reading.uid == intent.node_uid;
+           return fits && now() - reading.left <= kReadingLifetime;
+         });
+}
+
+// No node of that name, for a second at most.
+bool DeleteChecker::is_absent(const std::string& name) const {
+  return std::none_of(truth().nodes().begin(), truth().nodes().end(), [&](const auto& entry) {
+    return entry.second.name == name && entry.second.exists.held_for(now(), kReadingLifetime);
+  });
+}
+
+// One that was read as down and then as deleted, both within the second, may pass for either.
+auto DeleteChecker::check_down(const std::string& what, const AuditLine& intent, const Known& known)
+    -> std::optional<Signal> {
+  const NodeTruth* node = truth().node(intent.node_uid);
+  const bool as_down = was_read(intent, known, Signal::Down);
+  if (!as_down && was_read(intent, known, Signal::Deleted)) {
+    if (node != nullptr && is_absent(node->name)) {
+      return Signal::Deleted;
+    }
+    accuse(rules::kRecoveredNode, what + "node " + intent.node + " is not deleted");
+    return std::nullopt;
+  }
+  if (!as_down) {
     accuse(rules::kLiveRead, what + "node " + intent.node + " was not read as down within 1 s");
   }
-  const NodeTruth* node = truth().node(intent.node_uid);
   if (node == nullptr || !node->down.held_within(now(), kReadingLifetime)) {
     accuse(rules::kRecoveredNode,
            what + "node " + intent.node + " is not down" +
                (node == nullptr ? ", it never was"
                                 : " since " + format_duration(now() - node->down.changed)));
-    return false;
+    return std::nullopt;
   }
   check_lease(what, *node);
-  return true;
+  return Signal::Down;
 }
 
 // What was renewed within the last second may have come after the reading.
@@ -219,36 +333,9 @@ bool DeleteChecker::stands_still(const NodeTruth& node) const {
          !lease->changed_between(now() - lease->duration, now() - kReadingLifetime);
 }
 
-// Every version that may rule: what was heard of within the last second, what was the newest
-// before, and, behind a version that is refused, the one that it should have replaced.
-std::vector<std::shared_ptr<const Reach>> DeleteChecker::in_force(const Known& known) const {
-  std::vector<std::shared_ptr<const Reach>> found;
-  const std::vector<PolicyEdit>& edits = truth().policy_edits();
-  const auto add = [&found, &edits](std::int64_t version) {
-    auto edit = std::find_if(edits.rbegin(), edits.rend(), [version](const PolicyEdit& candidate) {
-      return candidate.version <= version;
-    });
-    if (edit == edits.rend() || edit->lowered) {
-      return;
-    }
-    while (edit != edits.rend() && edit->reach == nullptr) {
-      ++edit;
-    }
-    if (edit != edits.rend()) {
-      found.push_back(edit->reach);
-    }
-  };
-  for (auto hearing = known.policies.rbegin(); hearing != known.policies.rend(); ++hearing) {
-    add(hearing->version);
-    if (now() - hearing->at > kReloadTime) {
-      break;
-    }
-  }
-  return found;
-}
-
 void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
-                                const AuditLine& intent, const Known& known) {
+                                const AuditLine& intent, std::optional<Signal> signal,
+                                const Known& known) {
   const NodeTruth* node = truth().node(intent.node_uid);
   if (pod.node != intent.node) {
     accuse(rules::kIncidentNode, what + "it is bound to " + pod.node + ", not " + intent.node);
@@ -259,13 +346,14 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
   bool covered = false;
   bool permits_kind = false;
   bool fits_signal = false;
+  bool fits_deleted = signal != Signal::Deleted;
   const bool was_silent =
       node != nullptr && (node->silent.held_within(now(), kReadingLifetime) || stands_still(*node));
   // Finished only since it was listed: the list could not know.
   const auto listed = known.listed.find(intent.pod_uid);
   const bool finished =
       pod.finished.holds && listed != known.listed.end() && pod.finished.changed < listed->second;
-  for (const auto& reach : in_force(known)) {
+  for (const auto& reach : known.policies.in_force(truth().policy_edits(), now())) {
     for (const BindingReach& binding : reach->bindings) {
       if (!binding.enforces || !binding.covers(pod.space, pod.labels)) {
         continue;
@@ -274,6 +362,10 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
       const bool permits =
           (binding.bare_pods || !pod.controller.empty()) && (binding.finished_pods || !finished);
       permits_kind = permits_kind || permits;
+      if (signal == Signal::Deleted && !binding.deleted) {
+        continue;
+      }
+      fits_deleted = true;
       fits_signal = fits_signal || (permits && (binding.live_kubelet || was_silent));
     }
   }
@@ -281,26 +373,29 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
     accuse(rules::kCoveredPod, what + "no enforcing binding covers it");
   } else if (!permits_kind) {
     accuse(rules::kProtectedPod, what + "it is finished or bare, and no binding allows that");
+  } else if (!fits_deleted) {
+    accuse(rules::kDeletedNode,
+           what + "no binding that covers it acts on deleted nodes, as " + intent.node + " is");
   } else if (!fits_signal) {
     accuse(rules::kSilentKubelet, what + "the kubelet of " + intent.node + " is not silent");
   }
 }
 
 void DeleteChecker::on_answered(const WireRequest& request, const ServerAnswer& answer) {
-  if (request.method != port::Method::Get || answer.status != 200 || answer.watch != nullptr) {
+  if (request.method != port::Method::Get || answer.watch != nullptr) {
     return;
   }
   const CalledPath target = read_path(request.target);
   Known& known = known_[life_of(request)];
   if (target.resource == "nodes" && !target.name.empty()) {
-    const Json node = Json::parse(answer.body, nullptr, false);
-    std::vector<Reading>& readings = known.readings[target.name];
-    std::erase_if(readings, [this](const Reading& reading) {
-      return now() - reading.left > kReadingLifetime * 2;
-    });
-    readings.push_back({.uid = text_field(node, {"metadata", "uid"}),
-                        .down = is_down(node),
-                        .left = request.left});
+    note_node(target.name, request, answer);
+    return;
+  }
+  if (answer.status != 200) {
+    return;
+  }
+  if (target.resource == "configmaps" && target.name == "moonfence-lastgood") {
+    known.policies.read_kept(answer.body);
   } else if (target.resource == "pods" && target.name.empty()) {
     const Json list = Json::parse(answer.body, nullptr, false);
     const Json* items = find_field(list, {"items"});
@@ -310,31 +405,33 @@ void DeleteChecker::on_answered(const WireRequest& request, const ServerAnswer& 
   }
 }
 
+void DeleteChecker::note_node(const std::string& name, const WireRequest& request,
+                              const ServerAnswer& answer) {
+  if (answer.status != 200 && answer.status != 404) {
+    return;
+  }
+  const Json body = Json::parse(answer.body, nullptr, false);
+  std::vector<Reading>& readings = known_[life_of(request)].readings[name];
+  std::erase_if(readings, [this](const Reading& reading) {
+    return now() - reading.left > kReadingLifetime * 2;
+  });
+  Reading reading = {.left = request.left};
+  if (answer.status == 200) {
+    reading.uid = text_field(body, {"metadata", "uid"});
+    reading.down = is_down(body);
+  } else {
+    reading.absent = text_field(body, {"details", "name"}) == name;
+  }
+  readings.push_back(reading);
+}
+
 void DeleteChecker::on_heard(const WireRequest& request, int status, std::string_view text) {
   if (status != 200 || request.method != port::Method::Get ||
       request.target.find("/namespaces/moonfence/configmaps") == std::string::npos ||
       request.target.find("moonfence-policies") == std::string::npos) {
     return;
   }
-  note_policies(known_[life_of(request)], request, text);
-}
-
-void DeleteChecker::note_policies(Known& known, const WireRequest& /*request*/,
-                                  std::string_view text) const {
-  const Json said = Json::parse(text, nullptr, false);
-  if (said.is_discarded()) {
-    return;
-  }
-  std::int64_t version = 0;
-  if (const Json* event = find_field(said, {"object"})) {  // a line of the watch
-    version = to_number(text_field(*event, {"metadata", "resourceVersion"}));
-    if (text_field(said, {"type"}) == "BOOKMARK" || text_field(said, {"type"}) == "ERROR") {
-      return;
-    }
-  } else {
-    version = to_number(text_field(said, {"metadata", "resourceVersion"}));  // of the list
-  }
-  known.policies.push_back({.version = version, .at = now()});
+  known_[life_of(request)].policies.heard(text, now());
 }
 
 void DeleteChecker::on_change(const Change& change) {

@@ -8,11 +8,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "sim/checker.h"
+#include "sim/heard_policies.h"
 
 namespace moonfence::sim {
 
@@ -32,17 +34,14 @@ class DeleteChecker final : public Checker {
   struct Reading {
     std::string uid;
     bool down = false;
+    bool absent = false;  // the server named it and knew none
     Moment left{};
-  };
-  struct Hearing {
-    std::int64_t version = 0;
-    Moment at{};
   };
   struct Known {
     // By pod UID: when an answer showed it last.
     std::map<std::string, Moment> listed;
     std::map<std::string, std::vector<Reading>> readings;  // by node name
-    std::vector<Hearing> policies;
+    HeardPolicies policies;
     std::map<std::string, AuditLine> intents;  // the newest, by pod UID
     std::map<std::string, Moment> opened;      // incidents
   };
@@ -53,15 +52,23 @@ class DeleteChecker final : public Checker {
   void check_detach(const WireRequest& request, const Known& known);
   void check_release(const WireRequest& request, const Known& known);
   void check_patch(const WireRequest& request, const Known& known);
-  // Whether the node is down, and was read so.
-  bool check_down(const std::string& what, const AuditLine& intent, const Known& known);
-  void check_node(const std::string& what, const AuditLine& intent, const Known& known);
+  void check_eviction(const std::string& what, const AuditLine& intent, const Known& known);
+  [[nodiscard]] bool may_be_evicted(const PodTruth& pod, const Known& known) const;
+  // Whether the node is down or does not exist, and was read so; nullopt: neither.
+  enum class Signal { Down, Deleted };
+  std::optional<Signal> check_down(const std::string& what, const AuditLine& intent,
+                                   const Known& known);
+  // What changes the node needs one.
+  void check_exists(const std::string& what, std::optional<Signal> signal);
+  std::optional<Signal> check_node(const std::string& what, const AuditLine& intent,
+                                   const Known& known);
   void check_lease(const std::string& what, const NodeTruth& node) const;
   [[nodiscard]] bool stands_still(const NodeTruth& node) const;
+  [[nodiscard]] bool is_absent(const std::string& name) const;
+  [[nodiscard]] bool was_read(const AuditLine& intent, const Known& known, Signal as) const;
   void check_reach(const std::string& what, const PodTruth& pod, const AuditLine& intent,
-                   const Known& known);
-  [[nodiscard]] std::vector<std::shared_ptr<const Reach>> in_force(const Known& known) const;
-  void note_policies(Known& known, const WireRequest& request, std::string_view text) const;
+                   std::optional<Signal> signal, const Known& known);
+  void note_node(const std::string& name, const WireRequest& request, const ServerAnswer& answer);
 
   std::map<Life, Known> known_;
 };

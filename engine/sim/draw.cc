@@ -71,6 +71,7 @@ class Drawing {
     draw_edits(*random_.fork("edits"));
     draw_brake(*random_.fork("brake"));
     draw_quarantine(*random_.fork("quarantine"));
+    draw_verification(*random_.fork("verification"));
     end();
     return std::move(plan_);
   }
@@ -146,6 +147,12 @@ class Drawing {
     if (happens(random, 0.5)) {
       plan_.settings["release"] = "on";
     }
+  }
+
+  void draw_verification(port::Random& random) {
+    plan_.settings["replacement-wait"] = happens(random, 0.2)   ? "0s"
+                                         : happens(random, 0.5) ? "10s"
+                                                                : "30s";
   }
 
   void draw_wire(port::Random& random) {
@@ -395,7 +402,7 @@ class Drawing {
     add(noise_, Verb::Calm, "");
     std::stable_sort(plan_.steps.begin(), plan_.steps.end(),
                      [](const Step& a, const Step& b) { return a.at < b.at; });
-    plan_.length = noise_ + settling_time(plan_).value_or(seconds(60)) + seconds(5);
+    plan_.length = noise_ + closing_time(plan_).value_or(seconds(60)) + seconds(5);
   }
 
   port::SeededRandom random_;

@@ -29,7 +29,7 @@ return policy {
   version = "1.0.0",
   summary = "Delete every pod of a node whose kubelet is silent, and detach its volumes",
   needs = { "volumes" },
-  trigger = { failures = 1 },
+  trigger = { failures = 1, deleted = true },
   pod = function(pod)
     return fence.delete_pod_and_attachments("the node is silent", { release = true })
   end,
@@ -43,7 +43,7 @@ return policy {
   version = "1.0.0",
   summary = "Delete the pods of a tier as soon as their node is not Ready",
   select = { labels = "tier=front" },
-  trigger = { failures = 1, live_kubelet = true },
+  trigger = { failures = 1, live_kubelet = true, deleted = true },
   pod = function(pod)
     return fence.delete_pod("the node is not Ready")
   end,
@@ -107,6 +107,26 @@ return policy {
       error("no opinion")
     end
     return fence.delete_pod("the node is silent")
+  end,
+}
+)";
+
+// Beside the others, in some worlds; on a server before 1.26 its pods are held.
+constexpr std::string_view kRetiring = R"(
+return policy {
+  api = 1,
+  name = "retiring",
+  version = "1.0.0",
+  summary = "Put a node out of service, and delete the pods of a queue then",
+  trigger = { failures = 1 },
+  node = function(node)
+    return fence.taint_out_of_service("the node is silent")
+  end,
+  pod = function(pod)
+    if pod.namespace == "queue" then
+      return fence.delete_pod("its node is out of service")
+    end
+    return fence.skip("Kubernetes evicts it")
   end,
 }
 )";
@@ -177,6 +197,11 @@ std::map<std::string, std::string> draw_policies(port::Random& random) {
   if (happens(*random.fork("detaching"), 0.4) && data.contains("stateful.lua")) {
     data["stateful.lua"] = kDetaching;
   }
+  if (happens(*random.fork("retiring"), 0.25)) {
+    bindings += binding("retiring", false, "\"*\"", "enforce");
+    bindings += "  allow: [out-of-service, bare-pods, finished-pods]\n";
+    data.emplace("retiring.lua", kRetiring);
+  }
   data.emplace("moonfence.yaml", bindings);
   return data;
 }
@@ -186,6 +211,7 @@ std::map<std::string, std::string> draw_edit(port::Random& random) {
   for (const Choice& choice : kChoices) {
     data.try_emplace(std::string(choice.name) + ".lua", "");
   }
+  data.try_emplace("retiring.lua", "");
   data["mode"] = "";
   switch (number(random, 0, 7)) {
     case 0:

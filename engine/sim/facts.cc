@@ -111,6 +111,17 @@ bool is_mirror(const Json& pod) {
   return find_field(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr;
 }
 
+bool claims_volume(const ObjectStore& store, const Json& pod, const std::string& volume) {
+  const Json& sources = list_field(pod, {"spec", "volumes"});
+  return std::any_of(sources.begin(), sources.end(), [&](const Json& source) {
+    const Object claim =
+        store.find({.resource = "persistentvolumeclaims",
+                    .space = space_of(pod),
+                    .name = text_field(source, {"persistentVolumeClaim", "claimName"})});
+    return claim != nullptr && text_field(*claim, {"spec", "volumeName"}) == volume;
+  });
+}
+
 bool has_taint(const Json& node, std::string_view key, std::string_view effect) {
   const Json& taints = list_field(node, {"spec", "taints"});
   return std::any_of(taints.begin(), taints.end(), [key, effect](const Json& taint) {

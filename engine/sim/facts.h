@@ -45,6 +45,9 @@ void set_condition(Json& object, const NewCondition& condition, const std::strin
 [[nodiscard]] const std::string& phase_of(const Json& pod);
 [[nodiscard]] bool is_finished(const Json& pod);
 [[nodiscard]] bool is_mirror(const Json& pod);
+// Whether a claim of the pod is bound to this PersistentVolume.
+[[nodiscard]] bool claims_volume(const ObjectStore& store, const Json& pod,
+                                 const std::string& volume);
 
 // Taints and tolerations
 [[nodiscard]] bool has_taint(const Json& node, std::string_view key, std::string_view effect);

@@ -1,7 +1,9 @@
 #pragma once
 
 // The pod garbage collector of kube-controller-manager: every 20 s it looks for pods whose node
-// does not exist, and removes them by force when it still does not 40 s later.
+// does not exist, and removes them by force when it still does not 40 s later. From 1.26 on also
+// for pods that are being deleted on a node that is not Ready and out of service: those it removes
+// at once.
 
 #include <map>
 #include <memory>
@@ -20,6 +22,7 @@ class PodGc final {
  private:
   void look();
   void collect(const std::string& node);
+  void collect_out_of_service();
 
   const Ground& ground_;
   Informer& nodes_;

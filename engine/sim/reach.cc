@@ -51,6 +51,12 @@ std::map<std::string, std::string> labels_of(std::string_view source) {
   return labels;
 }
 
+// A faulty edit of a policy's text, as it is drawn.
+bool is_cut_off(std::string_view text) {
+  const auto last = text.find_last_not_of(" \n");
+  return last == std::string_view::npos || text[last] != '}';
+}
+
 void read_source(const std::string& source, const std::map<std::string, std::string>& data,
                  const YAML::Node& settings, BindingReach& reach) {
   if (source == "builtin" && reach.policy == kNoobaa) {
@@ -62,12 +68,23 @@ void read_source(const std::string& source, const std::map<std::string, std::str
     reach.spared_prefix = takes_database ? "" : kNoobaaDatabase;
     return;
   }
+  if (source == "builtin") {  // what its trigger says cannot be read here
+    reach.live_kubelet = true;
+    reach.deleted = true;
+    return;
+  }
   const auto found = data.find(source);
   if (found == data.end()) {
     return;
   }
+  if (is_cut_off(found->second)) {  // a version before it may go on, and say anything
+    reach.live_kubelet = true;
+    reach.deleted = true;
+    return;
+  }
   reach.labels = labels_of(found->second);
   reach.live_kubelet = found->second.find("live_kubelet = true") != std::string::npos;
+  reach.deleted = found->second.find("deleted = true") != std::string::npos;
   reach.deletes = found->second.find(kAlways) != std::string::npos;
 }
 
@@ -87,6 +104,7 @@ bool read_binding(const YAML::Node& node, const std::map<std::string, std::strin
     for (const YAML::Node& allowed : node["allow"]) {
       reach.bare_pods = reach.bare_pods || allowed.as<std::string>() == "bare-pods";
       reach.finished_pods = reach.finished_pods || allowed.as<std::string>() == "finished-pods";
+      reach.out_of_service = reach.out_of_service || allowed.as<std::string>() == "out-of-service";
     }
   }
   read_source(node["source"] ? node["source"].as<std::string>() : "builtin", data,

@@ -22,7 +22,9 @@ struct BindingReach {
   bool enforces = false;
   bool bare_pods = false;
   bool finished_pods = false;
+  bool out_of_service = false;
   bool live_kubelet = false;                  // acts on any kind of not Ready
+  bool deleted = false;                       // acts on a node whose object is gone
   std::map<std::string, std::string> labels;  // of the pods it selects
   std::string spared_prefix;                  // of pods' names
   bool deletes = false;                       // every pod that it is asked about, at once

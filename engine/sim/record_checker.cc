@@ -6,7 +6,24 @@
 
 namespace moonfence::sim {
 
+namespace {
+
+bool is_out_of_service(const Json& node) {
+  const Json* taints = find_field(node, {"spec", "taints"});
+  return taints != nullptr && taints->is_array() &&
+         std::any_of(taints->begin(), taints->end(), [](const Json& taint) {
+           return text_field(taint, {"key"}) == "node.kubernetes.io/out-of-service";
+         });
+}
+
+}  // namespace
+
 void RecordChecker::on_change(const Change& change) {
+  if (change.key.resource == "nodes" && is_engine(change.actor) && change.before != nullptr &&
+      is_out_of_service(*change.after) && !is_out_of_service(*change.before)) {
+    check(change, "put out of service");
+    return;
+  }
   const bool destructible =
       change.key.resource == "pods" || change.key.resource == "volumeattachments";
   if (!destructible || !is_engine(change.actor)) {
@@ -20,9 +37,13 @@ void RecordChecker::on_change(const Change& change) {
                      text_field(object, {"metadata", "deletionTimestamp"}).empty())) {
     return;
   }
-  const std::string& uid = text_field(object, {"metadata", "uid"});
+  check(change, "deleted");
+}
+
+void RecordChecker::check(const Change& change, const std::string& done) {
+  const std::string& uid = text_field(*change.after, {"metadata", "uid"});
   if (!is_recorded(uid)) {
-    accuse(rules::kRecordFirst, change.actor + " deleted " + change.key.resource + " " +
+    accuse(rules::kRecordFirst, change.actor + " " + done + " " + change.key.resource + " " +
                                     change.key.name + " of UID " + uid +
                                     ", which no record of an incident names");
   }
@@ -38,8 +59,11 @@ bool RecordChecker::is_recorded(const std::string& uid) const {
     const Json* steps = find_field(record, {"steps"});
     return steps != nullptr && steps->is_array() &&
            std::any_of(steps->begin(), steps->end(), [&uid](const Json& step) {
-             const bool of_pod = text_field(step, {"step"}) == "delete_pod";
-             return text_field(step, {of_pod ? "pod" : "attachment", "uid"}) == uid;
+             const std::string& kind = text_field(step, {"step"});
+             const char* target = kind == "delete_pod"   ? "pod"
+                                  : kind == "taint_node" ? "node"
+                                                         : "attachment";
+             return text_field(step, {target, "uid"}) == uid;
            });
   });
 }

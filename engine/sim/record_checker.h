@@ -16,6 +16,7 @@ class RecordChecker final : public Checker {
   void on_change(const Change& change) override;
 
  private:
+  void check(const Change& change, const std::string& done);
   [[nodiscard]] bool is_recorded(const std::string& uid) const;
 };
 

@@ -26,7 +26,7 @@ constexpr std::array kAll = {
          "its taint, events, its Lease and its own ConfigMaps"},
     Rule{kLiveRead,
          "when a deletion leaves, a live reading that left at most 1 s before said "
-         "that this very node is down"},
+         "that this very node is down, or that there is none of its name"},
     Rule{kRecoveredNode,
          "when a deletion leaves, the node has in truth been clear of its down "
          "signal for at most 1 s"},
@@ -38,24 +38,33 @@ constexpr std::array kAll = {
          "since, less than its duration and more than a second ago"},
     Rule{kTaintedNode,
          "when a deletion leaves, the node carries a NoSchedule taint that says "
-         "down, or did within the last second"},
+         "down, or did within the last second, or does not exist"},
+    Rule{kDeletedNode,
+         "on a node that does not exist only pods and attachments are deleted, by a policy with "
+         "`deleted`"},
     Rule{kLeaseHolder,
          "of several replicas, whoever has deleted something or changed a node holds the Lease "
          "in that moment, unless the call was under way for more than 5.5 s"},
     Rule{kOneActor, "no two replicas have such calls under way at the same time"},
     Rule{kOwnTaint,
          "of a node the engine changes the taint and the annotation moonfence.io/fenced only, and "
-         "never that taint without its annotation"},
+         "out-of-service with its annotation, and never a taint without its annotation"},
     Rule{kHandedBackClean,
          "its taint comes off only while the node is Ready, and either another boot than the one "
          "it "
-         "was set against, or Ready for 29 s without a pod that is being deleted"},
+         "was set against, or Ready for 29 s without a pod that is being deleted; out-of-service "
+         "only when no attachment to the node is left that is being deleted"},
+    Rule{
+        kOutOfService,
+        "out-of-service is set only from 1.26 on, on a node whose Lease is dead, by a binding that "
+        "allows it and covers every pod that it evicts, none of them protected, and bare or "
+        "finished only if it allows that"},
     Rule{kBrakeDown,
          "no deletion leaves while a replica has known for 1 s that more workers are down than "
          "the brake lets pass"},
     Rule{kBrakePace,
          "a replica's deletions concern no more nodes at once and within the window "
-         "than the brake lets pass"},
+         "than the brake lets pass, and one at a time of a zone that is disrupted"},
     Rule{kRecordFirst,
          "when the server takes a deletion, a stored record of an incident names "
          "its UID"},
@@ -88,8 +97,8 @@ constexpr std::array kAll = {
     Rule{kBoundedTurns, "a replica takes at most 20,000 turns in a second"},
     Rule{kBoundedTimers, "a replica has at most 1,000 timers"},
     Rule{kBoundedIncident,
-         "an incident costs at most 120 readings of its node or Lease and 3 each second, and 4 "
-         "tries of one object and one each 2 s"},
+         "an incident costs at most 120 readings of its node or Lease and 3 each second, 30 lists "
+         "of a namespace's pods and one each second, and 4 tries of one object and one each 2 s"},
     Rule{kNodeDealtWith,
          "once faults have ended for long enough, a node that is down holds no "
          "pod that a policy in force deletes"},

@@ -30,11 +30,13 @@ inline constexpr std::string_view kRecoveredNode = "recovered-node";
 inline constexpr std::string_view kSilentKubelet = "silent-kubelet";
 inline constexpr std::string_view kLivingLease = "living-lease";
 inline constexpr std::string_view kTaintedNode = "tainted-node";
+inline constexpr std::string_view kDeletedNode = "deleted-node";
 // Who.
 inline constexpr std::string_view kLeaseHolder = "lease-holder";
 inline constexpr std::string_view kOneActor = "one-actor";
 inline constexpr std::string_view kOwnTaint = "own-taint";
 inline constexpr std::string_view kHandedBackClean = "handed-back-clean";
+inline constexpr std::string_view kOutOfService = "out-of-service";
 // How much at once.
 inline constexpr std::string_view kBrakeDown = "brake-down";
 inline constexpr std::string_view kBrakePace = "brake-pace";

@@ -34,8 +34,8 @@ constexpr std::array<StateWord, 7> kNodeStates = {{{"ready", State::Ready},
 constexpr std::array<std::string_view, 5> kReports = {"Active", "Observe", "Stale", "Rejected",
                                                       "Off"};
 constexpr std::array<std::string_view, 4> kStates = {"pod", "workload", "node", "policy"};
-constexpr std::array<std::string_view, 10> kEvents = {
-    "incident", "verdict", "refusal", "intent",    "outcome",
+constexpr std::array<std::string_view, 11> kEvents = {
+    "incident", "verdict", "refusal", "intent",    "outcome",       "replacement",
     "delete",   "request", "event",   "violation", "double-writers"};
 constexpr std::array<std::string_view, 1> kOthers = {"attempts"};
 
@@ -194,8 +194,8 @@ Result<void> ExpectationParser::reason(EventCheck& check) {
   return {};
 }
 
-// incident NODE opened|closed|held [REASON], verdict|refusal|intent|outcome POD [REASON] [by
-// POLICY]
+// incident NODE opened|closed|held [REASON], verdict|refusal|intent|outcome|replacement POD
+// [REASON] [by POLICY]
 Result<void> ExpectationParser::record(EventCheck& check, std::string_view kind) {
   static constexpr std::array<std::string_view, 3> kStages = {"opened", "closed", "held"};
   check.what = What::Record;

@@ -97,14 +97,16 @@ std::span<const WorkloadWord> workload_words() {
 }
 
 std::span<const std::string_view> setting_words() {
-  static constexpr std::array<std::string_view, 5> kWords = {
-      "brake-window", "cache-expiry", "cool-down", "retry-interval", "retry-window"};
+  static constexpr std::array<std::string_view, 6> kWords = {"brake-window",   "cache-expiry",
+                                                             "cool-down",      "replacement-wait",
+                                                             "retry-interval", "retry-window"};
   return kWords;
 }
 
 std::span<const std::string_view> limit_words() {
-  static constexpr std::array<std::string_view, 4> kWords = {"max-at-once", "max-down",
-                                                             "max-per-window", "zone-max-down"};
+  static constexpr std::array<std::string_view, 6> kWords = {
+      "max-at-once",      "max-down",      "max-per-window",
+      "zone-max-at-once", "zone-max-down", "zone-max-per-window"};
   return kWords;
 }
 

@@ -25,8 +25,9 @@ Servers::Servers(const Ground& ground, const Plan& plan) : ground_(ground) {
   for (std::size_t index = 0; index < count; ++index) {
     Entry entry;
     entry.random = ground_.random.fork(server_name(index));
-    entry.server = std::make_unique<ApiServer>(ground_.loop, ground_.store, *entry.random,
-                                               ground_.now, ServerRules{});
+    entry.server =
+        std::make_unique<ApiServer>(ground_.loop, ground_.store, *entry.random, ground_.now,
+                                    ServerRules{.kubernetes = ground_.kubernetes});
     entry.server->set_mood(
         {.cache_lag = between(*ages, plan.faults.cache_lag.from, plan.faults.cache_lag.to),
          .down = false,

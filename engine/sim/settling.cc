@@ -85,4 +85,10 @@ std::optional<Duration> settling_time(const Plan& plan) {
   return disturbed ? std::nullopt : std::optional(kReaction);
 }
 
+std::optional<Duration> closing_time(const Plan& plan) {
+  const auto settled = settling_time(plan);
+  const Duration wait = setting(plan, "replacement-wait").value_or(std::chrono::minutes(5));
+  return settled ? std::optional(*settled + wait) : std::nullopt;
+}
+
 }  // namespace moonfence::sim

@@ -18,5 +18,7 @@ namespace moonfence::sim {
 // its node's cache entry expires, so with an expiry that is longer than a run nothing can be
 // demanded after disturbances (nullopt).
 [[nodiscard]] std::optional<Duration> settling_time(const Plan& plan);
+// The same until every incident is closed: it may wait for replacements that no node has room for.
+[[nodiscard]] std::optional<Duration> closing_time(const Plan& plan);
 
 }  // namespace moonfence::sim

@@ -1,7 +1,9 @@
 #pragma once
 
-// Judges what the engine changes of nodes, on the store itself: only its own taint and annotation,
-// and the taint comes off a node that is proven clean.
+// Judges what the engine changes of nodes, on the store itself: only its own taints and their
+// annotations, and they come off a node that is proven clean.
+
+#include <string>
 
 #include "sim/checker.h"
 
@@ -13,7 +15,9 @@ class TaintChecker final : public Checker {
   void on_change(const Change& change) override;
 
  private:
-  void check_lift(const Change& change);
+  void check_boot(const Change& change, const std::string& text);
+  void check_detached(const Change& change);
+  [[nodiscard]] bool is_needed(const Json& attachment) const;
 };
 
 }  // namespace moonfence::sim

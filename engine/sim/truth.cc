@@ -97,6 +97,7 @@ void Truth::on_node(const Change& change) {
   node.down.set(exists && ready != "True", time_.now);
   node.silent.set(exists && !ready.empty() && ready != "True" && ready != "False", time_.now);
   node.tainted.set(exists && keeps_off(object), time_.now);
+  node.exists.set(exists, time_.now);
 }
 
 void Truth::on_lease(const Change& change) {
@@ -153,10 +154,13 @@ void Truth::on_policies(const Change& change) {
       }
     }
   }
+  const auto bindings = data.find("moonfence.yaml");
   policy_edits_.push_back({.version = change.version,
                            .at = time_.now,
                            .reach = read_reach(data),
-                           .lowered = is_lowered(data)});
+                           .lowered = is_lowered(data),
+                           .bindings = bindings == data.end() ? "" : bindings->second,
+                           .deleted = change.type == ChangeType::Deleted});
 }
 
 }  // namespace moonfence::sim

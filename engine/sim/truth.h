@@ -45,6 +45,7 @@ struct NodeTruth {
   Since down;     // this very Node exists and its Ready condition is not True
   Since silent;   // and is Unknown
   Since tainted;  // and it carries a NoSchedule taint that keeps replacements off
+  Since exists;
 };
 
 // A kubelet's Lease.
@@ -77,6 +78,8 @@ struct PolicyEdit {
   Moment at{};
   std::shared_ptr<const Reach> reach;  // null: refused, and the one before goes on
   bool lowered = false;                // nothing may act, whatever is bound
+  std::string bindings;                // text of moonfence.yaml
+  bool deleted = false;                // and whatever was bound before is over for good
 };
 
 class Truth {

@@ -135,19 +135,9 @@ void VolumeChecker::on_change(const Change& change) {
 void VolumeChecker::on_detached(const Change& change) {
   const std::string& node = text_field(*change.after, {"spec", "nodeName"});
   const std::string& volume = text_field(*change.after, {"spec", "source", "persistentVolumeName"});
-  const auto uses_volume = [this, &volume](const Json& pod) {
-    const Json* sources = find_field(pod, {"spec", "volumes"});
-    return sources != nullptr && sources->is_array() &&
-           std::any_of(sources->begin(), sources->end(), [&](const Json& source) {
-             const Object claim = truth().store().find(
-                 {.resource = "persistentvolumeclaims",
-                  .space = text_field(pod, {"metadata", "namespace"}),
-                  .name = text_field(source, {"persistentVolumeClaim", "claimName"})});
-             return claim != nullptr && text_field(*claim, {"spec", "volumeName"}) == volume;
-           });
-  };
   for (const Object& pod : truth().store().list("pods")) {
-    if (text_field(*pod, {"spec", "nodeName"}) == node && uses_volume(*pod)) {
+    if (text_field(*pod, {"spec", "nodeName"}) == node &&
+        claims_volume(truth().store(), *pod, volume)) {
       accuse(rules::kLastConsumer, change.actor + " deleted attachment " + change.key.name +
                                        " while pod " + text_field(*pod, {"metadata", "name"}) +
                                        " of node " + node + " uses it");

@@ -99,6 +99,7 @@ struct World::State {
       }
     };
     meet("nodes");
+    meet("leases");
     meet("pods");
     meet("configmaps");
     cluster.store().listen([this](const Change& change) {

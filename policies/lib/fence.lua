@@ -102,7 +102,7 @@
 ---@field not_ready_since? integer when Ready changed last; Unix seconds
 ---@field failures integer consecutive down observations
 ---@field unschedulable boolean whether it is cordoned
----@field exists boolean false: gone from the API, the rest is what was seen last
+---@field exists boolean false: gone from the API, the rest is what this incident read last, empty when it read nothing
 
 ---A taint of a node.
 ---@class Taint

@@ -7,7 +7,8 @@ real node adds its own status tick (2 to 10 s). Two ways take turns in the same 
     release    the same, and the engine tells Kubernetes that the volume is free
 
 Several nodes fail one after the other in a batch, so that the waiting for NotReady is shared. Nodes, pods and
-attachments come by three watches: of steps that are a few milliseconds apart the later may be seen first.
+attachments come by three watches: of steps that are a few milliseconds apart the later may be seen first. When the
+engine's DELETE came to the API server is read from the audit log.
 """
 
 import itertools
@@ -16,7 +17,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Optional
 
 from e2e.cluster import Cluster
@@ -25,13 +26,14 @@ from e2e.engine import RELEASE_RULES, RULES, STORAGE_RULES, Account, Engine
 from e2e.policies import policy_text
 from e2e.workloads import Workloads
 
+from .figures import Block, Table
 from .observer import Observer
 from .stage import Stage
 
 BATCH = 15      # nodes that fail in one batch
 APART = 1.5     # seconds between two of them
 STEPS = ("NotReady → pod deleted", "→ attachment gone", "→ volume left volumesAttached", "→ new attachment",
-         "→ Running", "NotReady → Running")
+         "→ Running", "NotReady → Running", "NotReady → its DELETE at the API server")
 _numbers = itertools.count(1)
 
 
@@ -56,18 +58,26 @@ class Failover:
     steps: list            # not_ready, pod_deleted, attachment_gone, left, new_attachment, running
     bound_to_the_dead: int  # replacements
     before_the_taint: bool  # the pod was deleted before the node carried a NoSchedule taint, by revision
+    asked: int              # nanoseconds, when the DELETE of the pod came to the API server
 
     def spans(self) -> list:
-        """Seconds from step to step, and the whole."""
+        """Seconds from step to step, the whole, and how soon the first DELETE was asked for."""
         apart = [(after - before) / 1e9 for before, after in zip(self.steps, self.steps[1:])]
-        return [*apart, (self.steps[-1] - self.steps[0]) / 1e9]
+        return [*apart, (self.steps[-1] - self.steps[0]) / 1e9, (self.asked - self.steps[0]) / 1e9]
 
 
 def first(events: list, condition) -> dict:
     return next(e for e in events if condition(e))
 
 
-def read(doomed: Doomed, by_resource: dict, since: int) -> Failover:
+def asked_at(engine: Engine) -> dict:
+    """When the DELETEs of pods came, by UID, on the observer's clock."""
+    ahead = time.time_ns() - time.monotonic_ns()
+    return {e.uid_precondition: int(e.received * 1e9) - ahead
+            for e in engine.deletes(resource="pods") if e.status == 200}
+
+
+def read(doomed: Doomed, by_resource: dict, since: int, asked: dict) -> Failover:
     """Of one node, from what was seen of all since it was told to fail."""
     (pod,), (attachment,) = doomed.pods, doomed.attachments
     node = [e for e in by_resource["nodes"] if e["name"] == doomed.node and e["at"] > since]
@@ -82,7 +92,7 @@ def read(doomed: Doomed, by_resource: dict, since: int) -> Failover:
     runs = first(pods, lambda e: e["uid"] != pod and e["ready"] and e["node"] != doomed.node)
     return Failover([e["at"] for e in (fell, deleted, gone, left, fresh, runs)],
                     len({e["uid"] for e in pods if e["uid"] != pod and e["node"] == doomed.node}),
-                    deleted["revision"] < tainted["revision"])
+                    deleted["revision"] < tainted["revision"], asked[pod])
 
 
 class Trial:
@@ -120,31 +130,38 @@ class Trial:
         by_resource = defaultdict(list)
         for event in self.observer.seen():
             by_resource[event["resource"]].append(event)
-        found = [read(doomed, by_resource, since) for doomed in every]
+        asked = asked_at(engine)
+        found = [read(doomed, by_resource, since, asked) for doomed in every]
         with ThreadPoolExecutor(5) as pool:
             list(pool.map(Doomed.remove, every))
         return found
 
 
-def row(values: list) -> str:
-    cuts = quantiles(values, n=10, method="inclusive") if len(values) > 1 else [values[0]] * 9
-    return "  ".join(f"{v:7.3f}" for v in (median(values), min(values), cuts[8], max(values)))
-
-
-def report(way: str, detach: float, found: list):
-    print(f"\n{way}, attacher {detach:g} s: {len(found)} failovers, stand-in kubelets and attacher")
-    print(f"{'seconds':32}   median      min      p90      max")
-    for name, values in zip(STEPS, zip(*(f.spans() for f in found))):
-        print(f"{name:32}  {row(values)}")
-    print(f"replacements bound to the dead node: {sum(f.bound_to_the_dead for f in found)}; "
-          f"pods deleted before the taint: {sum(f.before_the_taint for f in found)}", flush=True)
+def report(found: dict) -> Block:
+    """`found` by way and delay of the attacher."""
+    def cell(failovers: list, step: int) -> str:
+        values = [f.spans()[step] for f in failovers]
+        return f"{median(values):.3f} ({max(values):.3f})"
+    head = [f"{way}, attacher {detach:g} s ({len(failovers)})" for (way, detach), failovers in found.items()]
+    rows = [[step, *[cell(failovers, i) for failovers in found.values()]] for i, step in enumerate(STEPS)]
+    every = [f for failovers in found.values() for f in failovers]
+    how = ("StatefulSet pods with one CSI volume each; their nodes fall silent one after another, with the release of "
+           "volumes and without (plain), in turns. "
+           "Stand-in kubelets and attacher: a real kubelet adds its own status tick (2 to 10 s). Seconds, by the clock of "
+           "one process that "
+           "watches nodes, pods and attachments: median and largest; how many in the head.")
+    return Block(how, [Table(["seconds", *head], rows)], [
+        f"Replacements bound to the failed node: {sum(f.bound_to_the_dead for f in every)}; pods deleted before the taint: "
+        f"{sum(f.before_the_taint for f in every)} of {len(every)}. Without the release it is Kubernetes' own check once a "
+        "minute that is waited for."],
+        {f"{way}, {detach:g}": [f.spans() for f in failovers] for (way, detach), failovers in found.items()})
 
 
 PLAIN = Way("plain")
 RELEASE = Way("release", ", { release = true }", {"release": "on"})
 
 
-def measure(stage: Stage, times: int = 20, slow_times: int = 10, delays: tuple = (0.0, 0.3)) -> dict:
+def measure(stage: Stage, times: int = 20, slow_times: int = 10, delays: tuple = (0.0, 0.3)) -> Block:
     trial, found = Trial(stage), defaultdict(list)
     wanted = ((PLAIN, slow_times), (RELEASE, times))
     try:
@@ -156,6 +173,4 @@ def measure(stage: Stage, times: int = 20, slow_times: int = 10, delays: tuple =
                     found[way.name, detach] += trial.batch(way, detach, share) if share else []
     finally:
         trial.observer.end()
-    for (way, detach), failovers in found.items():
-        report(way, detach, failovers)
-    return dict(found)
+    return report(found)

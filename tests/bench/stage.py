@@ -3,11 +3,14 @@
 import os
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
 from e2e.audit import AuditLog
 from e2e.control_plane import REPO, ControlPlane
+from e2e.engine import STORAGE_RULES
 from e2e.hollow_control import lease_interval, start_hollow
 from e2e.kube import wait_for
 from e2e.processes import free_port
@@ -18,11 +21,14 @@ POLICY = REPO / "policies/noobaa/policy.lua"
 
 RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "delete"]},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list"]},
 ]
+
+# The engine's limits on how many nodes it fences are for whoever runs it: here a node fails every few seconds.
+UNBRAKED = "brake: {maxDown: off, maxAtOnce: off, maxPerWindow: off, zone: {maxDown: off}}"
 
 # a Lease that the controller manager renews, as every real one does: nothing is released without
 CONTROLLERS = ("--leader-elect=true",)
@@ -38,6 +44,7 @@ class Stage:
 
     def __enter__(self) -> "Stage":
         self.control_plane.start()
+        self.control_plane.supervise()  # 1.20's controllers crash now and then; a kubelet would start them again
         try:
             self.hollow = start_hollow(self.control_plane.processes, self.folder,
                                        interval=lease_interval(self.grace))
@@ -60,7 +67,7 @@ class Stage:
         self.client.create("namespaces", {"metadata": {"name": "moonfence"}})
         self.client.create("serviceaccounts", {"metadata": {"name": "moonfence"}}, "moonfence")
         self.client.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-                            {"metadata": {"name": "moonfence"}, "rules": RULES})
+                            {"metadata": {"name": "moonfence"}, "rules": [*RULES, *STORAGE_RULES]})
         self.client.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
             "metadata": {"name": "moonfence"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "moonfence"},
@@ -69,28 +76,42 @@ class Stage:
         self.kubeconfig = self.control_plane.token_kubeconfig("moonfence", self.token, "moonfence")
 
     @contextmanager
-    def engine(self, namespace: str, mode: str = "enforce", policies: str = ""):
-        """A running engine with the attribute `metrics_port`; with `policies` it takes its policies from the
-        ConfigMap in that namespace instead of from the file."""
-        source = ["--namespace", policies] if policies else [
+    def engine(self, namespace: str, mode: str = "enforce", policies: str = "", kubeconfig: Path = None):
+        """A running engine with the attributes `metrics_port` and `ready_in`, the seconds from its start until it was
+        ready; with `policies` it takes its policies from the ConfigMap in that namespace instead of from the file."""
+        source = ["--namespace", policies, "--leader-elect=false"] if policies else [
             "--policy", str(POLICY), "--policy-namespace", namespace, "--mode", mode]
-        port = free_port()
+        config = self.folder / "moonfence.yaml"
+        config.write_text(f"api: 1\n{UNBRAKED}\n")
+        port, health = free_port(), free_port()
         log = open(self.folder / "moonfence.log", "ab")
         process = subprocess.Popen(
-            [str(BINARY), "run", "--kubeconfig", str(self.kubeconfig), *source,
-             "--metrics-bind-address", f"127.0.0.1:{port}",
-             "--health-probe-bind-address", "0", "--audit-log", str(self.folder / "moonfence-audit.jsonl")],
+            [str(BINARY), "run", "--kubeconfig", str(kubeconfig or self.kubeconfig), *source,
+             "--config", str(config), "--metrics-bind-address", f"127.0.0.1:{port}",
+             "--health-probe-bind-address", f"127.0.0.1:{health}", "--status-bind-address", "0",
+             "--audit-log", str(self.folder / "moonfence-audit.jsonl")],
             stdin=subprocess.DEVNULL, stderr=log)
         process.metrics_port = port
+        began = time.monotonic()
         try:
-            time.sleep(2)  # until its first list is through; nothing here depends on the exact moment
-            if process.poll() is not None:
-                raise RuntimeError(f"the engine ended with {process.returncode}; see {log.name}")
+            wait_for("the engine is ready", lambda: self._ready(process, health), 120, every=0.005)
+            process.ready_in = time.monotonic() - began
+            time.sleep(1)  # until what begins with it is over: the Lease, the first events
             yield process
         finally:
             process.terminate()
             process.wait(20)
             log.close()
+
+    @staticmethod
+    def _ready(process, port: int) -> bool:
+        if process.poll() is not None:
+            raise RuntimeError(f"the engine ended with {process.returncode}; see moonfence.log")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+                return answer.status == 200
+        except urllib.error.HTTPError:
+            return False
 
 
 class Pair:
@@ -122,6 +143,23 @@ class Pair:
     def refuge(self) -> str:
         return self.nodes[1 - self.home]
 
+    # What a measurement needs to know of those who fail; a storm.Storm has the same.
+
+    def failing_nodes(self) -> set:
+        return {self.failing}
+
+    def doomed_pods(self) -> list:
+        return self.stage.client.list("pods", self.namespace, labels="app=noobaa")
+
+    def fail(self):
+        self.stage.hollow.fail(self.failing, "notready")
+
+    def tainted(self, taint: tuple) -> bool:
+        return taint in taints(self.stage.client.get("nodes", self.failing))
+
+    def wait_fled(self):
+        self.wait_all_on(self.refuge)
+
     def wait_usable(self, node: str):
         def usable():
             found = self.stage.client.find("nodes", node)
@@ -132,7 +170,7 @@ class Pair:
         def there():
             pods = self.stage.client.list("pods", self.namespace, labels="app=noobaa")
             return len(pods) == self.pods and all(p["spec"].get("nodeName") == node and is_ready(p) for p in pods)
-        wait_for(f"{self.pods} pods run on {node}", there, 300, every=0.05 if self.pods < 50 else 0.5)
+        wait_for(f"{self.pods} pods run on {node}", there, 60 + self.pods, every=0.05 if self.pods < 50 else 0.5)
 
     def swap(self):
         """The pods have fled: the failed node comes back and the roles change."""
@@ -140,3 +178,8 @@ class Pair:
         self.stage.hollow.heal(self.failing)
         self.wait_usable(self.failing)
         self.home = 1 - self.home
+
+    def remove(self):
+        """The pods. The nodes stay: 1.20's scheduler now and then places nothing any more after nodes were deleted."""
+        self.stage.client.delete("deployments", "noobaa", self.namespace)
+        wait_for("the pods are gone", lambda: not self.doomed_pods(), 300, every=0.2)

@@ -10,6 +10,7 @@ from e2e.proxy_rules import status_answer
 
 from .kind import Kind, Round
 from .network import network
+from .replicas import RELEASING
 
 STEPS = ("", "incident_opened", "verdict", "pod's intent", "pod's outcome")
 
@@ -65,13 +66,14 @@ class BlackHole(Distant):
     """Packets are swallowed, in both directions, for some seconds."""
 
     seconds = (1, 8)
+    steps = STEPS
 
     def __init__(self, name: str, **more):
         super().__init__(name, **more)
         self.ends: dict = {}  # lane -> what ends it
 
     def harm(self, now: Round) -> str:
-        name, seconds = now.chance.choice(STEPS), now.chance.uniform(*self.seconds)
+        name, seconds = now.chance.choice(self.steps), now.chance.uniform(*self.seconds)
         if name:
             with now.held_at(name) as engine:
                 self.swallow(now, engine, seconds)
@@ -135,4 +137,7 @@ class ExpiredWatch(Kind):
 def kinds() -> list:
     return [Cut("cut", volumes=True), BlackHole("black-hole", replicas=1, volumes=True),
             BlackHole("black-hole-leader", seconds=(9, 14)),
-            BlackHole("black-hole-leader-volumes", seconds=(9, 14), volumes=True), ExpiredWatch("expired-watch", volumes=True)]
+            BlackHole("black-hole-leader-volumes", seconds=(9, 14), volumes=True),
+            BlackHole("black-hole-release", replicas=1, steps=RELEASING, volumes=True, releases=True),
+            BlackHole("black-hole-leader-release", seconds=(9, 14), steps=RELEASING, volumes=True, releases=True),
+            ExpiredWatch("expired-watch", volumes=True)]

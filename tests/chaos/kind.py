@@ -12,8 +12,13 @@ from e2e.doomed import Doomed
 from e2e.engine import Engine
 from e2e.kube import wait_for
 
+from .judge import released_by
 from .lane import Lane
 from .trigger import Sprung, Trigger
+
+# seconds that the storage may take to let go. An engine that dies within a second of a deletion has not recorded yet
+# that it left, and nothing is released by the next one.
+DETACH_DELAY = 3.0
 
 
 @dataclass
@@ -56,6 +61,7 @@ class Kind:
     pods = 3        # on the node that fails
     volumes = False
     releases = False  # the engine takes the volumes off the node's status, which it does of silent nodes alone
+    quarantine = False  # the engine taints the node before it deletes anything
     raced = False   # all replicas act at once, without leader election
     right_within = 150.0  # seconds: a bound, not a wait; 45 more after an outage, until a Lease has stood still
 
@@ -95,6 +101,16 @@ class Kind:
         """What is wrong with this round beside what is wrong in every kind."""
         return []
 
+    def patched(self, now: Round) -> str:
+        """What the engines did to the node itself."""
+        if not self.releases and not self.quarantine:
+            return ""
+        done = now.lane.patches(now.doomed.node)
+        released = sum(len(released_by(entry)) for entry in done)
+        words = [f"{released} released (the storage took {now.lane.detach_delay:.1f} s)"] if self.releases else []
+        words += [f"tainted {len(done)} times"] if self.quarantine else []
+        return "".join(f", {word}" for word in words)
+
     # --- one round
 
     def chance(self, number: int, seed: str) -> random.Random:
@@ -109,10 +125,13 @@ class Kind:
         try:
             if self.elects:
                 lane.leader()
+            if self.releases:
+                lane.set_detach_delay(chance.uniform(0, DETACH_DELAY))
             doomed.place()
             note = self.harm(now)
             doomed.workloads.wait("the right state", lambda: self.is_right(now), self.right_within)
             seconds = time.monotonic() - now.failed
+            note += self.patched(now)
             self.mend(now)
         except (AssertionError, TimeoutError, RuntimeError) as fault:
             faults += [str(fault), *last_words(now), *self.try_to_mend(now)]

@@ -1,18 +1,19 @@
 """A namespace with its engines, the pods that must stay, and the pods that go round by round."""
 
+import re
 from pathlib import Path
 from typing import Callable, Optional
 
 from e2e.cluster import Cluster
 from e2e.doomed import uid_of
-from e2e.engine import RELEASE_RULES, RULES, STORAGE_RULES, Account, Engine
+from e2e.engine import QUARANTINE_RULES, RELEASE_RULES, RULES, STORAGE_RULES, Account, Engine
 from e2e.faults import metric
 from e2e.hollow_objects import now_micro
 from e2e.kube import wait_for
 from e2e.policies import policy_text
 from e2e.workloads import Workloads, free
 
-from .judge import faults_of
+from .judge import Absence, deleted_untainted, faults_of, faults_of_patches
 from .register import Register
 
 # the shortest term that is accepted, so that a round does not wait long for the next leader
@@ -46,18 +47,20 @@ class Lane:
     """Several lanes live side by side on one control plane; an engine acts in its own lane's namespace alone."""
 
     def __init__(self, cluster: Cluster, name: str, folder: Path, settings: Optional[dict] = None,
-                 releases: bool = False):
+                 releases: bool = False, quarantine: bool = False):
         self.cluster, self.namespace, self.settings = cluster, name, dict(settings or {})
         self.folder = folder / name
         self.folder.mkdir(parents=True)
         space = Workloads(cluster.client, name).create_namespace()
         space.create_driver()
         self.driver = space.driver
-        self.releases = releases
+        self.releases, self.quarantine = releases, quarantine
         self.account = Account(cluster, name, "moonfence").create(
-            [*RULES, *STORAGE_RULES, *(RELEASE_RULES if releases else ())])
+            [*RULES, *STORAGE_RULES, *(RELEASE_RULES if releases else ()), *(QUARANTINE_RULES if quarantine else ())])
         if releases:
             self.settings |= {"release": "on", "controllerLease": self._controller_lease()}
+        if quarantine:
+            self.settings |= {"quarantine": "always"}
         self.audit = cluster.audit()
         self.register = Register(cluster.client, name, self.driver)
         self.staying = Staying(self)
@@ -66,6 +69,11 @@ class Lane:
         self.told: set = set()
         self.closing: list = []   # what else ends with the lane
         self.raced = False        # several engines act at once, on purpose
+        self.detach_delay = 0.0   # how long its storage takes to let go of a volume, in seconds
+
+    def set_detach_delay(self, seconds: float):
+        self.cluster.hollow.attacher(self.driver, detach_delay=seconds)
+        self.detach_delay = seconds
 
     def _controller_lease(self) -> str:
         """The control plane's own controllers elect nobody."""
@@ -116,11 +124,20 @@ class Lane:
         return [" ".join([r["time"], name, r["kind"], r["reason"], r["node"], r.get("pod", "")])
                 for name, r in records if r.get("incident") in guilty and r["kind"] in told][-20:]
 
+    def patches(self, node: str) -> list:
+        """The engines' patches of a node that went through."""
+        return self.audit.find(by=re.escape(self.account.user) + "$", verb="patch", resource="nodes",
+                               name=re.escape(node) + "$", status=200)
+
     def faults(self) -> list:
-        entries = self.audit.deletes(by=self.account.user.replace(".", r"\.") + "$")
+        log = self.audit.entries()
+        ours = [entry for entry in log if entry.user == self.account.user]
+        deletes = [entry for entry in ours if entry.verb in ("delete", "deletecollection")]
         double = [f"{volume} on two nodes at once" for volume in self.cluster.hollow.status()["double"]
                   if volume["driver"] == self.driver]
-        return faults_of(entries, *self.may_go(), self.raced) + self.staying.faults() + double
+        untainted = deleted_untainted(ours, self.register.node_of) if self.quarantine else []
+        return [*faults_of(deletes, *self.may_go(), self.raced), *untainted,
+                *faults_of_patches(ours, self.doomed, self.driver, Absence(log)), *self.staying.faults(), *double]
 
     def end(self) -> list:
         """Ends all of it; what was wrong, in words."""

@@ -153,7 +153,7 @@ class Proxied:
 
 def permitted() -> bool:
     """Whether this machine lets us make network namespaces."""
-    name = f"moonfence-chaos-{os.getpid()}-trial"
+    name = f"moonfence-chaos-{os.getpid()}-trial-{next(_numbers)}"  # lanes ask side by side
     try:
         _ip("netns", "add", name)
         _ip("netns", "del", name)

@@ -10,6 +10,7 @@ from e2e.kube import wait_for
 from e2e.workloads import Workloads, node_ready, taints
 
 from .kind import Kind, Round
+from .replicas import RELEASING
 
 STEPS = ("", "incident_opened", "verdict", "pod's intent", "pod's outcome")
 SHIPPED_BRAKE = "{maxPerWindow: off}"  # but for the window, since twenty rounds fit into it
@@ -22,6 +23,7 @@ class Plane(Kind):
     replicas = 1
     brake = SHIPPED_BRAKE
     trigger = "live_kubelet = true"
+    steps = STEPS
 
     def equip(self, lane):
         for _ in range(self.replicas):
@@ -32,7 +34,7 @@ class Plane(Kind):
         raise NotImplementedError
 
     def harm(self, now: Round) -> str:
-        name = now.chance.choice(STEPS)
+        name = now.chance.choice(self.steps)
         if name:
             with now.held_at(name):
                 mend = self.break_it(now)
@@ -144,6 +146,7 @@ class Storm(Plane):
 def kinds() -> list:
     return [ApiServer("api-server"), ApiServer("api-server-replicas", replicas=2),
             ApiServer("api-server-volumes", volumes=True, releases=True),
+            ApiServer("api-server-release", volumes=True, releases=True, steps=RELEASING),
             Etcd("etcd", volumes=True), Etcd("etcd-patient", trigger=PATIENT, volumes=True),
             Storm("storm", modes=("silent",)),
             Storm("storm-patient", trigger=PATIENT.replace("10s", "2s"))]

@@ -12,13 +12,15 @@ from statistics import median
 from typing import Callable, Optional
 
 from e2e.cluster import Cluster
+from e2e.control_plane import ControlPlane
 
 from . import connections, pending, plane, replicas
 from .kind import Kind
 from .lane import Lane
 
 GRACE = 8
-# Without a release Kubernetes looks once a minute whether a volume is still attached, with this every two seconds.
+# Without a release Kubernetes looks once a minute whether a volume is still attached, with this every two seconds. The
+# kinds that release do without: it would be there before the next leader is.
 FLAGS = ("--attach-detach-reconcile-sync-period=2s",)
 KINDS = {kind.name: kind for module in (replicas, connections, plane) for kind in module.kinds()}
 # What cannot end right yet; played when it is named.
@@ -53,15 +55,23 @@ def brief(fault: str) -> str:
     return fault.partition("\nend of ")[0].replace("\n", "\n    ")[:4000]
 
 
+def prepare(control_plane: ControlPlane, flags: tuple):
+    """The controller manager runs with these flags."""
+    if control_plane.controller_flags != flags:
+        control_plane.controller_flags = flags
+        control_plane.restart("kube-controller-manager", hard=True)
+
+
 def play(cluster: Cluster, kind: Kind, times: int, seed: str, settings: Optional[dict] = None,
          tell: Callable[[str], None] = say, lanes: int = 0) -> Result:
     """So many rounds of a kind, spread over its lanes."""
+    prepare(cluster.control_plane, () if kind.releases else FLAGS)
     width = min(lanes or kind.lanes, kind.lanes, times)
     folder = Path(tempfile.mkdtemp(prefix=f"{kind.name}-", dir=cluster.control_plane.folder))
     result, over = Result(kind.name, [], 0), threading.Event()
 
     def one_lane(index: int):
-        lane = Lane(cluster, f"{kind.name}-{index + 1}", folder, settings, kind.releases)
+        lane = Lane(cluster, f"{kind.name}-{index + 1}", folder, settings, kind.releases, kind.quarantine)
         try:
             kind.equip(lane)
             for number in range(index + 1, times + 1, width):

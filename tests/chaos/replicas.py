@@ -8,8 +8,10 @@ from e2e.faults import metric
 from e2e.kube import wait_for
 
 from .kind import Kind, Round, wait_closed
+from .trigger import FOR_EACH_POD
 
 FROZEN = 10.0  # seconds, longer than the term of the Lease
+RELEASING = ("attachment's intent", "attachment's outcome", "release's intent", "release's outcome")
 
 
 class Kill(Kind):
@@ -20,7 +22,7 @@ class Kill(Kind):
 
     def harm(self, now: Round) -> str:
         step = now.chance.choice(self.steps)
-        count = 1 if step == "incident_opened" else now.chance.randint(1, self.pods)
+        count = now.chance.randint(1, self.pods) if step in FOR_EACH_POD else 1
         sprung = now.fail_until(step, count, self.number)
         sprung.engine.wait_exit(self.code)
         sprung.engine.start(ready=False)
@@ -171,7 +173,12 @@ def kinds() -> list:
         kill("kill-attachment-intent", "attachment's intent", volumes=True),
         kill("kill-attachment-outcome", "attachment's outcome", volumes=True),
         KillAtRandom("kill-random-volumes", volumes=True),
+        kill("kill-release-intent", "release's intent", volumes=True, releases=True),
+        kill("kill-release-outcome", "release's outcome", volumes=True, releases=True),
+        Kill("kill-quarantine", steps=("quarantine's intent", "quarantine's outcome"), quarantine=True),
         Freeze("freeze"), Freeze("freeze-volumes", volumes=True), TwoLeaders("two-leaders", volumes=True),
+        Freeze("freeze-release", steps=RELEASING, volumes=True, releases=True),
+        Freeze("freeze-quarantine", steps=("quarantine's intent", "quarantine's outcome"), quarantine=True),
         HandOver("hand-over", steps=("incident_opened", "verdict", "pod's intent", "pod's outcome")),
         HandOver("hand-over-volumes", volumes=True,
                  steps=("verdict", "pod's intent", "pod's outcome", "attachment's intent")),

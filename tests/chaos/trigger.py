@@ -22,7 +22,11 @@ OFTEN = 0.0002
 STEPS = {"incident_opened": ("incident_opened", ""), "verdict": ("verdict", ""),
          "pod's intent": ("intent", "delete_pod"), "pod's outcome": ("outcome", "delete_pod"),
          "attachment's intent": ("intent", "delete_attachment"),
-         "attachment's outcome": ("outcome", "delete_attachment")}
+         "attachment's outcome": ("outcome", "delete_attachment"),
+         "release's intent": ("intent", "release_volume"), "release's outcome": ("outcome", "release_volume"),
+         "quarantine's intent": ("intent", "set_quarantine"), "quarantine's outcome": ("outcome", "set_quarantine")}
+# Every pod has these in every incident. A volume that Kubernetes finds detached by itself is not released any more.
+FOR_EACH_POD = {"verdict", "pod's intent", "pod's outcome", "attachment's intent", "attachment's outcome"}
 
 
 @dataclass

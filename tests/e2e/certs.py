@@ -3,6 +3,7 @@
 import base64
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 LOOPBACK_NAMES = "IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
@@ -20,6 +21,7 @@ class Authority:
 
     def __init__(self, folder: Path):
         self.folder = Path(folder)
+        self._issuing = threading.Lock()  # one for each lane of chaos may want the same one at once
         self.folder.mkdir(parents=True, exist_ok=True)
         os.chmod(self.folder, 0o700)
         self.cert, self.key = self.folder / "ca.crt", self.folder / "ca.key"
@@ -36,6 +38,11 @@ class Authority:
 
     def _issue(self, name, subject, extensions):
         cert, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
+        with self._issuing:
+            self._issue_once(name, subject, extensions, cert, key)
+        return cert, key
+
+    def _issue_once(self, name, subject, extensions, cert, key):
         if not cert.exists():
             request, wanted = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
             self._new_key(key)
@@ -45,7 +52,6 @@ class Authority:
                      "-days", "3650", "-extfile", wanted, "-out", cert)
             request.unlink()
             wanted.unlink()
-        return cert, key
 
     def server(self, name: str, names: str = LOOPBACK_NAMES):
         """(certificate, key) of a server that answers on loopback."""

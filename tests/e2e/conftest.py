@@ -12,7 +12,9 @@ from .engine import Engines
 from .explain import explain, explained, wait_explained
 from .faults import ApiServer, Victims
 from .proxy import Proxy
+from .record_schema import check_records
 from .secrecy import check_untold
+from .tool import UNBRAKED, Tool
 from .workloads import Workloads, node_ready, taints
 
 GRACE = 8
@@ -112,6 +114,7 @@ def start_engine(cluster, workloads, tmp_path):
         engines.end()
     finally:
         check_untold(engines.made)
+        check_records(engines.made)
 
 
 @pytest.fixture
@@ -132,3 +135,15 @@ def api_server(cluster, start_engine):
     server = ApiServer(cluster)
     yield server
     server.mend()
+
+
+@pytest.fixture
+def tool(cluster, workloads, tmp_path) -> Tool:
+    return Tool(cluster, workloads, tmp_path)
+
+
+@pytest.fixture
+def unbraked(cluster, workloads):
+    """The engine's own configuration, as the manifests hand it to the engine."""
+    cluster.client.create("configmaps", {"metadata": {"name": "moonfence-config"}, "data": {"config.yaml": UNBRAKED}},
+                          workloads.namespace)

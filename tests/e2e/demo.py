@@ -30,7 +30,7 @@ POLICY = REPO / "policies" / "noobaa" / "policy.lua"
 # docs/operating.md, "What it may do in the cluster"
 RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "delete"]},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
 LEASES = "kube-node-lease"
@@ -142,7 +142,7 @@ class Demo:
         env = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
         self.plane.processes.start("moonfence", [
             self.binary, *words[:2], POLICY, *words[3:], "--kubeconfig", kubeconfig,
-            "--metrics-bind-address", "0", "--health-probe-bind-address", f"127.0.0.1:{health}"], env)
+            "--metrics-bind-address", "0", "--status-bind-address", "0", "--health-probe-bind-address", f"127.0.0.1:{health}"], env)
 
         def ready():
             if not self.plane.processes.alive("moonfence"):

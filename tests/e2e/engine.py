@@ -12,6 +12,7 @@ start_engine(**arguments) makes an Engine, starts it and waits for /readyz. Argu
     policy      Lua file                  default policies/noobaa/policy.lua; None: the policies are in the
                 ConfigMap moonfence-policies of the fixture `workloads`' namespace (policies.py)
     namespace   --policy-namespace        default the namespace of the fixture `workloads`
+    spaces      where it may delete       default that namespace alone
     mode        --mode                    default enforce; None: not given
     config      dict for --config         default: the engine's own, but for the brake (UNBRAKED); or the whole text
     server      API server to talk to     default the real one; give proxy.server for a scripted one
@@ -21,12 +22,14 @@ start_engine(**arguments) makes an Engine, starts it and waits for /readyz. Argu
     rules       rights of the account     default RULES, the table of docs/operating.md
     flags       more words for the command line
     env         more environment variables
+    status      False: no status page
     ready       False: do not wait for /readyz
+    made_by     the class: Replica runs the image as the shipped Deployment says (replica.py)
     witnessed   False: the nodes' states at the deletions are not looked up at the end of the test; for tests
                 that restart the API server or last longer than a minute, whose events it forgets (witness.py)
 
 Engine: start() again after it ended; stop() SIGTERM, must exit with 0; kill9(); wait_exit(code) when it
-ends by itself; wait_ready(); get(path) from the health server, metrics() text; pid; alive(); log(),
+ends by itself; wait_ready(); get(path) from the health server, metrics() text, status_port; pid; alive(); log(),
 records() its own audit records (for reports, not for assertions); user, its name in audit logs;
 audit() the audit log since it was made; requests(), deletes(), lists(node), passes(node): what it did, by
 the API server's audit log. Engine.check() runs at the end of every test: nothing but DELETEs of pods of its
@@ -69,7 +72,7 @@ SANITIZER = re.compile(r"ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|: runtime err
 # what docs/operating.md grants, and nothing else
 RULES = (
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "delete"]},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 )
 
@@ -77,9 +80,9 @@ RULES = (
 # what it needs beside them for policies that look at volumes, owners and siblings, and delete attachments
 STORAGE_RULES = (
     {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]},
-    {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["get"]},
-    {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["get", "delete"]},
-    {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["get", "list"]},
+    {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["get", "list", "delete"]},
+    {"apiGroups": ["apps"], "resources": ["replicasets", "statefulsets"], "verbs": ["get"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
 )
@@ -185,13 +188,15 @@ class Account:
 class Engine:
     def __init__(self, cluster, folder: Path, account: Account, namespace: str, number: int = 1,
                  policy: Optional[Path] = NOOBAA, mode: Optional[str] = "enforce", config: dict | str | None = None, server: str = "", kubeconfig=None,
-                 flags: tuple = (), env: Optional[dict] = None, witnessed: bool = True, elect: Optional[bool] = False):
+                 flags: tuple = (), env: Optional[dict] = None, witnessed: bool = True, elect: Optional[bool] = False,
+                 spaces: Optional[tuple] = None, status: bool = True):
         self.cluster, self.folder, self.account, self.namespace = cluster, Path(folder), account, namespace
         self.name = f"engine-{number}"
         self.policy, self.mode, self.flags, self.env = policy, mode, tuple(flags), env or {}
-        self.elect = elect
+        self.elect, self.spaces, self.status = elect, spaces or (namespace,), status
         self.kubeconfig = kubeconfig or cluster.control_plane.token_kubeconfig(
             f"{account.namespace}-{account.name}-{number}", account.token(), server=server)
+        self.token_file: Optional[Path] = None  # mounted
         self.config = self.folder / f"{self.name}.yaml"
         if not isinstance(config, str):
             config = "".join(f"{k}: {v}\n" for k, v in {"api": 1, "brake": UNBRAKED, **(config or {})}.items())
@@ -199,7 +204,7 @@ class Engine:
         # which parts of a node it may patch
         self.node_parts = {part for part, setting in (("", r"^quarantine: (missing|always)$"), ("status", r"^release: on$"))
                            if re.search(setting, config, re.M)}
-        self.health_port, self.metrics_port = free_port(), free_port()
+        self.health_port, self.metrics_port, self.status_port = free_port(), free_port(), free_port()
         self.log_file = self.folder / f"{self.name}.log"
         self.record_file = self.folder / f"{self.name}.audit.jsonl"
         self.witness = Witness(cluster.client, namespace) if witnessed else None
@@ -213,6 +218,7 @@ class Engine:
         words = [binary(), "run", "--kubeconfig", self.kubeconfig, "--namespace", self.account.namespace,
                  "--metrics-bind-address", f"127.0.0.1:{self.metrics_port}",
                  "--health-probe-bind-address", f"127.0.0.1:{self.health_port}",
+                 "--status-bind-address", f"127.0.0.1:{self.status_port}" if self.status else "0",
                  "--audit-log", self.record_file, "--log-level", "debug"]
         words += ["--policy", self.policy, "--policy-namespace", self.namespace] if self.policy else []
         words += ["--mode", self.mode] if self.mode else []
@@ -223,14 +229,17 @@ class Engine:
     def start(self, ready: bool = True) -> "Engine":
         if self.alive():
             raise RuntimeError(f"{self.name} runs already")
+        self._process = self.launch()
+        return self.wait_ready() if ready else self
+
+    def launch(self) -> subprocess.Popen:
         env = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and k != "KUBECONFIG"}
         env.update({"POD_NAME": self.name, **self.env})
         # a test run that is killed outright still leaves nothing behind
         setpriv = shutil.which("setpriv") or "setpriv"
         with open(self.log_file, "ab") as log:
-            self._process = subprocess.Popen([setpriv, "--pdeathsig", "KILL", *self.command()], stdout=log, stderr=log,
-                                             stdin=subprocess.DEVNULL, start_new_session=True, env=env)
-        return self.wait_ready() if ready else self
+            return subprocess.Popen([setpriv, "--pdeathsig", "KILL", *self.command()], stdout=log, stderr=log,
+                                    stdin=subprocess.DEVNULL, start_new_session=True, env=env)
 
     def wait_ready(self, seconds: float = START_LIMIT) -> "Engine":
         def ready():
@@ -364,7 +373,7 @@ class Engine:
                 assert (entry.verb, entry.resource, entry.subresource) == ("delete", "pods", ""), entry
         for entry in self.deletes(resource="pods"):
             assert self.mode in ("enforce", None), f"deleted in mode {self.mode}: {entry}"
-            assert entry.namespace == self.namespace, entry
+            assert entry.namespace in self.spaces, entry
             if entry.status in (401, 403):
                 continue  # refused before its body was read, so there is none in the log
             assert entry.grace == 0, f"deleted without grace period 0: {entry}"
@@ -383,11 +392,12 @@ class Engines:
         self.accounts: dict = {}
         self.made: list = []
 
-    def __call__(self, ready: bool = True, rules=RULES, account: str = "moonfence", **arguments) -> Engine:
+    def __call__(self, ready: bool = True, rules=RULES, account: str = "moonfence", made_by: type = Engine,
+                 **arguments) -> Engine:
         if account not in self.accounts:
             self.accounts[account] = Account(self.cluster, self.namespace, account).create(rules)
         arguments.setdefault("namespace", self.namespace)
-        engine = Engine(self.cluster, self.folder, self.accounts[account], number=len(self.made) + 1, **arguments)
+        engine = made_by(self.cluster, self.folder, self.accounts[account], number=len(self.made) + 1, **arguments)
         self.made.append(engine)
         return engine.start(ready)
 

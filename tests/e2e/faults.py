@@ -132,6 +132,8 @@ def metric(engine, name: str, /, **labels) -> float:
                if sample == name and labels.items() <= dict(has).items())
 
 
+# Until Kubernetes by itself has a volume attached elsewhere: its check once a minute, and the back-off of its attempts.
+MOVED = 180
 LOOKS = 3  # after a deletion: 1 s, 5 s and 15 s after one another
 
 

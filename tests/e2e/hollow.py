@@ -62,6 +62,8 @@ class World:
     # --- what nodes and attacher ask
 
     async def _volume(self, name: str):
+        if not name:
+            return None  # of an attachment with an inline source
         status, body = await self.client.request("GET", path_of("persistentvolumes", name))
         if status == 200:
             csi = body["spec"].get("csi")

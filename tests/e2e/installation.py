@@ -34,6 +34,12 @@ def manifest(overlay: str) -> list:
     return objects(DEPLOY / "install.yaml" if overlay == "observe" else DEPLOY / "flat" / f"{overlay}.yaml")
 
 
+def built(folder: Path) -> list:
+    """What kustomize makes of a folder."""
+    done = subprocess.run([REPO / "scripts" / "manifests", "--build", folder], stdout=subprocess.PIPE, text=True, check=True)
+    return list(yaml.safe_load_all(done.stdout))
+
+
 def rights_of(mode: str) -> list:
     """The objects of deploy/rights/MODE."""
     return objects(DEPLOY / "rights" / mode / "rights.yaml")

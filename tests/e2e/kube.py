@@ -33,6 +33,7 @@ RESOURCES = {
     "deployments": ("apis/apps/v1", True),
     "replicasets": ("apis/apps/v1", True),
     "daemonsets": ("apis/apps/v1", True),
+    "jobs": ("apis/batch/v1", True),
     "leases": ("apis/coordination.k8s.io/v1", True),
     "storageclasses": ("apis/storage.k8s.io/v1", False),
     "csidrivers": ("apis/storage.k8s.io/v1", False),

@@ -9,8 +9,10 @@ TOKEN = re.compile(r"(?m)^\s*token:\s*(\S+)")
 
 
 def secrets_of(engine) -> set:
-    """The token of the engine's kubeconfig, whole and by parts."""
+    """The token of the engine's kubeconfig, or the one that is mounted, whole and by parts."""
     tokens = TOKEN.findall(Path(engine.kubeconfig).read_text()) if Path(engine.kubeconfig).is_file() else []
+    if engine.token_file:
+        tokens.append(engine.token_file.read_text())
     return {part for token in tokens for part in (token, *token.split(".")) if len(part) > 8}
 
 

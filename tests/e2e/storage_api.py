@@ -9,6 +9,8 @@
     api.revoke()                                           # tokens given until now are refused
     api.gets, api.logins                                   # paths asked for, users that logged in
 
+BasaltApi is the same for the vendor of deploy/examples/basalt: a bearer token, hosts in pages, a path for each volume.
+
 A login is POST /v2/auth/login with {"username", "password"}; its answer has the token in the header Authorization
 and its seconds in Authorization-Expires-Seconds.
 """
@@ -100,3 +102,41 @@ class StorageApi:
             if path == f"/v2/namespaces/{NAMESPACE_ID}/volumes":
                 return 200, [{"name": name, "master": {"health": health}} for name, health in self.volumes.items()]
             return 404, {"error": "not found"}
+
+
+class BasaltApi(StorageApi):
+    """`nodes` are hosts and their states; `volumes` are {handle: what is said of it}."""
+
+    PAGE = 2
+
+    def __init__(self, token: str):
+        super().__init__("")
+        self.tokens[token] = float("inf")
+
+    def read(self, path: str, authorization: str) -> tuple:
+        with self.lock:
+            self.gets.append(path)
+            if self.fail:
+                return self.fail, {"error": "it fails because the test says so"}
+            if authorization.removeprefix("Bearer ") not in self.tokens:
+                return 401, {"error": "unauthorized"}
+            place, _, query = path.partition("?")
+            if place == "/api/v1/hosts":
+                rest = [name for name in sorted(self.nodes) if name > query.removeprefix("after=")]
+                page = rest[:self.PAGE]
+                return 200, {"hosts": [{"name": name, "state": self.nodes[name]} for name in page],
+                             "next": page[-1] if len(rest) > self.PAGE else None}
+            found = self.volumes.get(place.removeprefix("/api/v1/volumes/"))
+            return (200, found) if found else (404, {"error": "not found"})
+
+
+class OpenApi(StorageApi):
+    """GET /nodes is {name: state}, for everybody."""
+
+    def __init__(self):
+        super().__init__("")
+
+    def read(self, path: str, authorization: str) -> tuple:
+        with self.lock:
+            self.gets.append(path)
+            return (self.fail, {}) if self.fail else (200, self.nodes) if path == "/nodes" else (404, {})

@@ -22,6 +22,8 @@ QUARANTINED = f'moonfence_nodes_quarantined{{{JOB}, state="%s"}}'
 REQUESTS = f'rest_client_requests_total{{{JOB}, method="DELETE", code="%s"}}'
 
 # alert: (series under which it fires after 15 minutes, series under which it does not), each {series: values a minute}
+LIMIT_OFF = f'moonfence_brake_limit_off{{{JOB}, limit="%s"}}'
+LATE = {"MoonfenceLimitOff": "25h"}  # others are looked at after 15 minutes
 CASES = {
     "MoonfenceDown": ({UP % "a": "1x3 0x20"}, {UP % "a": "0x20", UP % "b": "1x20"}),
     "MoonfenceNoLeader": ({LEADER % "a": "1x3 0x20", LEADER % "b": "0x20"}, {LEADER % "a": "1x20", LEADER % "b": "0x20"}),
@@ -33,6 +35,7 @@ CASES = {
     "MoonfencePolicyRejected": ({f'moonfence_policy_info{{{JOB}, policy="p", state="Stale"}}': "1x20"},
                                 {f'moonfence_policy_info{{{JOB}, policy="p", state="Active"}}': "1x20"}),
     "MoonfenceBraked": ({f"moonfence_brake_engaged{{{JOB}}}": "0x5 1x20"}, {f"moonfence_brake_engaged{{{JOB}}}": "0x20"}),
+    "MoonfenceLimitOff": ({LIMIT_OFF % "maxDown": "1x1500", LIMIT_OFF % "maxAtOnce": "0x1500"}, {LIMIT_OFF % "maxDown": "1x1400 0x100"}),
     "MoonfenceDoubtsItself": ({f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x5 1x20"},
                               {f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x14 1x6"}),
     "MoonfenceQuarantineKept": ({QUARANTINED % "kept": "0x3 2x20", QUARANTINED % "fenced": "2x20"},
@@ -40,7 +43,13 @@ CASES = {
     "MoonfenceIncidentLasts": ({f"moonfence_incidents_open{{{JOB}}}": "0x2 1x20"},
                                {f"moonfence_incidents_open{{{JOB}}}": "0x8 1x20"}),
     "MoonfenceDeletionFailed": ({ACTIONS % "done": "0+1x20", ACTIONS % "outcome_lost": "_x10 1x10"},
-                                {ACTIONS % "done": "0+1x20", ACTIONS % "replaced": "_x10 1x10"}),
+                                {ACTIONS % "done": "0+1x20", ACTIONS % "replaced": "_x10 1x10",
+                                 # what becomes of a volume, and what is read and tried again at once
+                                 ACTIONS % "detached": "_x10 1x10", ACTIONS % "release_acknowledged": "_x10 1x10",
+                                 ACTIONS % "release_overtaken": "_x10 1x10", ACTIONS % "node_changed": "_x10 1x10"}),
+    "MoonfenceLeaderFlaps": ({LEADER % "a": "1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0", LEADER % "b": "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1"}, {LEADER % "a": "1x7 0x17", LEADER % "b": "0x7 1x17"}),
+    "MoonfenceApiServerSilent": ({f"moonfence_api_server_missed_heartbeats{{{JOB}}}": "0x5 2+12x20"},
+                                 {f"moonfence_api_server_missed_heartbeats{{{JOB}}}": "0x5 1 0x5 1 0x9"}),
     "MoonfenceForbidden": ({REQUESTS % "200": "0+1x20", REQUESTS % "403": "_x10 1x10"}, {REQUESTS % "404": "0+1x20", REQUESTS % "403": "3x20"}),
     "MoonfenceAuditUnwritable": ({f"moonfence_audit_write_failures_total{{{JOB}}}": "0x10 2x10"},
                                  {f"moonfence_audit_write_failures_total{{{JOB}}}": "2x20"}),
@@ -52,10 +61,17 @@ def promtool(*words) -> str:
     return "" if done.returncode == 0 else done.stdout
 
 
+def promtool_reads(exposition: str) -> str:
+    """What promtool has to say against what an engine exposes."""
+    done = subprocess.run(["promtool", "check", "metrics"], input=exposition, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    return done.stdout if done.returncode or done.stdout else ""
+
+
 def test_of(alert: str, series: dict, fires: bool) -> dict:
     expression = f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})'
     return {"interval": "1m", "input_series": [{"series": name, "values": values} for name, values in series.items()],
-            "promql_expr_test": [{"expr": expression, "eval_time": "15m",
+            "promql_expr_test": [{"expr": expression, "eval_time": LATE.get(alert, "15m"),
                                   "exp_samples": [{"labels": "{}", "value": 1}] if fires else []}]}
 
 
@@ -73,21 +89,76 @@ def test_an_alert_fires_when_it_should_and_not_otherwise(alert, tmp_path):
 
 
 def asked_for(text: str) -> set:
-    return set(re.findall(r"\b((?:moonfence|leader_election|rest_client)_\w+?)(?:_bucket)?(?=[{\[ )])", text))
+    return set(re.findall(r"\b((?:moonfence|leader_election|rest_client|process)_\w+?)(?:_bucket)?(?=[{\[ )])", text))
+
+
+def shown() -> list:
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
+    return [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+
+
+def wanted_metrics() -> set:
+    """What alerts and dashboard ask for; compared with a live scrape in test_observability.py."""
+    return asked_for("\n".join([*shown(), *(rule["expr"] for rule in RULES.values())]))
+
+
+SCRAPED = {"job", "namespace", "pod", "instance", "le"}  # what Prometheus adds, and its histograms
+
+
+def wanted_labels() -> dict:
+    """By metric the labels by which alerts and dashboard pick or sum it; compared with a live scrape, too."""
+    wanted: dict = {}
+    for expression in [*shown(), *(rule["expr"] for rule in RULES.values())]:
+        summed = {key for keys in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for key in re.findall(r"\w+", keys)}
+        for name in asked_for(expression):
+            picked = {key for keys in re.findall(rf"\b{name}(?:_bucket)?{{([^}}]*)}}", expression) for key in re.findall(r"(\w+)[!=]", keys)}
+            wanted.setdefault(name, set()).update((picked | summed) - SCRAPED)
+    return wanted
+
+
+def test_prometheus_reads_what_the_dashboard_asks(tmp_path):
+    rules = [{"record": f"panel:{number}", "expr": each.replace("$__rate_interval", "5m")} for number, each in enumerate(shown())]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+    assert promtool("check", "rules", tmp_path / "rules.yaml") == ""
 
 
 def test_what_is_asked_for_are_metrics_of_the_engine():
-    had = set(re.findall(r'\.Name\("(\w+)"\)', (REPO / "engine" / "app" / "metrics.cc").read_text()))
-    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
-    shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    wanted = asked_for("\n".join([*shown, *(rule["expr"] for rule in RULES.values())]))
-    assert len(shown) > 12 and len(wanted) > 12 and wanted <= had, wanted - had
+    sources = "".join((REPO / "engine" / "app" / name).read_text() for name in ("metrics.cc", "process_metrics.cc"))
+    had = set(re.findall(r'\.Name\("(\w+)"\)', sources))
+    wanted = wanted_metrics()
+    assert len(shown()) > 12 and len(wanted) > 12 and wanted <= had, wanted - had
+
+
+def table(page: str, heading: str) -> list:
+    """The first column of the table below a heading of docs/observing.md."""
+    below = page.split(f"\n## {heading}\n")[1].split("\n## ")[0].split("\n### ")[0]
+    return re.findall(r"^\| `(\w+)` \|", below, re.M)
+
+
+def test_every_metric_and_every_event_is_documented():
+    page = (REPO / "docs" / "observing.md").read_text()
+    sources = {path.name: path.read_text() for path in (REPO / "engine" / "app").glob("*.cc")}
+    metrics = re.findall(r'\.Name\("(\w+)"\)', sources["metrics.cc"] + sources["process_metrics.cc"])
+    assert sorted(table(page, "Metrics")) == sorted(metrics)
+    told = re.findall(r'"((?:Fencing|Node|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement)[A-Z]\w+)"',
+                      sources["announcer.cc"] + sources["policy_feed.cc"])
+    reload = re.findall(r'"(Polic\w+)"', (REPO / "engine" / "policy" / "reload_report.cc").read_text())
+    assert sorted(table(page, "Events")) == sorted({*told, *reload})
+
+
+def test_panels_do_not_overlap_and_have_names_of_their_own():
+    panels = json.loads((MONITORING / "dashboard.json").read_text())["panels"]
+    places = [(x, y) for p in panels for grid in [p["gridPos"]]
+              for x in range(grid["x"], grid["x"] + grid["w"]) for y in range(grid["y"], grid["y"] + grid["h"])]
+    assert len(places) == len(set(places)) and max(x for x, _ in places) < 24
+    assert len({p["id"] for p in panels}) == len({p["title"] for p in panels}) == len(panels)
 
 
 def test_each_alert_is_explained():
     page = (REPO / "docs" / "alerts.md").read_text()
     assert re.findall(r"^\| `(\w+)`", page, re.M) == list(RULES)
     for alert, rule in RULES.items():
-        wait = {"2m": "2 min", "1m": "1 min", "5m": "5 min", "10m": "10 min", None: "at once"}[rule.get("for")]
+        wait = {"2m": "2 min", "1m": "1 min", "5m": "5 min", "10m": "10 min", "1d": "1 day", None: "at once"}[rule.get("for")]
         assert f"| `{alert}` | {wait} |" in page
         assert rule["labels"]["severity"] in ("critical", "warning") and rule["annotations"]["summary"]
+        assert rule["annotations"]["runbook"] == f"docs/alerts.md, {alert}"

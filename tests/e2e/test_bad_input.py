@@ -39,7 +39,8 @@ def run(tmp_path):
 
     def make(*words, **flags):
         wanted = {"policy": NOOBAA, "policy-namespace": "noobaa", "kubeconfig": "kubeconfig",
-                  "metrics-bind-address": "0", "health-probe-bind-address": "0", **flags}
+                  "metrics-bind-address": "0", "health-probe-bind-address": "0",
+                  "status-bind-address": "0", **flags}
         command = [str(binary()), "run", *words]
         for flag, value in wanted.items():
             command += [] if value is None else [f"--{flag}", str(value)]
@@ -151,13 +152,13 @@ def test_a_configuration_that_cannot_be_used_ends_with_3(run, tmp_path, text, sa
     tell(run(config="bad.yaml"), CONFIG, *said)
 
 
-@pytest.mark.parametrize("flag", ["metrics-bind-address", "health-probe-bind-address"])
+@pytest.mark.parametrize("flag", ["metrics-bind-address", "health-probe-bind-address", "status-bind-address"])
 @pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:99999", "127.0.0.1:", "256.0.0.1:80", "192.0.2.1:8080"])
 def test_an_address_that_is_not_ours_ends_with_3(run, flag, address):
     tell(run(**{flag: address}), CONFIG, f"--{flag}", address.rpartition(":")[0])
 
 
-@pytest.mark.parametrize("flag", ["metrics-bind-address", "health-probe-bind-address"])
+@pytest.mark.parametrize("flag", ["metrics-bind-address", "health-probe-bind-address", "status-bind-address"])
 def test_an_address_in_use_ends_with_3(run, flag):
     with socket.create_server(("127.0.0.1", 0)) as holder:
         address = f"127.0.0.1:{holder.getsockname()[1]}"

@@ -71,7 +71,7 @@ def owner(cluster, workloads):
                                  "controller": True}]}
 
 
-def test_the_pods_of_a_dead_node_come_back_elsewhere_and_all_others_stay(
+def test_e_01_nb_02_nb_04_nb_06_nb_07_the_pods_of_a_dead_node_come_back_elsewhere_and_all_others_stay(
         cluster, make_nodes, workloads, test_id, start_engine):
     """NB-02, E-01 (Ready=Unknown, exactly one evaluation), NB-04, NB-05, NB-06, NB-07."""
     (dead,) = make_nodes(1)
@@ -118,7 +118,7 @@ def test_the_pods_of_a_dead_node_come_back_elsewhere_and_all_others_stay(
         other.remove_all()
 
 
-def test_ready_false_of_a_living_kubelet_counts_and_is_evaluated_once(cluster, make_nodes, workloads, start_engine):
+def test_nb_01_ready_false_of_a_living_kubelet_counts_and_is_evaluated_once(cluster, make_nodes, workloads, start_engine):
     """NB-01, E-02; and E-03: heartbeats, capacity and labels are no reason to look again."""
     (node,) = make_nodes(1)
     workloads.stateful_set("noobaa-core", **NOOBAA)
@@ -144,7 +144,7 @@ def test_ready_false_of_a_living_kubelet_counts_and_is_evaluated_once(cluster, m
     assert len(engine.deletes()) == 2
 
 
-def test_a_node_without_ready_condition_is_fenced_when_it_is_tainted(cluster, make_nodes, workloads, start_engine):
+def test_nb_03_a_node_without_ready_condition_is_fenced_when_it_is_tainted(cluster, make_nodes, workloads, start_engine):
     """NB-03 for a silent machine: the controller writes Unknown and the taint after the grace period."""
     (node,) = make_nodes(1)
     workloads.stateful_set("noobaa-core", **NOOBAA)
@@ -163,7 +163,7 @@ def test_a_node_without_ready_condition_is_fenced_when_it_is_tainted(cluster, ma
     assert [d.uid_precondition for d in engine.deletes()] == [uid(before)]
 
 
-def test_a_node_that_stays_without_ready_condition_waits_for_a_taint(cluster, make_nodes, workloads, start_engine):
+def test_nb_03_a_node_that_stays_without_ready_condition_waits_for_a_taint(cluster, make_nodes, workloads, start_engine):
     """NB-03 for a kubelet that renews its Lease: Kubernetes never taints such a node. A cordon does."""
     (node,) = make_nodes(1)
     workloads.stateful_set("noobaa-core", **NOOBAA)
@@ -183,7 +183,7 @@ def test_a_node_that_stays_without_ready_condition_waits_for_a_taint(cluster, ma
     assert [d.uid_precondition for d in engine.deletes()] == [uid(before)]
 
 
-def test_a_node_that_was_down_before_the_start_is_swept(cluster, make_nodes, workloads, start_engine):
+def test_e_16_nb_09_a_node_that_was_down_before_the_start_is_swept(cluster, make_nodes, workloads, start_engine):
     """NB-09, E-16."""
     (node,) = make_nodes(1)
     workloads.stateful_set("noobaa-core", **NOOBAA)
@@ -197,7 +197,7 @@ def test_a_node_that_was_down_before_the_start_is_swept(cluster, make_nodes, wor
     assert (engine.incidents(node), engine.passes(healthy)) == (1, 0)
 
 
-def test_a_deleted_node_object_is_no_reason_to_delete_pods(cluster, make_nodes, workloads, owner, canary, start_engine):
+def test_nb_12_a_deleted_node_object_is_no_reason_to_delete_pods(cluster, make_nodes, workloads, owner, canary, start_engine):
     """NB-12 (Ready when deleted), E-20 (down when deleted)."""
     ready, down = make_nodes(2)
     for node in (ready, down):

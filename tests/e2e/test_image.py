@@ -64,6 +64,12 @@ def test_the_bytes_depend_on_names_and_contents_alone(image, tmp_path, monkeypat
     assert image.assemble(layer, tmp_path / "out3", 1_700_000_000)[1] != told[0][0]
 
 
+def test_an_image_that_grew_past_its_limit_is_refused(image):
+    image.check_size(60_000_000)
+    with pytest.raises(SystemExit, match="60.0 MB to download, more than 60 MB"):
+        image.check_size(60_000_001)
+
+
 def test_the_archive_is_what_its_index_says(image, tmp_path, monkeypatch):
     monkeypatch.setattr(image, "commit", lambda: "c" * 40)
     layer = image.Layer()

@@ -39,7 +39,7 @@ def doomed(make_nodes, workloads, *names: str) -> tuple:
     return node, pods
 
 
-def test_a_node_that_fails_again_is_fenced_again_at_once(cluster, make_nodes, workloads, start_engine):
+def test_e_06_a_node_that_fails_again_is_fenced_again_at_once(cluster, make_nodes, workloads, start_engine):
     """E-06; the expiry is an hour, so nothing else can be the reason."""
     (node,) = make_nodes(1)  # the only one: the replacement waits for it
     workloads.stateful_set("noobaa-core", **NOOBAA)
@@ -56,7 +56,7 @@ def test_a_node_that_fails_again_is_fenced_again_at_once(cluster, make_nodes, wo
     assert engine.incidents(node) == 2
 
 
-def test_while_most_of_the_workers_are_down_nothing_is_deleted(cluster, make_nodes, workloads, start_engine):
+def test_e_22_while_most_of_the_workers_are_down_nothing_is_deleted(cluster, make_nodes, workloads, start_engine):
     """E-22: two of three; it goes on when one of them is back and has been for the cool-down."""
     (node,) = make_nodes(1)
     workloads.stateful_set("noobaa-core", **NOOBAA)
@@ -82,7 +82,7 @@ def test_while_most_of_the_workers_are_down_nothing_is_deleted(cluster, make_nod
     assert [d.uid_precondition for d in engine.deletes()] == [uid(pod)]
 
 
-def test_of_a_storm_nothing_is_deleted_although_the_policy_acts_at_once(
+def test_e_22_of_a_storm_nothing_is_deleted_although_the_policy_acts_at_once(
         cluster, make_nodes, workloads, start_engine):
     """E-22: four of six fall silent at once, and kube-controller-manager calls them so one after another."""
     nodes = make_nodes(4)
@@ -103,7 +103,7 @@ def test_of_a_storm_nothing_is_deleted_although_the_policy_acts_at_once(
     assert {each: uid(workloads.get_pod(each)) for each in pods} == pods
 
 
-def test_a_failing_deletion_is_tried_again_inside_the_window_and_not_after_it(
+def test_e_07_a_failing_deletion_is_tried_again_inside_the_window_and_not_after_it(
         cluster, make_nodes, workloads, proxy, start_engine):
     """E-07, a fifth as long: attempts at 0, 1, 2, 3, 4 s, none from 5 s on until the node fails again.
     E-15: that the node object changes meanwhile starts nothing beside it."""
@@ -151,7 +151,7 @@ def test_missing_rights_are_tried_again_without_haste_and_may_come_back(
     assert [d.uid_precondition for d in engine.deletes(status=200)] == [uid(pods["core-0"])]
 
 
-def test_a_recovered_node_ends_the_retries(cluster, make_nodes, workloads, proxy, start_engine):
+def test_e_08_a_recovered_node_ends_the_retries(cluster, make_nodes, workloads, proxy, start_engine):
     """E-08, NB-15."""
     node, pods = doomed(make_nodes, workloads, "core")
     proxy.on("DELETE", "/pods/core-0$", FAILS)
@@ -166,7 +166,7 @@ def test_a_recovered_node_ends_the_retries(cluster, make_nodes, workloads, proxy
     assert uid(workloads.get_pod("core-0")) == uid(pods["core-0"])
 
 
-def test_one_failing_deletion_does_not_stop_the_others(cluster, make_nodes, workloads, proxy, start_engine):
+def test_e_09_one_failing_deletion_does_not_stop_the_others(cluster, make_nodes, workloads, proxy, start_engine):
     """E-09, NB-14."""
     node, pods = doomed(make_nodes, workloads, "a", "b", "c")
     proxy.on("DELETE", "/pods/a-0$", FAILS, times=2)
@@ -184,7 +184,7 @@ def test_one_failing_deletion_does_not_stop_the_others(cluster, make_nodes, work
     assert engine.incidents(node) == 1 and 3 <= engine.passes(node) <= 3 + LOOKS
 
 
-def test_a_pod_that_vanished_meanwhile_counts_as_deleted(cluster, make_nodes, workloads, proxy, start_engine):
+def test_e_10_a_pod_that_vanished_meanwhile_counts_as_deleted(cluster, make_nodes, workloads, proxy, start_engine):
     """E-10: deleted by somebody else between our list and our DELETE, which is answered 404."""
     (node,) = make_nodes(1)
     workloads.deployment("a", **NOOBAA)
@@ -204,7 +204,7 @@ def test_a_pod_that_vanished_meanwhile_counts_as_deleted(cluster, make_nodes, wo
     assert engine.incidents(node) == 1
 
 
-def test_the_replacement_of_a_pod_survives(cluster, make_nodes, workloads, proxy, start_engine):
+def test_e_11_the_replacement_of_a_pod_survives(cluster, make_nodes, workloads, proxy, start_engine):
     """E-11: the pod of that name is another one by the time of our DELETE, which is answered 409."""
     node, pods = doomed(make_nodes, workloads, "web")
     before = pods["web-0"]
@@ -257,13 +257,13 @@ def test_a_node_that_failed_while_the_watch_was_lost_is_fenced_after_the_relist(
     assert engine.incidents(node) == 1
 
 
-def test_a_pod_that_is_bound_to_a_down_node_later_is_deleted_at_the_expiry(
+def test_e_04_a_pod_that_is_bound_to_a_down_node_later_is_deleted_at_the_expiry(
         cluster, make_nodes, workloads, owner, start_engine):  # noqa: F811
     """NB-10, E-04: the entry of a node that stays down is looked at again after its expiry, not before."""
     (node,) = make_nodes(1)
     first = workloads.pod("first", node, metadata=owner, **NOOBAA)
     workloads.wait_running("first")
-    engine = start_engine(config={**HASTY, "cacheExpiry": "3s"})
+    engine = start_engine(config={**HASTY, "cacheExpiry": "3s", "replacementWait": "0"})  # nothing replaces it
     began = time.time()
     cluster.hollow.fail(node, "notready")
     wait_for("the first pod is deleted", lambda: workloads.get_pod("first") is None)

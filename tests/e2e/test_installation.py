@@ -1,9 +1,11 @@
-"""The shipped manifests against a real API server, and the engine with the shipped roles of each mode."""
+"""The shipped manifests against a real API server, and the engine as they start it: from the image, as its user, read-only, with
+the token of their account and the roles of each mode."""
 
+import base64
 import json
+import os
 import re
 import shutil
-import subprocess
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -14,11 +16,12 @@ from .control_plane import REPO
 from .documents import BLOCK
 from .engine import binary
 from .faults import metric
-from .installation import (DEPLOY, NAMESPACE, Installation, Right, ShippedAccount, differences, documented_rights,
-                           manifest, objects, one, rights, rights_of, run_with)
+from .installation import (DEPLOY, NAMESPACE, Installation, Right, ShippedAccount, built, differences,
+                           documented_rights, manifest, objects, one, rights, rights_of, run_with)
 from .hollow_objects import now_micro
 from .kube import ApiError, wait_for
 from .policies import LAST_GOOD, STATUS, PolicyMap, policy_text
+from .replica import Replica, make_image
 from .workloads import taints
 
 # API version and kind -> the first and the last minor release of Kubernetes 1 that serve it
@@ -47,6 +50,13 @@ def shipped(cluster):
     made.apply([each for each in manifest("observe") if each["kind"] != "Deployment"])
     yield made
     made.remove_all()
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory):
+    """Once for all processes of this run."""
+    base = tmp_path_factory.getbasetemp()
+    return make_image((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "image")
 
 
 @pytest.fixture
@@ -78,7 +88,10 @@ def everything() -> list:
     folders = sorted(path.parent for path in DEPLOY.glob("versions/*/kustomization.yaml"))
     alone = [each for folder in folders for file in sorted(folder.glob("*.yaml")) for each in objects(file)
              if each["kind"] != "Kustomization"]
-    return [*manifest("enforce"), *alone, *(each for mode in MODES for each in rights_of(mode))]
+    found = [*manifest("enforce"), *alone, *(each for mode in MODES for each in rights_of(mode))]
+    for overlay in EVERYWHERE:
+        found.extend(each for each in manifest(overlay) if each not in found)
+    return found
 
 
 # --- manifests
@@ -154,7 +167,8 @@ def test_each_mode_adds_to_the_one_before():
     assert {(r.resource, r.verb) for r in observe if not r.namespace and r.verb not in ("get", "list", "watch")} == {
         ("events", "create"), ("events", "patch")}
     assert rights(manifest("enforce")) - observe == rights(manifest("enforce-1.20")) - observe == {
-        Right("", "", "pods", "delete"), Right("", "storage.k8s.io", "volumeattachments", "delete")}
+        Right("", "", "pods", "delete"), Right("", "storage.k8s.io", "volumeattachments", "delete"),
+        Right("", "apps", "statefulsets", "get")}
     for overlay in EVERYWHERE:
         assert rights(manifest(overlay)) == observe or overlay == "enforce-1.20"
 
@@ -241,10 +255,10 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
     def delete(client, index: int, uid: str = ""):
         return says(lambda: client.delete("pods", f"web-{index}", workloads.namespace, grace=0, uid=uid or None))
     try:
-        wait_for("the policies are asked", lambda: "deletes by UID only" in delete(leader, 1), 30)
-        assert "does not hold the Lease" in delete(standby, 0, uids[0])
+        wait_for("the policies are asked", lambda: "moonfence-no-uid: " in delete(leader, 1), 30)
+        assert "moonfence-not-leader: " in delete(standby, 0, uids[0])
         wait_for("the Lease is known", lambda: delete(leader, 0, uids[0]) == "done", 10)
-        assert "does not hold the Lease" in says(lambda: standby.patch("nodes", node, taint))
+        assert "moonfence-not-leader: " in says(lambda: standby.patch("nodes", node, taint))
         assert says(lambda: leader.patch("nodes", node, taint)) == "done"
         for body, subresource, word in (
                 ({"spec": {"unschedulable": True}}, "", "changes taints only"), ({"spec": {"taints": None}}, "", "done"),
@@ -258,16 +272,68 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
         enforcing.remove([*policies, *rights_of("taint"), *rights_of("release")])
 
 
+def unattached(workloads) -> str:
+    """The name of a driver whose volumes are not attached."""
+    return f"{workloads.namespace}.local"
+
+
+def hold_many(workloads, node: str, count: int = 200):
+    """A bare pod with so many volumes that they are listed rather than read one by one (fence/lookups). Nobody attaches them."""
+    client, driver = workloads.client, unattached(workloads)
+    client.create("csidrivers", {"metadata": {"name": driver}, "spec": {"attachRequired": False, "podInfoOnMount": False}})
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    names = [f"many-{index}" for index in range(count)]
+    for name in names:
+        volume = f"pv-{workloads.namespace}-{name}"
+        workloads.volumes.append(volume)
+        client.create("persistentvolumes", {"metadata": {"name": volume}, "spec": {
+            **spec, "capacity": {"storage": "1Gi"}, "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": workloads.namespace, "name": name},
+            "csi": {"driver": driver, "volumeHandle": volume}}})
+        client.create("persistentvolumeclaims", {"metadata": {"name": name}, "spec": {
+            **spec, "volumeName": volume, "resources": {"requests": {"storage": "1Gi"}}}}, workloads.namespace)
+    wait_for(f"{count} claims are bound", lambda: sum(
+        claim["status"].get("phase") == "Bound" for claim in client.list("persistentvolumeclaims", workloads.namespace)
+        if claim["metadata"]["name"] in names) == count, 60)
+    workloads.pod("many", node=node, pod_spec={"volumes": [
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]})
+
+
+def read_one_by_one(engine, workloads):
+    """Without the pod of many volumes the few of the pod that is waited for are read one by one, when it changes."""
+    client, space = workloads.client, workloads.namespace
+    client.delete("pods", "many", space, grace=0)
+    wait_for("the pod of many volumes is gone", lambda: not client.find("pods", "many", space))
+    client.patch("pods", "late-0", {"metadata": {"annotations": {"changed": "now"}}}, space)
+    for resource in ("persistentvolumes", "volumeattachments"):
+        wait_for(f"{resource} are read one by one", lambda: engine.requests(resource=resource, verb="get"), 30)
+
+
 @pytest.fixture
-def failover(cluster, shipped, workloads, make_nodes, start_engine):
-    """failover(mode) -> (engine, node, pods): an engine that has judged the pods of a failed node, by a policy that needs
-    everything: a StatefulSet's with a volume, a Deployment's and a Job's. `more` are lines of its configuration, `options`
+def start_replica(cluster, shipped, image, start_engine):
+    """start_replica(overlay, node, config) -> a running Replica, configured by this text, or as the overlay says."""
+    start_engine.accounts["shipped"] = ShippedAccount(cluster, NAMESPACE, "moonfence")
+
+    def start(overlay: str, node: str, config: str = "", **more) -> Replica:
+        about = one(manifest(overlay), "ConfigMap", "moonfence-config")
+        shipped.apply([{**about, "data": {"config.yaml": config}} if config else about])
+        return start_engine(made_by=Replica, account="shipped", image=image, overlay=overlay, node=node, **more)
+    yield start
+    shipped.apply([one(manifest("observe"), "ConfigMap", name) for name in ("moonfence-config", "moonfence-policies")])
+
+
+@pytest.fixture
+def failover(cluster, shipped, workloads, make_nodes, start_replica):
+    """failover(mode) -> (engine, node, pods): a replica of the image that has judged the pods of a failed node, by a policy that needs
+    everything: a StatefulSet's with a volume, a Deployment's and a Job's. Beside them are one that the policy waits for, and
+    one of nobody's with many volumes. `more` are lines of its configuration, `options`
     of its verdict."""
     def make(mode: str, more: str = "", options: str = "", failure: str = "silent") -> tuple:
         (node,) = make_nodes(1)
         workloads.create_driver()
         workloads.stateful_set("db", volume=True, toleration_seconds=600)
         workloads.deployment("web", toleration_seconds=600)
+        workloads.stateful_set("late", volume=True, toleration_seconds=600)
         workloads.client.request("POST", JOBS.format(workloads.namespace), {
             "metadata": {"name": "job"}, "spec": {"template": {
                 "metadata": {"labels": {"app": "job"}}, "spec": {
@@ -275,14 +341,16 @@ def failover(cluster, shipped, workloads, make_nodes, start_engine):
                         {"name": "main", "image": "example.com/image:1"}]}}}})
         pods = [workloads.wait_all_running(app, 1)[0] for app in ("db", "web", "job")]
         wait_for("its volume is published", lambda: workloads.attachment("data-db-0", node))
-        make_nodes(2)
+        workloads.wait_all_running("late", 1)
+        hold_many(workloads, node)
+        home, _ = make_nodes(2)
 
         config = one(manifest("observe"), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
         declared = config.replace("fencingDrivers: []", f"fencingDrivers: [{workloads.driver}]")
         assert declared != config and "fencingDrivers" in config
-        start_engine.accounts["shipped"] = ShippedAccount(cluster, NAMESPACE, "moonfence")
         policies = PolicyMap(cluster.client, NAMESPACE)
-        text = policy_text("every", f'fence.delete_pod_and_attachments("a test says so"{options})',
+        text = policy_text("every", 'pod.labels.app == "late" and fence.wait("a test says so", 600) or '
+                                    f'fence.delete_pod_and_attachments("a test says so"{options})',
                            more='needs = { "volumes", "root_owner", "siblings" },')
         bindings = BINDINGS.format(workloads.namespace)
         for resource, name in (("leases", "moonfence"), ("configmaps", STATUS), ("configmaps", LAST_GOOD)):
@@ -290,38 +358,42 @@ def failover(cluster, shipped, workloads, make_nodes, start_engine):
         policies.edit(every_lua=text, moonfence_yaml=bindings)
         shipped.apply([{"apiVersion": "v1", "kind": "ConfigMap", "data": {"record.json": json.dumps(OLD_RECORD)}, "metadata": {
             "name": "moonfence-incident-old", "namespace": NAMESPACE, "labels": {"moonfence.io/incident": "closed"}}}])
-        engine = start_engine(account="shipped", policy=None, mode="observe" if mode == "observe" else None, elect=None,
-                              config=declared + more)
+        engine = start_replica("observe" if mode == "observe" else "enforce-1.20", home, declared + more)
         policies.wait_state("every", "Observe" if mode == "observe" else "Active")
         # what is told of an object again and again is one event that is patched: before the node fails, and after it,
         # when 1.20 has made the engine write events of the older kind
-        for note in ("-- second\n", "-- third\n"):
-            policies.wait_observed(policies.edit(every_lua=text + note))
+        reject_twice(policies, bindings, "return")
+        wait_for("the rejection is told again", lambda: repeated(engine, "PolicyRejected") == 1, 10)
         wait_for("the old record is removed", lambda: not cluster.client.find(
             "configmaps", "moonfence-incident-old", NAMESPACE), 10)
         cluster.hollow.fail(node, failure)
         wait_for("all three are judged", lambda: judged(engine) >= {pod["metadata"]["uid"] for pod in pods}, 60)
-        policies.edit(moonfence_yaml=bindings + OTHER)
-        for broken in ("return", "return policy"):
-            policies.wait_observed(policies.edit(other_lua=broken))
-        wait_for("the second rejection is told", lambda: repeated(engine, "PolicyRejected"), 10)
+        reject_twice(policies, bindings, "return policy")
+        wait_for("the other rejection is told again", lambda: repeated(engine, "PolicyRejected") == 2, 10)
         return engine, node, pods
     yield make
+    cluster.client.delete("csidrivers", unattached(workloads), missing_ok=True)
     PolicyMap(cluster.client, NAMESPACE).edit(every_lua=None, other_lua=None)
-    shipped.apply([one(manifest("observe"), "ConfigMap", "moonfence-policies")])
 
 
 def judged(engine) -> set:
     return {r["pod_uid"] for r in engine.records() if r["kind"] == "verdict" and r["reason"].startswith("policy_deletes")}
 
 
-def repeated(engine, reason: str) -> bool:
-    """An event of this reason was written, and patched when the same was to be told again."""
+def reject_twice(policies, bindings: str, broken: str):
+    """Two edits with the same fault."""
+    policies.edit(moonfence_yaml=bindings + OTHER)
+    for text in (broken, broken + "  -- in the same way"):
+        policies.wait_observed(policies.edit(other_lua=text))
+
+
+def repeated(engine, reason: str) -> int:
+    """How many events of this reason were written, and patched when the same was to be told again."""
     events = engine.requests(resource="events")
     # what is refused has no body in the log
     made = {entry.body["metadata"]["name"] for entry in events
             if entry.verb == "create" and entry.body and entry.body["reason"] == reason}
-    return any(entry.verb == "patch" and entry.name in made for entry in events)
+    return len({entry.name for entry in events if entry.verb == "patch" and entry.name in made})
 
 
 def check_rights(engine, shipped, roles: list):
@@ -336,10 +408,11 @@ def check_rights(engine, shipped, roles: list):
     assert needless == set()
 
 
-def test_observing_works_with_its_roles_and_needs_each_of_their_verbs(shipped, failover):
+def test_observing_works_with_its_roles_and_needs_each_of_their_verbs(shipped, failover, workloads):
     engine, _, pods = failover("observe")
     wait_for("it refuses itself all three", lambda: metric(
         engine, "moonfence_guard_refusals_total", reason="mode_observes") >= 3, 30)
+    read_one_by_one(engine, workloads)
     check_rights(engine, shipped, manifest("observe"))
     assert [entry.name for entry in engine.deletes()] == ["moonfence-incident-old"] and len(judged(engine)) == 3
 
@@ -352,6 +425,10 @@ def test_enforcing_works_with_its_roles_and_needs_each_of_their_verbs(enforcing,
     wait_for("the attachment is deleted", lambda: engine.deletes(resource="volumeattachments", status=200), 30)
     assert {entry.uid_precondition for entry in engine.deletes(resource="pods")} == {
         pod["metadata"]["uid"] for pod in pods}
+    workloads.client.patch("statefulsets", "db", {"spec": {"replicas": 0}}, workloads.namespace)
+    wait_for("nobody awaits the database any more", lambda: metric(
+        engine, "moonfence_replacements_total", reason="replacement_not_needed") == 1, 60)
+    read_one_by_one(engine, workloads)
     check_rights(engine, enforcing, manifest("enforce-1.20"))
 
 
@@ -382,25 +459,40 @@ def test_releasing_works_with_its_roles_and_needs_each_of_their_verbs(cluster, e
     check_rights(engine, enforcing, rights_of("release"))
 
 
-def test_the_shipped_bindings_are_accepted(cluster, shipped, start_engine):
-    start_engine.accounts["shipped"] = ShippedAccount(cluster, NAMESPACE, "moonfence")
+def test_the_shipped_bindings_are_accepted(cluster, shipped, make_nodes, start_replica):
+    (home,) = make_nodes(1)
     policies = PolicyMap(cluster.client, NAMESPACE)
+    shipped.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "moonfence-storageos", "namespace": NAMESPACE},
+                    "data": {key: base64.b64encode(b"a test").decode() for key in ("username", "password")}}])
     for overlay in ("noobaa", "longhorn", "storageos", "iomesh"):
-        config = one(manifest(overlay), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
-        engine = start_engine(account="shipped", policy=None, mode="observe", elect=None, config=config)
+        engine = start_replica(overlay, home)
         shipped.apply([one(manifest(overlay), "ConfigMap", "moonfence-policies")])
         policies.wait_state(overlay, "Observe")
         engine.stop()
         assert engine.requests(status=403) == []
-    shipped.apply([one(manifest("observe"), "ConfigMap", "moonfence-policies")])
+
+
+def unlocked(spec: dict):
+    spec["containers"][0]["securityContext"]["readOnlyRootFilesystem"] = False
+
+
+def of_root(spec: dict):
+    spec["securityContext"]["runAsUser"] = 0
+
+
+def privileged(spec: dict):
+    spec["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+
+
+@pytest.mark.parametrize("change, told", [
+    (unlocked, "/'\\] may be written"), (of_root, "its user is 0"), (privileged, "its privileges: .*CapBnd")])
+def test_a_replica_that_may_more_than_it_should_is_noticed(make_nodes, start_replica, change, told):
+    replica = start_replica("observe", *make_nodes(1), change=change, ready=False)
+    with pytest.raises(AssertionError, match=told):
+        replica.wait_ready()
 
 
 # --- as docs/install.md says
-
-def built(folder) -> list:
-    done = subprocess.run([REPO / "scripts" / "manifests", "--build", folder], stdout=subprocess.PIPE, text=True, check=True)
-    return list(yaml.safe_load_all(done.stdout))
-
 
 def documented_overlay(tmp_path):
     """deploy/ with a folder of one's own, as the page shows it."""

@@ -47,7 +47,7 @@ def holds_lease(engine, lease) -> bool:
     return lease().get("holderIdentity", "").startswith(engine.name + "_")
 
 
-def test_only_the_holder_of_the_lease_acts(victims_of, replicas, lease):
+def test_e_17_only_the_holder_of_the_lease_acts(victims_of, replicas, lease):
     """E-17."""
     victims = victims_of(3)
     leader, standby = replicas()

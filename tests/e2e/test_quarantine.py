@@ -3,8 +3,9 @@ handed back when the node is proven clean."""
 
 import json
 
-from .engine import QUARANTINE_RULES, RULES
+from .engine import POLICY_RULES, QUARANTINE_RULES, RULES
 from .kube import wait_for
+from .policies import PolicyMap
 from .workloads import node_ready, taints
 
 PATIENT = {"toleration_seconds": 600}  # nobody else deletes these pods while a test lasts
@@ -66,3 +67,36 @@ def test_the_same_boot_is_handed_back_later_and_other_taints_stay(cluster, make_
     assert taints(cluster.client.get("nodes", node)) == {("dedicated", "PreferNoSchedule")}
     assert mark(cluster.client.get("nodes", node)) == {}
     assert 403 not in [e.status for e in engine.requests()]
+
+
+RETIRING = """return policy {
+  api = 1, name = "retiring", version = "1.0.0", summary = "Put a node out of service, and delete its pods",
+  node = function(node) return fence.taint_out_of_service("its power is off") end,
+  pod = function(pod) return fence.delete_pod("its node is out of service") end,
+}
+"""
+
+
+def test_a_node_is_put_out_of_service_only_where_kubernetes_heeds_it(cluster, make_nodes, workloads, start_engine):
+    """From 1.26 on the node gets the taint and then its pods go; before, neither happens."""
+    (node,) = make_nodes(1)
+    workloads.stateful_set("web", **PATIENT)
+    before = workloads.wait_running("web-0")
+    make_nodes(1)
+    policies = PolicyMap(cluster.client, workloads.namespace)
+    policies.write({"moonfence.yaml": policies.bindings("retiring", more="  allow: [out-of-service]\n"),
+                    "retiring.lua": RETIRING})
+    engine = start_engine(policy=None, mode=None, rules=(*RULES, *POLICY_RULES, *QUARANTINE_RULES))
+    policies.wait_state("retiring", "Active")
+    cluster.hollow.fail(node, "silent")
+    taint = ("node.kubernetes.io/out-of-service", "NoExecute")
+    if cluster.control_plane.version < (1, 26):
+        wait_for("the refusal", lambda: any(r["reason"] == "taint_not_served" for r in engine.records()), 90)
+        (refusal,) = [r for r in engine.records() if r["kind"] == "refusal"]
+        assert "Kubernetes 1.20" in refusal["text"] and refusal["action"] == "taint_out_of_service"
+        assert patches(engine, node) == [] and engine.deletes() == []
+        assert taint not in taints(cluster.client.get("nodes", node))
+        return
+    workloads.wait_running("web-0", not_on=node)
+    assert taint in taints(cluster.client.get("nodes", node))
+    assert [d.uid_precondition for d in engine.deletes()] == [before["metadata"]["uid"]]

@@ -5,11 +5,12 @@ has let go. It also counts volumes that were on two nodes at once; there must ne
 """
 
 import time
+from typing import Optional
 
 import pytest
 
 from .engine import RELEASE_RULES, RULES, STORAGE_RULES
-from .faults import holds
+from .faults import MOVED, holds
 from .hollow_objects import now_micro, unique_volume
 from .kube import wait_for
 from .policies import policy_text
@@ -21,7 +22,8 @@ RELEASED = 'fence.delete_pod_and_attachments("its node is dead", { release = tru
 @pytest.fixture
 def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
     """storage(...) -> (engine, node, pod): a StatefulSet pod with a volume on `node`, two other nodes to go to."""
-    def make(verdict: str = BOTH, fencing: bool = True, release: bool = False, **settings):
+    def make(verdict: str = BOTH, fencing: bool = True, release: bool = False, wait: str = "5m",
+             config: Optional[dict] = None, server: str = "", **settings):
         (node,) = make_nodes(1)
         workloads.create_driver()
         if settings:
@@ -33,17 +35,22 @@ def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
         policy = tmp_path / "both.lua"
         policy.write_text(policy_text("both", verdict, more='needs = { "volumes" },'))
         config = {"fencingDrivers": f"[{workloads.driver}]" if fencing else "[]",
-                  "retryInterval": "500ms", "retryWindow": "10s"}
+                  "retryInterval": "500ms", "retryWindow": "10s", "replacementWait": wait, **(config or {})}
         if release:
             # the control plane's own controllers elect nobody
-            cluster.client.create("leases", {"metadata": {"name": "controllers"}, "spec": {
-                "holderIdentity": "test", "leaseDurationSeconds": 3600, "renewTime": now_micro()}}, workloads.namespace)
-            config |= {"release": "on", "controllerLease": f"{workloads.namespace}/controllers"}
-        engine = start_engine(
-            policy=policy, rules=[*RULES, *STORAGE_RULES, *(RELEASE_RULES if release else ())], config=config)
+            config |= {"release": "on", "controllerLease": renewed_lease(cluster, workloads.namespace, "controllers")}
+        engine = start_engine(policy=policy, config=config, server=server,
+                              rules=[*RULES, *STORAGE_RULES, *(RELEASE_RULES if release else ())])
         return engine, node
     yield make
     assert not [volume for volume in cluster.hollow.status()["double"] if workloads.driver in str(volume)]
+
+
+def renewed_lease(cluster, namespace: str, name: str, renewed: str = "", seconds: int = 3600) -> str:
+    """A Lease that somebody holds, renewed now or when said; what a configuration calls it."""
+    cluster.client.create("leases", {"metadata": {"name": name}, "spec": {
+        "holderIdentity": "test", "leaseDurationSeconds": seconds, "renewTime": renewed or now_micro()}}, namespace)
+    return f"{namespace}/{name}"
 
 
 def attachment(cluster, workloads, node: str):
@@ -80,12 +87,12 @@ def test_the_incident_waits_for_the_storage_and_tells_its_words(cluster, workloa
     assert deleted(engine, "volumeattachments") == 1
     cluster.hollow.attacher(workloads.driver, refuse_detach="")
     wait_for("the attachment is gone", lambda: not attachment(cluster, workloads, node), 60)
-    wait_for("the incident is closed", lambda: reasons(engine, "incident_closed") == ["settled"], 60)
+    wait_for("the incident is closed", lambda: reasons(engine, "incident_closed") == ["settled"], MOVED)
     assert deleted(engine, "volumeattachments") == 1
 
 
 def test_a_driver_that_is_not_declared_to_fence_keeps_its_attachment(cluster, workloads, storage):
-    engine, node = storage(fencing=False)
+    engine, node = storage(fencing=False, wait="0")  # the volume is attached elsewhere after six minutes
     cluster.hollow.fail(node, "silent")
     wait_for("it refuses", lambda: "driver_not_declared" in reasons(engine, "refusal"), 60)
     wait_for("the incident is closed", lambda: "incident_closed" in {r["kind"] for r in engine.records()}, 60)

@@ -137,10 +137,16 @@ class Workloads:
         spec = {"replicas": replicas, "selector": {"matchLabels": {WORKLOAD: name}}, "template": template}
         return self.client.create("deployments", {"metadata": {"name": name}, "spec": spec}, self.namespace)
 
-    def daemon_set(self, name: str, labels: Optional[dict] = None) -> dict:
+    def daemon_set(self, name: str, labels: Optional[dict] = None, pod_spec: Optional[dict] = None) -> dict:
         labels = self._labels(name, labels)
-        spec = {"selector": {"matchLabels": {WORKLOAD: name}}, "template": self._pod_template(labels, None, {})}
+        spec = {"selector": {"matchLabels": {WORKLOAD: name}}, "template": self._pod_template(labels, None, pod_spec or {})}
         return self.client.create("daemonsets", {"metadata": {"name": name}, "spec": spec}, self.namespace)
+
+    def job(self, name: str, labels: Optional[dict] = None, toleration_seconds: Optional[int] = 10,
+            pod_spec: Optional[dict] = None) -> dict:
+        template = self._pod_template(self._labels(name, labels), toleration_seconds, pod_spec or {})
+        template["spec"]["restartPolicy"] = "Never"
+        return self.client.create("jobs", {"metadata": {"name": name}, "spec": {"template": template}}, self.namespace)
 
     def pod(self, name: str, node: str = "", labels: Optional[dict] = None,
             toleration_seconds: Optional[int] = 10, pod_spec: Optional[dict] = None, claim: str = "",

@@ -65,7 +65,8 @@ struct AdminServerTest : testing::Test {
              [](const auto&) {
                return HttpAnswer{.status = 200, .content_type = "text/x-test", .body = "hello\n"};
              }},
-            {"/readyz", [](const auto& query) {
+            {"/readyz", [](const HttpRequest& request) {
+               const auto& query = request.query;
                return HttpAnswer{.status = query.contains("verbose") ? 200 : 500,
                                  .body = query.contains("name") ? query.at("name") : "-"};
              }}};
@@ -111,6 +112,26 @@ TEST_F(AdminServerTest, only_reading_is_allowed) {
     const std::string answer = ask(*server, std::string(method) + " /metrics");
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 405 ")) << method << ": " << answer;
   }
+}
+
+TEST_F(AdminServerTest, what_may_be_asked_is_told_with_a_refusal) {
+  const auto server = serve();
+  EXPECT_NE(ask(*server, "POST /metrics").find("\r\nAllow: GET, HEAD\r\n"), std::string::npos);
+}
+
+TEST_F(AdminServerTest, one_handler_may_answer_all_other_paths_and_add_headers) {
+  auto server =
+      AdminServer::start("--flag", "127.0.0.1:0",
+                         {{"/known", [](const auto&) { return HttpAnswer{.body = "known"}; }},
+                          {"", [](const HttpRequest& request) {
+                             return HttpAnswer{.body = request.path + " at " + request.host,
+                                               .headers = {{"X-Test", "yes"}}};
+                           }}});
+  ASSERT_TRUE(server);
+  EXPECT_TRUE(ask(**server, "GET /known").ends_with("\r\n\r\nknown"));
+  const std::string answer = ask(**server, "GET /any/where?x=1");
+  EXPECT_TRUE(answer.ends_with("\r\n\r\n/any/where at localhost")) << answer;
+  EXPECT_NE(answer.find("\r\nX-Test: yes\r\n"), std::string::npos) << answer;
 }
 
 TEST_F(AdminServerTest, head_is_get_without_the_body) {

@@ -32,6 +32,14 @@ TEST(Announcer, an_incident_is_told_at_the_node_with_its_real_uid) {
   }
 }
 
+TEST(Announcer, what_was_done_and_what_a_guard_refused_gives_way_to_nothing) {
+  EXPECT_TRUE(news_of(record_of(Record::Kind::Outcome, Reason::Done))->is_weighty());
+  EXPECT_TRUE(news_of(record_of(Record::Kind::Refusal, Reason::OwnNode))->is_weighty());
+  EXPECT_TRUE(news_of(record_of(Record::Kind::IncidentOpened, Reason::NodeUnknown))->is_weighty());
+  EXPECT_FALSE(news_of(record_of(Record::Kind::Refusal, Reason::ModeObserves))->is_weighty());
+  EXPECT_FALSE(news_of(record_of(Record::Kind::IncidentClosed, Reason::Settled))->is_weighty());
+}
+
 TEST(Announcer, what_the_brake_holds_back_is_told_unless_it_is_about_to_follow) {
   for (const Reason reason : {Reason::TooManyDown, Reason::TooManyInWindow, Reason::ZoneDisrupted,
                               Reason::DoubtsItself}) {
@@ -39,6 +47,50 @@ TEST(Announcer, what_the_brake_holds_back_is_told_unless_it_is_about_to_follow) 
   }
   for (const Reason reason : {Reason::TooManyAtOnce, Reason::HoldingDown, Reason::AwaitingTaint}) {
     EXPECT_EQ(news(Record::Kind::IncidentHeld, reason), "");
+  }
+}
+
+TEST(Announcer, whatever_else_holds_it_is_told_in_the_words_of_the_documentation) {
+  for (const Reason reason :
+       {Reason::Unreadable, Reason::LeaseUnreadable, Reason::GuardBroken, Reason::PolicyFailing,
+        Reason::TaintNotServed, Reason::AttacherUnwatched}) {
+    EXPECT_EQ(news(Record::Kind::IncidentHeld, reason), "Warning FencingHeld Node n1 node-1");
+  }
+  EXPECT_EQ(news(Record::Kind::IncidentHeld, Reason::PolicyHoldsNode),
+            "Normal FencingHeld Node n1 node-1");
+  EXPECT_EQ(news_of(record_of(Record::Kind::IncidentHeld, Reason::AttacherUnwatched))->note,
+            "attacher_unwatched: Volumes are to be released, and no Lease of their driver's "
+            "attacher is configured; because (policy noobaa, incident i1)");
+}
+
+TEST(Announcer, a_volume_that_is_waited_for_is_told_at_the_pod_that_held_it) {
+  Record record = record_of(Record::Kind::IncidentHeld, Reason::AwaitingDetach);
+  record.attachment = "csi-1";
+  record.pod = PodRef{.space = Namespace("db"), .name = "web-0"};
+  EXPECT_EQ(news_of(record)->reason, "VolumeHeld");
+  EXPECT_EQ(news_of(record)->type, kube::EventNews::Type::Normal);
+  EXPECT_EQ(news_of(record)->regarding.kind, "Pod");
+  const std::string subject = news_of(record)->subject;
+  record.attachment = "csi-2";
+  EXPECT_NE(news_of(record)->subject, subject) << "another volume is no repeat";
+  record = record_of(Record::Kind::Outcome, Reason::Detached);
+  record.attachment = "csi-1";
+  EXPECT_EQ(news_of(record)->reason, "VolumeDetached");
+}
+
+TEST(Announcer, of_verdicts_those_are_told_that_somebody_has_to_mend) {
+  EXPECT_EQ(news(Record::Kind::Verdict, Reason::PolicyFailed),
+            "Warning PolicyFailed Pod db/web-0 pod-1");
+  EXPECT_EQ(news(Record::Kind::Verdict, Reason::NeedsUnread),
+            "Warning PolicyFailed Pod db/web-0 pod-1");
+  EXPECT_EQ(news(Record::Kind::Verdict, Reason::PolicyConflict),
+            "Warning PolicyConflict Pod db/web-0 pod-1");
+  EXPECT_EQ(news(Record::Kind::Verdict, Reason::PolicyDeletesPod), "");
+}
+
+TEST(Announcer, every_refusal_is_told_but_those_that_only_delay_a_release) {
+  for (const Reason reason : audit::all_reasons()) {
+    EXPECT_NE(news(Record::Kind::Refusal, reason), "") << audit::code(reason);
   }
 }
 
@@ -51,6 +103,10 @@ TEST(Announcer, the_end_of_an_incident_is_told_when_there_is_something_to_tell) 
             "Warning FencingFailed Node n1 node-1");
   EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::PolicyFailing),
             "Warning FencingHeld Node n1 node-1");
+  EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::NoPolicy),
+            "Normal FencingStopped Node n1 node-1");
+  EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::Unreplaced),
+            "Warning ReplacementMissing Node n1 node-1");
   for (const Reason reason : {Reason::NodeGone, Reason::NodeReplaced, Reason::Stopping}) {
     EXPECT_EQ(news(Record::Kind::IncidentClosed, reason), "");
   }
@@ -79,6 +135,17 @@ TEST(Announcer, a_detach_that_takes_too_long_is_told_at_the_pod) {
   ASSERT_TRUE(news_of(record));
   EXPECT_EQ(news_of(record)->reason, "ForcedDetachNear");
   EXPECT_EQ(news_of(record)->regarding.kind, "Pod");
+}
+
+TEST(Announcer, a_detach_that_outlasts_its_policys_patience_is_told_at_the_pod) {  // row LH-12
+  Record record = record_of(Record::Kind::IncidentHeld, Reason::DetachOverdue);
+  record.pod = PodRef{.space = Namespace("db"), .name = "web-0"};
+  record.text = "after 1m; the pod is held until they are gone";
+  ASSERT_TRUE(news_of(record));
+  EXPECT_EQ(news_of(record)->type, kube::EventNews::Type::Warning);
+  EXPECT_EQ(news_of(record)->reason, "DetachOverdue");
+  EXPECT_EQ(news_of(record)->regarding.kind, "Pod");
+  EXPECT_NE(news_of(record)->note.find("the pod is held"), std::string::npos);
 }
 
 TEST(Announcer, an_incident_that_failing_policies_end_names_them) {
@@ -114,6 +181,11 @@ TEST(Announcer, our_taint_is_told_at_the_node) {
   EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "lift_quarantine"), "NodeHandedBack Node");
   EXPECT_EQ(told(Record::Kind::Refusal, Reason::NotProvenClean, "lift_quarantine"),
             "QuarantineKept Node");
+  EXPECT_EQ(told(Record::Kind::Intent, Reason::SetsOutOfService, "taint_out_of_service"), "");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "taint_out_of_service"),
+            "NodeOutOfService Node");
+  EXPECT_EQ(told(Record::Kind::Refusal, Reason::TaintNotServed, "taint_out_of_service"),
+            "OutOfServiceFailed Node");
 }
 
 TEST(Announcer, an_incident_belongs_to_no_policy) {

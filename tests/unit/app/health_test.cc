@@ -11,6 +11,13 @@ TEST(Health, it_is_not_ready_before_anything_was_checked) {
   EXPECT_FALSE(Health().ready(false).ok);
 }
 
+TEST(Health, it_tells_which_checks_fail_and_why) {
+  Health health;
+  health.set_ready("a", "");
+  health.set_ready("b", "gone");
+  EXPECT_EQ(health.failing(), (std::map<std::string, std::string>{{"b", "gone"}}));
+}
+
 TEST(Health, it_is_ready_when_every_check_passes) {
   Health health;
   health.set_ready("nodes-synced", "");

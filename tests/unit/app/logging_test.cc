@@ -1,6 +1,7 @@
 #include "app/logging.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace moonfence::app {
 namespace {
@@ -37,6 +38,30 @@ TEST(LogLine, bytes_that_are_no_text_are_shown_as_such) {
 
 TEST(LogLine, a_value_without_end_is_cut) {
   EXPECT_LT(value(std::string(1U << 20U, 'x')).size(), 2000U);
+}
+
+std::string json_value(std::string_view text) {
+  return json_log_line(*parse_rfc3339("2026-01-02T03:04:05.000006Z"), port::Log::Level::Warning,
+                       "event", {{"key", text}});
+}
+
+TEST(JsonLogLine, time_level_and_event_stand_first) {
+  EXPECT_EQ(json_value("two words"),
+            R"({"time":"2026-01-02T03:04:05.000006Z","level":"warning","event":"event",)"
+            R"("key":"two words"})");
+}
+
+TEST(JsonLogLine, nothing_from_outside_forges_a_line_or_a_field) {
+  const std::string nasty = "a\n\x1b[31m\",\"level\":\"error\xff\xc3\xa4";
+  const std::string line = json_value(nasty);
+  EXPECT_EQ(line.find_first_of("\n\x1b\xff\xc3"), std::string::npos);
+  const auto parsed = nlohmann::json::parse(line);
+  EXPECT_EQ(parsed["level"], "warning");
+  EXPECT_EQ(parsed["key"], "a\n\x1b[31m\",\"level\":\"error\xef\xbf\xbd\xc3\xa4");
+}
+
+TEST(JsonLogLine, a_value_without_end_is_cut) {
+  EXPECT_LT(json_value(std::string(1U << 20U, 'x')).size(), 2000U);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fence/brake.h"
 #include "unit/app/records_fixture.h"
 
 namespace moonfence::app {
@@ -94,7 +95,10 @@ void tell_all(Metrics& metrics) {
   metrics.on_exchange(port::Method::Delete, 0, 5s, std::nullopt);
   metrics.set_nodes({.total = 5, .ready = 3, .schedulable = 2});
   metrics.set_open_incidents(2);
+  metrics.set_awaited_replacements({{Reason::PodLingers, 2}, {Reason::ReplacementAbsent, 1}});
+  metrics.set_awaited_replacements({{Reason::PodLingers, 1}});
   metrics.set_brake({.engaged = true, .disrupted_zones = 2, .being_fenced = 5, .waiting = 3});
+  metrics.set_limits(fence::switched_off({.max_down = fence::Limit::off()}));
   kube::WatchHealth health;
   health.connected = true;
   health.relists = 1;
@@ -112,6 +116,17 @@ void tell_all(Metrics& metrics) {
   metrics.count_reload(true);
   metrics.set_doubts(true);
   metrics.count_doubt("stopped");
+  metrics.set_reloaded(WallTime(std::chrono::seconds(1700000000)));
+  metrics.observe_stage("detect", 700ms);
+  metrics.set_events(3, 4);
+  metrics.count_run("noobaa", {.instructions = 100, .memory_bytes = 100000, .cpu = 80us});
+  metrics.set_missed_heartbeats(2);
+  metrics.set_process(
+      {.cpu_seconds = 1.5, .resident_bytes = 4096, .open_files = 7, .most_files = 9},
+      WallTime(std::chrono::seconds(1600000000)));
+  metrics.set_process(
+      {.cpu_seconds = 2.5, .resident_bytes = 4096, .open_files = 7, .most_files = 9},
+      WallTime(std::chrono::seconds(1600000000)));
 }
 
 TEST(Metrics, the_exposition_parses_and_names_keep_the_conventions) {
@@ -120,9 +135,13 @@ TEST(Metrics, the_exposition_parses_and_names_keep_the_conventions) {
   const Exposition text(metrics);
   EXPECT_GT(text.types.size(), 15U);
   for (const auto& [name, type] : text.types) {
-    EXPECT_TRUE(name.starts_with("moonfence_") || name.starts_with("rest_client_")) << name;
+    EXPECT_TRUE(name.starts_with("moonfence_") || name.starts_with("rest_client_") ||
+                name.starts_with("process_"))
+        << name;
     EXPECT_EQ(type == "counter", name.ends_with("_total")) << name;
-    EXPECT_EQ(type == "histogram", name.ends_with("_seconds") && type != "gauge") << name;
+    EXPECT_EQ(type == "histogram",
+              (name.ends_with("_seconds") || name.ends_with("_memory_bytes")) && type != "gauge")
+        << name;
   }
 }
 
@@ -133,12 +152,19 @@ TEST(Metrics, what_is_told_can_be_read) {
   EXPECT_EQ(text.at(R"(moonfence_nodes{state="ready"})"), 3);
   EXPECT_EQ(text.at(R"(moonfence_nodes{state="not_ready"})"), 2);
   EXPECT_EQ(text.at("moonfence_incidents_open"), 2);
+  EXPECT_EQ(text.at(R"(moonfence_replacements_awaited{reason="pod_lingers"})"), 1);
+  EXPECT_EQ(text.at(R"(moonfence_replacements_awaited{reason="replacement_absent"})"), -1);
+  EXPECT_EQ(text.at(R"(moonfence_replacements_total{reason="replacement_ready"})"), 1);
   EXPECT_EQ(text.at("moonfence_self_doubt"), 1);
   EXPECT_EQ(text.at(R"(moonfence_self_doubts_total{cause="stopped"})"), 1);
   EXPECT_EQ(text.at("moonfence_brake_engaged"), 1);
   EXPECT_EQ(text.at("moonfence_brake_disrupted_zones"), 2);
   EXPECT_EQ(text.at("moonfence_nodes_being_fenced"), 5);
   EXPECT_EQ(text.at("moonfence_incidents_braked"), 3);
+  EXPECT_EQ(text.at(R"(moonfence_brake_limit_off{limit="maxDown"})"), 1);
+  for (const char* on : {"maxAtOnce", "maxPerWindow", "zone.maxDown"}) {
+    EXPECT_EQ(text.at(R"(moonfence_brake_limit_off{limit=")" + std::string(on) + R"("})"), 0) << on;
+  }
   EXPECT_EQ(text.at(R"(moonfence_incidents_held_total{reason="too_many_down"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_incidents_opened_total{reason="node_unknown"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_incidents_closed_total{reason="settled"})"), 1);
@@ -148,12 +174,35 @@ TEST(Metrics, what_is_told_can_be_read) {
       text.at(R"(moonfence_actions_total{action="delete_pod",policy="noobaa",result="done"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_action_seconds_count{action="delete_pod"})"),
             static_cast<double>(audit::all_reasons().size()));
+  EXPECT_EQ(text.at("moonfence_release_overlap_seconds_count"), 1);
   EXPECT_EQ(text.at(R"(rest_client_requests_total{code="200",method="GET"})"), 1);
   EXPECT_EQ(text.at(R"(rest_client_requests_total{code="<error>",method="DELETE"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_watch_silence_seconds{resource="nodes"})"), 7);
   EXPECT_EQ(text.at(R"(moonfence_watch_connected{resource="nodes"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_watch_events_total{resource="nodes"})"), 30);
   EXPECT_EQ(text.at("moonfence_audit_write_failures_total"), 1);
+  EXPECT_EQ(text.at(R"(moonfence_intents_total{action="delete_pod",reason="sets_quarantine"})"), 1);
+  EXPECT_EQ(text.at("moonfence_policy_last_reload_success_timestamp_seconds"), 1700000000);
+  EXPECT_EQ(text.at(R"(moonfence_failover_stage_seconds_count{stage="detect"})"), 1);
+  EXPECT_EQ(text.at("moonfence_events_queued"), 3);
+  EXPECT_EQ(text.at(R"(moonfence_policy_run_seconds_bucket{policy="noobaa",le="0.0001"})"), 1);
+  EXPECT_EQ(text.at(R"(moonfence_policy_run_seconds_bucket{policy="noobaa",le="5e-05"})"), 0);
+  EXPECT_EQ(text.at(R"(moonfence_policy_run_memory_bytes_sum{policy="noobaa"})"), 100000);
+  EXPECT_EQ(text.at("moonfence_events_dropped_total"), 4);
+  EXPECT_EQ(text.at("moonfence_api_server_missed_heartbeats"), 2);
+  EXPECT_EQ(text.at("process_cpu_seconds_total"), 2.5);
+  EXPECT_EQ(text.at("process_start_time_seconds"), 1600000000);
+}
+
+TEST(Metrics, a_shadow_that_differs_is_counted_with_both_words) {
+  Metrics metrics;
+  Record record = record_of(Record::Kind::Verdict, Reason::ShadowDiffers);
+  record.action = "delete_pod";
+  record.instead_of = "skip";
+  metrics.count(record);
+  EXPECT_EQ(Exposition(metrics).at(R"(moonfence_shadow_differences_total{enforced="skip",)"
+                                   R"(observed="delete_pod",policy="noobaa"})"),
+            1);
 }
 
 TEST(Metrics, what_an_alert_needs_is_there_before_anything_happens) {
@@ -161,6 +210,7 @@ TEST(Metrics, what_an_alert_needs_is_there_before_anything_happens) {
   const Exposition text(metrics);
   EXPECT_EQ(text.at("moonfence_incidents_open"), 0);
   EXPECT_EQ(text.at("moonfence_brake_engaged"), 0);
+  EXPECT_EQ(text.at(R"(moonfence_failover_stage_seconds_count{stage="detached"})"), 0);
   EXPECT_EQ(text.at("moonfence_audit_write_failures_total"), 0);
 }
 

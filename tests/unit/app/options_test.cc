@@ -33,7 +33,9 @@ TEST(Options, run_with_little_observes) {
   EXPECT_EQ(options.policy_namespace, "db");
   EXPECT_EQ(options.metrics_bind_address, ":8080");
   EXPECT_EQ(options.health_probe_bind_address, ":8081");
+  EXPECT_EQ(options.status_bind_address, "127.0.0.1:8082");
   EXPECT_EQ(options.log_level, port::Log::Level::Info);
+  EXPECT_EQ(options.log_format, LogFormat::Text);
   EXPECT_EQ(options.kubeconfig + options.context + options.engine_namespace + options.config +
                 options.audit_log,
             "");
@@ -54,6 +56,8 @@ TEST(Options, every_flag_arrives) {
                                     "0",
                                     "--health-probe-bind-address",
                                     "[::1]:9",
+                                    "--status-bind-address",
+                                    "[::1]:10",
                                     "--audit-log",
                                     "-",
                                     "--log-level",
@@ -68,6 +72,7 @@ TEST(Options, every_flag_arrives) {
   EXPECT_EQ(options.mode, policy::Mode::Enforce);
   EXPECT_EQ(options.metrics_bind_address, "0");
   EXPECT_EQ(options.health_probe_bind_address, "[::1]:9");
+  EXPECT_EQ(options.status_bind_address, "[::1]:10");
   EXPECT_EQ(options.audit_log, "-");
   EXPECT_EQ(options.node_name, "n1");
   EXPECT_EQ(options.log_level, port::Log::Level::Debug);
@@ -88,6 +93,8 @@ TEST(Options, every_word_of_a_choice_is_known_and_no_other) {
     EXPECT_EQ(code_of(run_with({"--mode", word})), 2) << word;
   }
   EXPECT_EQ(code_of(run_with({"--log-level", "trace"})), 2);
+  EXPECT_EQ(std::get<RunOptions>(run_with({"--log-format", "json"})).log_format, LogFormat::Json);
+  EXPECT_EQ(code_of(run_with({"--log-format", "xml"})), 2);
 }
 
 TEST(Options, a_policy_and_exactly_one_namespace_are_needed) {
@@ -125,11 +132,20 @@ TEST(Options, help_and_version_leave_well) {
 TEST(Options, the_help_names_every_flag) {
   const Command command = parse({"run", "--help"});
   const std::string& text = std::get<Leave>(command).text;
-  for (const char* flag : {"--kubeconfig", "--context", "--namespace", "--config", "--mode",
-                           "--policy", "--policy-namespace", "--metrics-bind-address",
-                           "--health-probe-bind-address", "--audit-log", "--log-level"}) {
+  for (const char* flag :
+       {"--kubeconfig", "--context", "--namespace", "--config", "--mode", "--policy",
+        "--policy-namespace", "--metrics-bind-address", "--health-probe-bind-address",
+        "--status-bind-address", "--audit-log", "--log-level", "--log-format"}) {
     EXPECT_NE(text.find(flag), std::string::npos) << flag;
   }
+}
+
+TEST(Options, a_reason_is_explained_and_one_that_is_none_is_a_wrong_command_line) {
+  const Command known = parse({"reason", "awaiting_taint"});
+  EXPECT_EQ(code_of(known), 0);
+  EXPECT_TRUE(std::get<Leave>(known).text.starts_with("awaiting_taint\n"));
+  EXPECT_EQ(code_of(parse({"reason"})), 0);
+  EXPECT_EQ(code_of(parse({"reason", "bad_luck"})), 2);
 }
 
 }  // namespace

@@ -27,6 +27,11 @@ inline audit::Record record_of(audit::Record::Kind kind, audit::Reason reason) {
     record.action = "delete_pod";
     record.took = std::chrono::milliseconds(12);
   }
+  if (kind == audit::Record::Kind::Replacement) {
+    record.pod = PodRef{.space = Namespace("db"), .name = "web-0"};
+    record.pod_uid = Uid("pod-1");
+    record.took = std::chrono::milliseconds(12);
+  }
   return record;
 }
 
@@ -34,6 +39,6 @@ constexpr audit::Record::Kind kEveryKind[] = {
     audit::Record::Kind::IncidentOpened, audit::Record::Kind::IncidentClosed,
     audit::Record::Kind::IncidentHeld,   audit::Record::Kind::Verdict,
     audit::Record::Kind::Refusal,        audit::Record::Kind::Intent,
-    audit::Record::Kind::Outcome};
+    audit::Record::Kind::Outcome,        audit::Record::Kind::Replacement};
 
 }  // namespace moonfence::app

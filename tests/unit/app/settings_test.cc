@@ -22,16 +22,20 @@ TEST(Settings, an_empty_file_gives_the_defaults) {
     EXPECT_EQ(settings->cache_expiry, 1h);
     EXPECT_EQ(settings->retry_interval, 5s);
     EXPECT_EQ(settings->retry_window, 25s);
+    EXPECT_EQ(settings->replacement_wait, 5min);
   }
 }
 
 TEST(Settings, every_key_is_read) {
-  const auto settings =
-      parse_settings("api: 1\ncacheExpiry: 2h\nretryInterval: 1s500ms\nretryWindow: 1m\n", "f");
+  const auto settings = parse_settings(
+      "api: 1\ncacheExpiry: 2h\nretryInterval: 1s500ms\nretryWindow: 1m\n"
+      "replacementWait: 2m\n",
+      "f");
   ASSERT_TRUE(settings) << settings.error().text;
   EXPECT_EQ(settings->cache_expiry, 2h);
   EXPECT_EQ(settings->retry_interval, 1500ms);
   EXPECT_EQ(settings->retry_window, 1min);
+  EXPECT_EQ(settings->replacement_wait, 2min);
 }
 
 TEST(Settings, nodes_are_tainted_by_us_only_when_told_to) {

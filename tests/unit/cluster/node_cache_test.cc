@@ -183,10 +183,9 @@ TEST_F(NodeCacheTest, nodes_that_are_down_can_be_told_of_again) {
   cache->look_again(Look::PoliciesChanged);
   EXPECT_EQ(told(), (Told{"n1 policies_changed unknown", "n3 policies_changed false"}));
   cache->on_apply(NodeJson{.name = "n1", .ready = "True"}.json());
-  cache->on_delete(NodeJson{.name = "n3", .ready = "False"}.json());
   told();
   cache->look_again(Look::PoliciesChanged);
-  EXPECT_EQ(told(), Told{});
+  EXPECT_EQ(told(), Told{"n3 policies_changed false"});
 }
 
 TEST_F(NodeCacheTest, a_node_that_is_still_joining_is_not_told_of_again) {  // row NB-11
@@ -233,8 +232,33 @@ TEST_F(NodeCacheTest, a_list_that_breaks_off_changes_nothing) {
 TEST_F(NodeCacheTest, a_node_missing_from_a_relist_is_gone) {
   list({{.name = "n1"}, {.name = "n2"}});
   list({{.name = "n2"}});
-  EXPECT_EQ(told(), Told{"n1 changed deleted"});
+  EXPECT_EQ(told(), Told{"n1 fell deleted"});
   EXPECT_EQ(cache->find(NodeName("n1")), nullptr);
+}
+
+// Row LH-22: who acts on deleted nodes may come into force, or begin to lead, only now.
+TEST_F(NodeCacheTest, a_deleted_node_is_told_of_again_for_ten_minutes) {
+  list({{.name = "n1"}, {.name = "n2", .ready = "False"}});
+  (void)told();
+  cache->on_delete(NodeJson{.name = "n1"}.json());
+  cache->on_delete(NodeJson{.name = "n2", .ready = "False"}.json());
+  EXPECT_EQ(told(), (Told{"n1 fell deleted", "n2 changed deleted"}));
+  test::run_for(loop, 9min);
+  cache->look_again(Look::PoliciesChanged);
+  EXPECT_EQ(told(), (Told{"n1 policies_changed deleted", "n2 policies_changed deleted"}));
+  test::run_for(loop, 2min);
+  cache->look_again(Look::PoliciesChanged);
+  EXPECT_EQ(told(), Told{});
+}
+
+TEST_F(NodeCacheTest, a_node_that_takes_the_name_of_a_deleted_one_is_news) {
+  list({{.name = "n1"}});
+  cache->on_delete(NodeJson{.name = "n1"}.json());
+  (void)told();
+  cache->on_apply(NodeJson{.name = "n1", .ready = "False", .uid = "u2"}.json());
+  EXPECT_EQ(told(), Told{"n1 changed false"});
+  cache->look_again(Look::PoliciesChanged);
+  EXPECT_EQ(told(), Told{}) << "it is joining";
 }
 
 TEST_F(NodeCacheTest, a_node_created_not_ready_waits_until_it_was_ready_or_expires) {  // row NB-11

@@ -9,31 +9,7 @@ struct TakeOverTest : StorageTest {
 
   TakeOverTest() { attachment = add_pod_with_volume("web-0"); }
 
-  // The pod is gone, its attachment is not, and the engine is.
-  void crash_in_between() {
-    storage_lets_go = false;
-    open_desk(detaching_policy());
-    story.hook = [this](const Record& record) {
-      if (record.kind == Record::Kind::Outcome && record.pod_uid == Uid("uid-web-0")) {
-        leadership.until.reset();  // nothing more leaves
-      }
-    };
-    tell(Look::Fell);
-    run_for(1s);
-    ASSERT_EQ(deleted(), Lines{"pod web-0"});
-    story.hook = [](const Record&) {};
-    desk.reset();
-    journal.reset();
-    leadership.until = Moment::max();
-    storage_lets_go = true;
-  }
-  void restart() {
-    start_journal("moonfence-0_b");
-    desk.emplace(surroundings(), IncidentRules{},
-                 [this] { return IncidentId("i" + std::to_string(++made_ids)); });
-    desk->await_records();
-    journal->read([this](const std::vector<Journal::Found>& found) { desk->take_over(found); });
-  }
+  void crash_in_between() { crash_before_the_attachment(detaching_policy()); }
 };
 
 TEST_F(TakeOverTest, the_next_leader_finishes_what_was_begun) {

@@ -510,6 +510,22 @@ TEST_F(DeskTest, what_waits_for_the_wire_is_refused_when_the_node_comes_back) {
   EXPECT_EQ(story.told().back(), "refusal incident_closed db/web-0");
 }
 
+TEST_F(DeskTest, a_node_that_comes_back_in_the_middle_is_told_of_with_what_was_left) {
+  add_pods(12);
+  for (int i = 1; i < 12; ++i) {
+    scripts["web-" + std::to_string(1000 + i)].assign(5, broken());
+  }
+  open_desk();
+  tell(Look::Fell);
+  run_for(2s);
+  nodes["n1"].ready = "True";
+  tell();
+  EXPECT_EQ(closed_by(), Reason::NodeReady);
+  EXPECT_EQ(story.records.back().text,
+            "1 of 12 pods done; not: db/web-1001, db/web-1002, db/web-1003, db/web-1004, "
+            "db/web-1005, db/web-1006, db/web-1007, db/web-1008 and 3 more");
+}
+
 TEST_F(DeskTest, it_can_be_destroyed_at_any_moment) {
   for (const Duration after : {0ms, 5ms, 15ms, 25ms, 400ms, 1100ms, 6000ms, 11000ms}) {
     pods.clear();

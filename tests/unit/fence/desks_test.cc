@@ -51,7 +51,7 @@ struct DesksTest : FenceTest {
     return named_policy("plain", "return fence.delete_pod('its node is not Ready')",
                         "trigger = { live_kubelet = true },");
   }
-  void open(std::vector<Binding> bindings) {
+  void open(std::vector<Binding> bindings, bool rehearses = false) {
     for (const auto& [name, state] : nodes) {
       known[name] = view(name);
     }
@@ -62,6 +62,9 @@ struct DesksTest : FenceTest {
           const auto found = known.find(name.text());
           return found == known.end() ? nullptr : &found->second;
         });
+    if (rehearses) {
+      desks->look_at_named_only();
+    }
     desks->census_changed(census_of(10, 0));
     reload(std::move(bindings));
   }
@@ -360,6 +363,22 @@ TEST_F(DesksTest, a_binding_that_begins_to_enforce_looks_at_what_failed_before) 
   EXPECT_EQ(count(Record::Kind::IncidentOpened, Reason::PoliciesChanged), 1U);
 }
 
+// The source's key holds its settings: another leader of another configuration knew another one.
+TEST_F(DesksTest, a_record_of_a_source_that_no_policy_asks_any_more_is_closed) {
+  IncidentRecord left_open;
+  left_open.id = IncidentId("i7");
+  left_open.node = NodeName("n1");
+  left_open.node_uid = Uid("node-1");
+  left_open.source = "a source that was";
+  records.put(left_open);
+  open({binding_of(by_source())});
+  desks->await_records();
+  journal->read([this](const std::vector<Journal::Found>& found) { desks->take_over(found); });
+  run_for(5s);
+  ASSERT_TRUE(records.record("i7").closed.has_value());
+  EXPECT_EQ(records.record("i7").closed->reason, Reason::NoPolicy);
+}
+
 TEST_F(DesksTest, a_source_that_calls_most_nodes_failed_stops_everybody) {
   open({binding_of(by_source())});
   for (int i = 0; i < 6; ++i) {
@@ -377,6 +396,47 @@ TEST_F(DesksTest, a_source_that_calls_most_nodes_failed_stops_everybody) {
   }
   run_for(1min);
   EXPECT_EQ(deleted(), (Lines{"web-m0", "web-m1"}));
+}
+
+TEST_F(DesksTest, of_nodes_that_are_not_named_a_rehearsal_only_counts_which_are_down) {
+  add_pod("web-0");
+  add_pod("web-1", "n2");
+  health = {{"n1", "failed"}, {"n2", "failed"}};
+  open({binding_of(by_source())}, /*rehearses=*/true);
+  run_for(10s);
+  EXPECT_TRUE(story.records.empty()) << "nobody has named a node";
+  desks->name(NodeName("n2"));
+  run_for(10s);
+  EXPECT_EQ(deleted(), Lines{"web-1"});
+  health["n1"] = "healthy";
+  run_for(6s);
+  health["n1"] = "failed";
+  reload({binding_of(by_source(), Mode::Observe)});
+  run_for(10s);
+  EXPECT_EQ(deleted(), Lines{"web-1"});
+  EXPECT_EQ(count(Record::Kind::IncidentOpened, Reason::SourceFailed), 1U);
+  EXPECT_TRUE(desks->is_failed(NodeName("n1")));
+}
+
+TEST_F(DesksTest, a_node_that_a_rehearsal_supposes_dead_is_failed_to_its_sources) {
+  add_pod("web-0");
+  add_pod("web-1", "n2");
+  open({binding_of(by_source())}, /*rehearses=*/true);
+  run_for(6s);
+  desks->suppose_failed(NodeName("n1"));
+  run_for(20s);  // it is asked again meanwhile, and says that all are healthy
+  EXPECT_EQ(deleted(), Lines{"web-0"});
+  EXPECT_TRUE(desks->is_failed(NodeName("n1")));
+}
+
+TEST_F(DesksTest, a_node_that_is_supposed_dead_is_kept_while_its_source_does_not_answer) {
+  add_pod("web-0");
+  health_answer = test::FakeAnswer::refused();
+  open({binding_of(by_source())}, /*rehearses=*/true);
+  desks->suppose_failed(NodeName("n1"));
+  run_for(20s);
+  EXPECT_TRUE(deleted().empty());
+  EXPECT_EQ(count(Record::Kind::IncidentOpened, Reason::SourceFailed), 1U);
 }
 
 }  // namespace

@@ -42,9 +42,47 @@ TEST_F(DetachingTest, the_incident_lasts_until_the_storage_has_let_go) {
   EXPECT_EQ(desk->open_incidents(), 1U);
   EXPECT_EQ(deleted().size(), 2U) << "it is asked once, not again and again";
   EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::AwaitingDetach), 1U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Detached), 0U);
   run_for(40s);
   EXPECT_EQ(desk->open_incidents(), 0U);
   EXPECT_EQ(closed_by(), Reason::Settled);
+  ASSERT_EQ(story.count(Record::Kind::Outcome, Reason::Detached), 1U);
+  const auto detached =
+      std::find_if(story.records.begin(), story.records.end(),
+                   [](const Record& each) { return each.reason == Reason::Detached; });
+  EXPECT_EQ(detached->attachment_uid, Uid("va-web-0"));
+  EXPECT_EQ(detached->action, "delete_attachment");
+  EXPECT_GE(detached->took, 90s);
+  EXPECT_LE(detached->took, 96s) << "it is looked at every five seconds";
+}
+
+// Who uses a volume is told by the lists of the pass; reading hundreds of attachments may take
+// longer than that holds.
+TEST_F(DetachingTest, lists_that_grew_old_while_attachments_were_read_say_nothing) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  bool slow = true;
+  http.on(port::Method::Get, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [this, &slow, &attachment](const test::FakeRequest&) {
+            test::FakeAnswer answer = attachments.contains(attachment)
+                                          ? test::FakeAnswer{.body = attachments[attachment].dump()}
+                                          : status(404, "NotFound", attachment);
+            answer.delay = slow ? Duration(5100ms) : Duration::zero();
+            slow = false;
+            return answer;
+          });
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+  std::string order;
+  for (const test::FakeRequest& request : http.requests) {
+    const bool of_attachment = request.path.find("/volumeattachments/") != std::string::npos;
+    if (of_attachment) {
+      order += request.method == port::Method::Delete ? 'D' : 'r';
+    } else if (request.path.ends_with("/pods")) {
+      order += 'L';
+    }
+  }
+  EXPECT_NE(order.find("LrLrD"), std::string::npos) << order;
 }
 
 TEST_F(DetachingTest, a_refusal_of_the_storage_is_told_with_its_words) {
@@ -130,6 +168,7 @@ TEST_F(DetachingTest, e_12_an_attachment_that_is_gone_stops_nobody) {
   open_desk(detaching_policy());
   run_incident();
   EXPECT_EQ(deleted().size(), 4U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::AlreadyGone), 1U);
   EXPECT_TRUE(attachments.empty());
   EXPECT_EQ(closed_by(), Reason::Settled);
 }
@@ -198,7 +237,7 @@ TEST_F(DetachingTest, the_volume_is_known_by_its_handle_and_not_by_its_claim) {
   EXPECT_EQ(deleted(), Lines{"pod web-0"});
 }
 
-TEST_F(DetachingTest, a_pod_whose_claim_leads_nowhere_keeps_every_attachment) {
+TEST_F(DetachingTest, a_pod_whose_volume_is_missing_keeps_every_attachment) {
   add_pod_with_volume("web-0");
   add_pod_with_volume("other-0");
   pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
@@ -223,6 +262,19 @@ TEST_F(DetachingTest, a_pod_whose_volumes_cannot_be_read_keeps_every_attachment)
   run_for(1min);
   EXPECT_EQ(deleted().size(), 4U);
   EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+// Row LH-18. It once made the engine blind for all attachments of the node: on the real control
+// plane nobody saw it as long as Kubernetes was quick enough to protect the claim that the test
+// removed.
+TEST_F(DetachingTest, a_claim_that_is_missing_keeps_no_attachment_of_another_claim) {
+  add_pod_with_volume("web-0");
+  add_pod_with_volume("other-0");
+  claims.erase(1);
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted().size(), 3U) << "both pods, and the attachment of the claim that is there";
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::VolumeInUse), 0U);
 }
 
 TEST_F(DetachingTest, claims_that_cannot_be_read_hold_the_pods_that_need_them) {
@@ -338,8 +390,27 @@ TEST_F(DetachingTest, attachments_first_deletes_the_pod_when_they_take_too_long)
   tell(Look::Fell);
   run_for(50s);
   EXPECT_EQ(deleted(), Lines{"attachment " + attachment});
+  EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::PolicyDeletesAttachments), 1U);
+  EXPECT_EQ(story.count(Record::Kind::Intent, Reason::PolicyDeletesAttachments), 1U);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::DetachOverdue), 0U);
   run_for(20s);
   EXPECT_EQ(deleted(), (Lines{"attachment " + attachment, "pod web-0"}));
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::DetachOverdue), 1U);
+}
+
+TEST_F(DetachingTest, lh_12_attachments_first_holds_the_pod_and_tells_it_once) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T06:00:00Z";
+  storage_lets_go = false;
+  open_desk(on_every_signal_with_volumes(
+      "return fence.delete_attachments('first', pod.volumes, "
+      "{ order = 'attachments-first', wait = '60s', on_timeout = 'hold' })"));
+  tell(Look::Fell);
+  run_for(50s);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::DetachOverdue), 0U);
+  run_for(10min);
+  EXPECT_EQ(deleted(), Lines{"attachment " + attachment});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::DetachOverdue), 1U);
 }
 
 TEST_F(DetachingTest, claims_are_one_list_and_everything_else_is_read_once) {

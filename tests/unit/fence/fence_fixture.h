@@ -91,6 +91,7 @@ struct NodeState {
   // of all Leases when it is Ready. "": no Lease.
   std::string since = "2026-01-02T05:00:00Z";
   std::string renewed = "2026-01-02T04:59:20.000000Z";
+  std::string heartbeat = {};  // of the Ready condition; "": none
   std::string boot_id = "boot-1";
   nlohmann::json taints = nlohmann::json::array();  // beside that of `tainted`
   nlohmann::json annotations = {{"node.alpha.kubernetes.io/ttl", "0"}};
@@ -98,6 +99,14 @@ struct NodeState {
 
   [[nodiscard]] std::string fence_mark() const {
     return annotations.value("moonfence.io/fenced", std::string());
+  }
+  [[nodiscard]] std::string out_of_service_mark() const {
+    return annotations.value("moonfence.io/out-of-service", std::string());
+  }
+  [[nodiscard]] bool is_out_of_service() const {
+    return std::any_of(taints.begin(), taints.end(), [](const nlohmann::json& taint) {
+      return taint["key"] == "node.kubernetes.io/out-of-service" && taint["effect"] == "NoExecute";
+    });
   }
   [[nodiscard]] bool is_fenced() const {
     return std::any_of(taints.begin(), taints.end(), [](const nlohmann::json& taint) {
@@ -247,6 +256,9 @@ struct FenceTest : testing::Test {
     if (!state.ready.empty()) {
       node["status"]["conditions"].push_back(
           {{"type", "Ready"}, {"status", state.ready}, {"lastTransitionTime", state.since}});
+      if (!state.heartbeat.empty()) {
+        node["status"]["conditions"].back()["lastHeartbeatTime"] = state.heartbeat;
+      }
     }
     nlohmann::json taints = state.taints;
     if (state.tainted) {
@@ -272,7 +284,8 @@ struct FenceTest : testing::Test {
             .since = std::nullopt,
             .resource_version = ResourceVersion("7"),
             .fenced = state.is_fenced(),
-            .fence_mark = state.fence_mark()};
+            .fence_mark = state.fence_mark(),
+            .out_of_service_mark = state.out_of_service_mark()};
   }
 
   static std::shared_ptr<const policy::Policy> policy_of(const std::string& body,

@@ -1,5 +1,7 @@
 #include "fence/gathering.h"
 
+#include <algorithm>
+
 #include "unit/fence/storage_fixture.h"
 
 namespace moonfence::fence {
@@ -140,6 +142,79 @@ TEST_F(GatheringTest, a_policy_that_never_has_enough_is_stopped) {
   ASSERT_FALSE(said().empty());
   EXPECT_EQ(said().front(), "needs_unread: it still asks after 4 rounds");
   EXPECT_TRUE(deleted().empty());
+}
+
+struct ManyVolumesTest : GatheringTest {
+  static constexpr int kPods = 150;
+  nlohmann::json list_meta = {{"resourceVersion", "9"}};
+  const std::map<std::string, nlohmann::json> nothing;
+
+  ManyVolumesTest() {
+    claims_answer.delay = 100ms;  // all pods wait for it
+    for (int i = 0; i < kPods; ++i) {
+      add_pod_with_volume("web-" + std::to_string(1000 + i));
+    }
+    serve("/api/v1/persistentvolumes", "PersistentVolumeList", volumes);
+    serve("/apis/storage.k8s.io/v1/volumeattachments", "VolumeAttachmentList", attachments);
+  }
+  // Items of a list have no kind.
+  void serve(const std::string& path, const std::string& kind,
+             const std::map<std::string, nlohmann::json>& objects) {
+    http.on(port::Method::Get, path, [this, kind, &objects](const test::FakeRequest&) {
+      nlohmann::json items = nlohmann::json::array();
+      for (const auto& [name, object] : objects) {
+        items.push_back(object);
+        items.back().erase("kind");
+      }
+      return test::FakeAnswer{
+          .body = nlohmann::json{{"kind", kind}, {"metadata", list_meta}, {"items", items}}.dump()};
+    });
+  }
+  void judge_all() {
+    judge(
+        "'volumes'",
+        "local v = pod.volumes[1] return fence.skip(pod.claims[1].state .. (v and v.attachment and "
+        "' attached' or ''))");
+  }
+  [[nodiscard]] std::size_t said(const std::string& line) const {
+    const Lines lines = GatheringTest::said();
+    return static_cast<std::size_t>(std::count(lines.begin(), lines.end(), line));
+  }
+};
+
+TEST_F(ManyVolumesTest, many_of_a_kind_are_one_list_and_few_are_read_one_by_one) {
+  judge_all();
+  EXPECT_EQ(said("policy_skips: bound attached"), std::size_t{kPods});
+  EXPECT_EQ(http.count("GET /api/v1/persistentvolumes?"), 1U);
+  EXPECT_EQ(http.count("GET /api/v1/persistentvolumes/"), 0U);
+  EXPECT_EQ(http.count("GET /apis/storage.k8s.io/v1/volumeattachments?"), 1U);
+  EXPECT_EQ(http.count("GET /apis/storage.k8s.io/v1/volumeattachments/"), 0U);
+  EXPECT_EQ(http.count("GET /api/v1/namespaces/db/persistentvolumeclaims"), 1U);
+}
+
+TEST_F(ManyVolumesTest, what_a_whole_list_lacks_does_not_exist) {
+  volumes.erase("pv-web-1149");
+  judge_all();
+  EXPECT_EQ(said("policy_skips: bound attached"), kPods - 1U);
+  EXPECT_EQ(said("policy_skips: volume_missing"), 1U);
+}
+
+TEST_F(ManyVolumesTest, a_collection_too_large_for_what_is_wanted_is_left_after_a_page) {
+  list_meta = {{"resourceVersion", "9"}, {"continue", "more"}, {"remainingItemCount", 5000}};
+  serve("/api/v1/persistentvolumes", "PersistentVolumeList", nothing);
+  serve("/apis/storage.k8s.io/v1/volumeattachments", "VolumeAttachmentList", nothing);
+  judge_all();
+  EXPECT_EQ(said("policy_skips: bound attached"), std::size_t{kPods});
+  EXPECT_EQ(http.count("GET /api/v1/persistentvolumes?"), 1U);
+  EXPECT_EQ(http.count("GET /api/v1/persistentvolumes/"), std::size_t{kPods});
+}
+
+TEST_F(ManyVolumesTest, who_may_not_list_reads_one_by_one) {
+  http.on(port::Method::Get, "/api/v1/persistentvolumes", status(403, "Forbidden"));
+  http.on(port::Method::Get, "/apis/storage.k8s.io/v1/volumeattachments", status(403, "Forbidden"));
+  judge_all();
+  EXPECT_EQ(said("policy_skips: bound attached"), std::size_t{kPods});
+  EXPECT_EQ(http.count("GET /api/v1/persistentvolumes/"), std::size_t{kPods});
 }
 
 }  // namespace

@@ -72,6 +72,11 @@ TEST_F(GuardTest, of_two_bindings_of_a_policy_one_that_permits_it_is_enough) {
   EXPECT_EQ(answer(), Reason::BarePod);
 }
 
+TEST_F(GuardTest, a_binding_that_goes_by_another_word_is_out_of_reach) {
+  authority.source = "storage";  // opened the incident, and the binding goes by Kubernetes
+  EXPECT_EQ(answer(), Reason::SignalUnfit);
+}
+
 TEST_F(GuardTest, a_living_kubelet_is_out_of_reach_for_a_policy_that_wants_silence) {
   activate({binding(Mode::Enforce, "d1", "trigger = { live_kubelet = false },")});
   EXPECT_EQ(answer(), std::nullopt);
@@ -110,9 +115,52 @@ TEST_F(GuardTest, unknown_is_nothing_to_anybody_without_a_dead_lease) {
   }
 }
 
+// Row LH-22.
+TEST_F(GuardTest, a_deleted_node_is_for_policies_that_say_so) {
+  authority.reading.readiness = Readiness::Gone;
+  EXPECT_EQ(answer(), Reason::SignalUnfit);
+  activate({binding(Mode::Enforce, "d1", "trigger = { live_kubelet = true, deleted = true },")});
+  EXPECT_EQ(answer(), std::nullopt);
+  for (const Quarantine quarantine : {Quarantine::Missing, Quarantine::Always}) {
+    authority.quarantine = quarantine;  // there is nothing to taint
+    EXPECT_FALSE(needs_quarantine(authority));
+    EXPECT_EQ(
+        refuse_quarantine(authority, {.policy = "test", .digest = "d1", .set = "s1"}, pod, now),
+        Reason::NodeGone);
+  }
+  authority.reading.uid = Uid("node-2");
+  EXPECT_EQ(answer(), Reason::NodeReplaced);
+}
+
+TEST_F(GuardTest, on_a_deleted_node_the_kubelet_is_as_silent_as_the_policy_wants) {
+  authority.reading.readiness = Readiness::Gone;
+  activate({binding(Mode::Enforce, "d1", "trigger = { deleted = true },")});
+  EXPECT_EQ(answer(), std::nullopt);
+  for (const Pulse pulse : {Pulse::Alive, Pulse::Unread}) {
+    authority.reading.pulse = pulse;
+    EXPECT_EQ(answer(), Reason::SignalUnfit);
+  }
+}
+
+TEST_F(GuardTest, an_old_404_carries_nothing) {
+  authority.reading.readiness = Readiness::Gone;
+  activate({binding(Mode::Enforce, "d1", "trigger = { deleted = true },")});
+  authority.reading.sent = now - 1s - 1ms;
+  EXPECT_EQ(answer(), Reason::ReadingTooOld);
+}
+
 TEST_F(GuardTest, an_empty_uid_is_no_precondition) {
   pod.uid = Uid();
   EXPECT_EQ(answer(), Reason::NoUid);
+}
+
+// The process may die at any instant: whoever comes after us must know of it.
+TEST_F(GuardTest, what_no_record_names_is_not_deleted) {
+  pod.uid = Uid("pod-2");
+  EXPECT_EQ(answer(), Reason::NotRecorded);
+  authority.page = nullptr;
+  pod.uid = Uid("pod-1");
+  EXPECT_EQ(answer(), Reason::NotRecorded);
 }
 
 TEST_F(GuardTest, a_pod_of_another_node_is_out_of_reach) {
@@ -143,8 +191,6 @@ TEST_F(GuardTest, pods_that_nothing_replaces_are_left_alone_unless_the_binding_a
 TEST_F(GuardTest, a_node_that_came_back_is_safe) {
   authority.reading.readiness = Readiness::True;
   EXPECT_EQ(answer(), Reason::NodeNotDown);
-  authority.reading.readiness = Readiness::Gone;
-  EXPECT_EQ(answer(), Reason::NodeNotDown);
 }
 
 TEST_F(GuardTest, a_recreated_node_is_another_node) {
@@ -172,6 +218,18 @@ TEST_F(GuardTest, where_our_taint_is_demanded_no_other_will_do) {
   EXPECT_EQ(answer(), std::nullopt);
   authority.reading.own_taint = Carried::OutOfDate;
   EXPECT_EQ(answer(), Reason::NotTainted);
+}
+
+TEST_F(GuardTest, no_taint_is_set_unless_the_setting_says_so) {
+  authority.reading.keeps_replacements_off = false;
+  const auto refused = [this] {
+    return refuse_quarantine(authority, {.policy = "test", .digest = "d1", .set = "s1"}, pod, now);
+  };
+  EXPECT_EQ(refused(), Reason::NotTainted);
+  authority.quarantine = Quarantine::Missing;
+  EXPECT_EQ(refused(), std::nullopt);
+  authority.incident_open = false;
+  EXPECT_EQ(refused(), Reason::IncidentClosed) << "as the deletion that waits for it";
 }
 
 TEST_F(GuardTest, a_lift_needs_the_lease_a_fresh_reading_and_a_node_that_did_not_change) {
@@ -299,6 +357,11 @@ TEST_F(AttachmentGuardTest, what_others_use_or_nobody_holds_stays) {
   target.used_by_others = false;
   target.attachment.held_by_attacher = false;
   EXPECT_EQ(refuse(), Reason::NotHeldByAttacher);
+}
+
+TEST_F(AttachmentGuardTest, what_no_record_names_stays) {
+  target.attachment.uid = Uid("va-2");
+  EXPECT_EQ(refuse(), Reason::NotRecorded);
 }
 
 TEST_F(AttachmentGuardTest, before_its_pod_only_when_the_pod_is_being_deleted) {

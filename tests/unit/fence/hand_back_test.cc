@@ -160,6 +160,23 @@ TEST_F(HandBackTest, a_term_that_is_over_keeps_it) {
   EXPECT_EQ(story.told(), Lines{"refusal not_leader"});
 }
 
+TEST_F(HandBackTest, a_lift_that_waits_for_the_wire_is_refused_when_the_node_falls_again) {
+  nodes["n1"].boot_id = "boot-2";
+  story.hook = [this](const audit::Record& record) {
+    credentials.late = record.kind == audit::Record::Kind::Intent;
+  };
+  tell();
+  ASSERT_TRUE(run_until([this] { return credentials.waiting != nullptr; }));
+  story.hook = [](const audit::Record&) {};
+  credentials.late = false;
+  nodes["n1"].ready = "Unknown";
+  tell();
+  credentials.answer(credentials.waiting);
+  run_for(1s);
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_EQ(story.told(), (Lines{"intent lifts_quarantine", "refusal node_changed"}));
+}
+
 TEST_F(HandBackTest, a_change_between_reading_and_patch_is_read_again) {
   nodes["n1"].boot_id = "boot-2";
   patch_answers = {status(422, "Invalid")};
@@ -172,7 +189,9 @@ TEST_F(HandBackTest, a_change_between_reading_and_patch_is_read_again) {
 TEST_F(HandBackTest, a_taint_that_somebody_took_off_loses_its_annotation_too) {
   nodes["n1"].taints = json::array();
   tell();
-  run_for(1s);
+  run_for(29s);
+  EXPECT_NE(nodes["n1"].fence_mark(), "");  // it is proven clean like any other
+  run_for(3s);
   EXPECT_EQ(nodes["n1"].fence_mark(), "");
   EXPECT_EQ(nodes["n1"].taints, json::array());
 }

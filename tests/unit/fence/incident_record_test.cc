@@ -57,6 +57,14 @@ TEST(IncidentRecords, what_is_written_is_read_back) {
   record.closed = {.at = at(9), .reason = Reason::Settled};
   record.steps_cut = 3;
   record.steps[1].gone = at(8);
+  record.steps[0].owner_api = "apps/v1";
+  record.steps[0].owner = "pg";
+  record.steps[0].owner_uid = Uid("set-1");
+  record.steps[0].follow = Step::Follow{.state = Reason::ReplacementUnscheduled,
+                                        .text = "no room",
+                                        .node = NodeName("n2"),
+                                        .uid = Uid("pod-2"),
+                                        .at = at(7)};
   const std::string text = to_text(record);
   const auto read = parse_record(text);
   ASSERT_TRUE(read) << read.error().message();
@@ -64,6 +72,92 @@ TEST(IncidentRecords, what_is_written_is_read_back) {
   EXPECT_EQ(read->steps[1].handle, "vol-1");
   EXPECT_EQ(read->steps[0].outcome, Reason::Done);
   EXPECT_EQ(read->acted(), at(2));
+  EXPECT_EQ(read->steps[0].owner_uid, Uid("set-1"));
+  ASSERT_TRUE(read->steps[0].follow);
+  EXPECT_EQ(read->steps[0].follow->state, Reason::ReplacementUnscheduled);
+  EXPECT_EQ(read->steps[0].follow->text, "no room");
+}
+
+// What docs/incident-record.md says of the size.
+TEST(IncidentRecords, six_hundred_pods_with_a_volume_and_a_replacement_each_fit) {
+  IncidentRecord record = sample();
+  record.steps.clear();
+  const std::string uid = "01234567-89ab-cdef-0123-456789abcdef";
+  for (int i = 0; i < 600; ++i) {
+    Step step = sample().steps[0];
+    step.pod = {.space = Namespace("production"), .name = "database-" + std::to_string(i)};
+    step.pod_uid = Uid(uid + std::to_string(i));
+    step.owner = "database";
+    step.owner_uid = Uid(uid);
+    step.why = "its node is down and its kubelet is silent";
+    step.follow = Step::Follow{.state = Reason::ReplacementReady,
+                               .text = "on worker-17.example.com",
+                               .node = NodeName("worker-17.example.com"),
+                               .uid = Uid(uid),
+                               .at = at(9)};
+    record.steps.push_back(step);
+    step.kind = Step::Kind::DeleteAttachment;
+    step.follow.reset();
+    step.attachment = "csi-" + std::string(64, 'a');
+    step.attachment_uid = Uid(uid + "-" + std::to_string(i));
+    step.driver = "rbd.csi.ceph.com";
+    step.handle = "0001-0009-rook-ceph-0000000000000002-" + uid;
+    step.volume = "pvc-" + uid;
+    step.gone = at(8);
+    record.steps.push_back(step);
+  }
+  const std::size_t bytes = to_text(record).size() / 600;
+  RecordProperty("bytes_of_a_pod_with_a_volume", static_cast<int>(bytes));
+  EXPECT_LT(to_text(record).size(), kRecordLimit);
+  EXPECT_GT(bytes, 1400U) << "more of them fit than is said";
+}
+
+TEST(IncidentRecords, a_replacement_is_awaited_of_what_may_have_been_deleted) {
+  Step step = sample().steps[0];
+  EXPECT_TRUE(step.awaits_replacement());
+  step.follow = Step::Follow{.state = Reason::ReplacementUnscheduled};
+  EXPECT_TRUE(step.awaits_replacement());
+  step.follow->state = Reason::ReplacementReady;
+  EXPECT_FALSE(step.awaits_replacement());
+  step.follow->state = Reason::ReplacementNotNeeded;
+  EXPECT_FALSE(step.awaits_replacement());
+  step.follow.reset();
+  step.outcome = Reason::OutcomeLost;
+  EXPECT_TRUE(step.awaits_replacement());
+  step.outcome = Reason::Refused;
+  EXPECT_FALSE(step.awaits_replacement()) << "the server said no";
+  for (const Reason elsewhere : {Reason::AlreadyGone, Reason::Replaced}) {
+    step.outcome = elsewhere;
+    step.calls = 1;
+    EXPECT_FALSE(step.awaits_replacement()) << "somebody else deleted it";
+    step.calls = 2;
+    EXPECT_TRUE(step.awaits_replacement()) << "maybe it was our first call";
+  }
+  step.outcome.reset();
+  step.sent.reset();
+  EXPECT_FALSE(step.awaits_replacement()) << "nothing has left";
+  EXPECT_FALSE(sample().steps[1].awaits_replacement()) << "an attachment";
+}
+
+TEST(IncidentRecords, a_taint_is_a_step_of_its_own) {
+  IncidentRecord record = sample();
+  Step taint;
+  taint.kind = Step::Kind::TaintNode;
+  taint.node_uid = Uid("node-1");
+  taint.policy = "both";
+  taint.policy_digest = "d1";
+  taint.set_digest = "s1";
+  taint.planned = at(1);
+  taint.outcome = Reason::Done;
+  record.steps.push_back(taint);
+  const std::string text = to_text(record);
+  const auto read = parse_record(text);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(to_text(*read), text);
+  const Step* found = read->find(Uid("node-1"));
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->kind, Step::Kind::TaintNode);
+  EXPECT_TRUE(found->settled());
 }
 
 TEST(IncidentRecords, the_form_is_that_of_the_documentation) {
@@ -133,6 +227,27 @@ TEST(IncidentRecords, what_is_settled_is_cut_first_the_rest_never) {
   ASSERT_FALSE(text);
   EXPECT_EQ(text.error().kind, Error::Kind::Limit);
   EXPECT_EQ(record.steps.size(), 50U) << "what is still to be done stays";
+}
+
+TEST(IncidentRecords, a_release_is_written_read_back_and_not_cut) {
+  IncidentRecord record = sample();
+  Step& step = record.steps[1];
+  step.before_pod = false;
+  step.release = {.boot_id = "boot-1", .heartbeat = "2026-01-02T04:59:00Z"};
+  EXPECT_EQ(nlohmann::json::parse(to_text(record))["steps"][1]["attachment"]["release"],
+            nlohmann::json::parse(R"({"boot_id": "boot-1", "heartbeat": "2026-01-02T04:59:00Z"})"));
+  EXPECT_EQ(parse_record(to_text(record))->steps[1].release, step.release);
+  EXPECT_FALSE(step.awaits_release()) << "nobody is known to have asked it to go";
+  step.sent = at(4);
+  step.outcome = Reason::MarkedOnly;
+  EXPECT_FALSE(step.awaits_release()) << "it is there";
+  step.gone = at(5);
+  EXPECT_TRUE(step.awaits_release());
+  EXPECT_FALSE(fit(record, 10)) << "it is still to be released";
+  EXPECT_EQ(record.steps.size(), 1U);
+  record.steps[0].outcome = Reason::Replaced;
+  EXPECT_FALSE(record.steps[0].awaits_release());
+  EXPECT_NE(refusal_of("/steps/1/attachment/release", 7), "");
 }
 
 TEST(IncidentRecords, a_marked_attachment_is_settled_when_it_is_gone_and_a_marked_pod_at_once) {

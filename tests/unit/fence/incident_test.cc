@@ -229,6 +229,100 @@ TEST_F(IncidentTest, a_deleted_node_ends_it_without_any_action) {  // rows E-20,
   EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Gone), t0)), "cancel, close node_gone");
 }
 
+// Row LH-22: a policy in force takes a deleted node for down.
+struct DeletedNodeTest : IncidentTest {
+  static IncidentRules serving() {
+    IncidentRules made;
+    made.hold_downs.deleted_silent = 0s;
+    made.hold_downs.deleted_living = 0s;
+    return made;
+  }
+  DeletedNodeTest() { incident = Incident(Uid("u1"), serving(), t0); }
+  void operate(Readiness readiness) {
+    (void)incident.open(seen(readiness), t0);
+    ASSERT_EQ(printed(incident.confirmed(read(readiness), t0)), "act");
+  }
+};
+
+TEST_F(DeletedNodeTest, it_is_read_and_acted_on_without_a_taint) {
+  EXPECT_EQ(printed(incident.open(seen(Readiness::Gone, /*tainted=*/false), t0)), "pass");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Gone), t0)), "act");
+  EXPECT_EQ(printed(incident.pass_ended({}, t0)), "cancel, close settled");
+}
+
+TEST_F(DeletedNodeTest, a_node_that_goes_begins_a_pass_in_every_state_of_waiting) {
+  (void)incident.open(seen(Readiness::Unknown, false), t0);
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Gone), t0)), "cancel, pass");
+  incident = Incident(Uid("u1"), serving(), t0);
+  operate(Readiness::Unknown);
+  EXPECT_EQ(printed(incident.pass_ended({.look_again = 10s}, t0)), "cancel, timer 10s");
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Gone), t0 + 1s)), "cancel, pass");
+}
+
+TEST_F(DeletedNodeTest, a_pass_about_a_node_that_was_there_is_followed_by_another) {
+  operate(Readiness::Unknown);
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Gone), t0)), "");
+  EXPECT_EQ(printed(incident.pass_ended({}, t0)), "cancel, pass");
+}
+
+TEST_F(DeletedNodeTest, what_was_decided_about_one_kind_of_down_is_not_done_on_another) {
+  operate(Readiness::Unknown);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Gone), t0 + 1s)), "cancel, pass");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Gone), t0 + 1s)), "act");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Gone), t0 + 2s)), "");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), t0 + 3s)), "cancel, pass");
+}
+
+TEST_F(DeletedNodeTest, only_the_live_reading_says_so) {
+  (void)incident.open(seen(Readiness::Gone), t0);
+  EXPECT_EQ(printed(incident.confirmed(std::nullopt, t0)), "hold unreadable, cancel, timer 5s");
+  (void)incident.timer_fired(t0 + 5s);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::True), t0 + 5s)),
+            "cancel, close node_ready");
+}
+
+TEST_F(DeletedNodeTest, the_same_node_that_is_down_is_judged_as_ever) {
+  (void)incident.open(seen(Readiness::Gone), t0);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown, /*tainted=*/false), t0)),
+            "cancel, hold awaiting_taint, timer 1s");
+}
+
+TEST_F(DeletedNodeTest, another_node_of_its_name_closes_it) {
+  (void)incident.open(seen(Readiness::Gone), t0);
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::True, true, "u2"), t0)),
+            "cancel, close node_replaced");
+  incident = Incident(Uid("u1"), serving(), t0);
+  (void)incident.open(seen(Readiness::Gone), t0);
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::False, true, "u2"), t0)),
+            "cancel, close node_replaced");
+}
+
+TEST_F(DeletedNodeTest, a_policy_that_wants_silence_waits_for_the_lease) {
+  rules = serving();
+  rules.hold_downs.deleted_living.reset();
+  incident = Incident(Uid("u1"), rules, t0);
+  (void)incident.open(seen(Readiness::Gone), t0);
+  EXPECT_EQ(printed(incident.confirmed(with_lease(Readiness::Gone, Pulse::Alive, t0 + 40s), t0)),
+            "cancel, hold signal_unfit, timer 40s");
+  EXPECT_EQ(printed(incident.timer_fired(t0 + 40s)), "pass");
+  EXPECT_EQ(printed(incident.confirmed(with_lease(Readiness::Gone, Pulse::Dead), t0 + 40s)), "act");
+}
+
+TEST_F(DeletedNodeTest, the_hold_down_of_the_policy_counts) {
+  rules = serving();
+  rules.hold_downs.deleted_silent = rules.hold_downs.deleted_living = 30s;
+  incident = Incident(Uid("u1"), rules, t0);
+  EXPECT_EQ(printed(incident.open(seen(Readiness::Gone), t0)),
+            "cancel, hold holding_down, timer 30s");
+}
+
+TEST_F(DeletedNodeTest, without_such_a_policy_any_more_it_ends) {
+  (void)incident.open(seen(Readiness::Gone), t0);
+  operate(Readiness::Gone);
+  (void)incident.pass_ended({.look_again = 10s}, t0);
+  EXPECT_EQ(printed(incident.policies_changed({}, t0)), "cancel, close node_gone");
+}
+
 TEST_F(IncidentTest, an_unreadable_cluster_backs_off_and_uses_no_window_up) {
   (void)incident.open(seen(Readiness::Unknown), t0);
   Moment now = t0;
@@ -520,6 +614,121 @@ TEST_F(IncidentTest, stopping_closes_it_once) {
   (void)incident.open(seen(Readiness::Unknown), t0);
   EXPECT_EQ(printed(incident.stop()), "cancel, close stopping");
   EXPECT_EQ(printed(incident.stop()), "");
+}
+
+struct AwaitingTest : IncidentTest {
+  AwaitingTest() {
+    rules.replacement_wait = 5min;
+    rules.looks = {};
+    incident = Incident{Uid("u1"), rules, t0};
+    (void)incident.open(seen(Readiness::Unknown), t0);
+    (void)incident.confirmed(read(Readiness::Unknown), t0);
+  }
+  std::string end_pass(Moment now, std::uint32_t deleted = 1) {
+    return printed(incident.pass_ended({.deleted = deleted, .unreplaced = t0 + 1s}, now));
+  }
+  // The looks after a deletion are over.
+  void settle() {
+    Moment now = t0 + 1s;
+    std::string then = end_pass(now);
+    while (incident.state() == Incident::State::Resting) {
+      now += 20s;
+      (void)incident.timer_fired(now);
+      (void)incident.confirmed(read(Readiness::Unknown), now);
+      then = end_pass(now, 0);
+    }
+    EXPECT_EQ(then, "cancel, timer 4m");  // of the five minutes since the deletion
+  }
+};
+
+TEST_F(AwaitingTest, an_incident_with_nothing_left_to_do_awaits_replacements_without_acting) {
+  settle();
+  EXPECT_EQ(incident.state(), Incident::State::Verifying);
+  EXPECT_EQ(to_string(incident.state()), "verifying");
+  EXPECT_FALSE(incident.in_progress());
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::False), t0 + 2min)), "");
+  EXPECT_EQ(printed(incident.storage_moved(t0 + 2min)), "");
+  EXPECT_EQ(printed(incident.replacements_ready()), "cancel, close settled");
+}
+
+TEST_F(AwaitingTest, it_does_so_for_a_time_only) {
+  settle();
+  EXPECT_EQ(printed(incident.timer_fired(t0 + 5min + 1s)), "cancel, close unreplaced");
+}
+
+TEST_F(AwaitingTest, the_time_counts_from_the_last_deletion_whoever_made_it) {
+  EXPECT_EQ(printed(incident.pass_ended({.unreplaced = t0 - 3min}, t0 + 1s)),
+            "cancel, timer 1m59s");
+}
+
+TEST_F(AwaitingTest, what_was_deleted_long_ago_is_looked_at_once) {
+  EXPECT_EQ(printed(incident.pass_ended({.unreplaced = t0 - 1h, .unverified = true}, t0)),
+            "cancel, timer 15s");
+  EXPECT_EQ(printed(incident.timer_fired(t0 + 15s)), "cancel, close unreplaced");
+}
+
+TEST_F(AwaitingTest, what_was_deleted_long_ago_is_awaited_no_longer) {
+  EXPECT_EQ(printed(incident.pass_ended({.unreplaced = t0 - 1h}, t0)), "cancel, close unreplaced");
+}
+
+TEST_F(AwaitingTest, the_looks_follow_what_a_pass_deleted_that_was_stopped) {
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1, .policies_changed = true}, t0 + 1s)),
+            "cancel, pass");
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 1s);
+  EXPECT_EQ(end_pass(t0 + 1s, 0), "cancel, timer 0s");
+  EXPECT_EQ(incident.state(), Incident::State::Resting) << "the first look";
+}
+
+TEST_F(AwaitingTest, it_closes_as_ever_when_the_node_is_back) {
+  settle();
+  EXPECT_EQ(printed(incident.node_seen(seen(Readiness::True), t0 + 2min)),
+            "cancel, close node_ready");
+}
+
+TEST_F(AwaitingTest, a_reload_is_heeded_and_gives_no_more_time) {
+  settle();
+  EXPECT_EQ(printed(incident.policies_changed({.silent = 0s, .living = 0s}, t0 + 4min)),
+            "cancel, pass");
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 4min);
+  EXPECT_EQ(end_pass(t0 + 4min + 1s, 0), "cancel, timer 1m");
+}
+
+TEST_F(AwaitingTest, replacements_that_are_ready_before_the_end_leave_nothing_to_await) {
+  EXPECT_EQ(printed(incident.replacements_ready()), "");
+  EXPECT_EQ(incident.state(), Incident::State::Operating);
+}
+
+TEST_F(IncidentTest, news_of_the_pods_begin_a_pass_only_while_it_rests_for_a_policy) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_FALSE(incident.may_hear());
+  EXPECT_EQ(printed(incident.pods_changed(t0)), "");
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pods_changed(t0)), "");
+  (void)incident.pass_ended({.waits = true, .look_again = 1h}, t0);
+  ASSERT_TRUE(incident.may_hear());
+  EXPECT_EQ(printed(incident.pods_changed(t0 + 2s)), "pass");
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 2s);
+  (void)incident.pass_ended({.failed = 1, .waits = true, .look_again = 1h}, t0 + 2s);
+  EXPECT_FALSE(incident.may_hear()) << "a failure is repeated in its own time";
+}
+
+TEST_F(IncidentTest, a_deadline_of_a_pod_is_kept_to_the_moment_however_long_the_pass_took) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.waits = true, .look_again = 1h, .look_at = t0 + 30s},
+                                        t0 + 900ms)),
+            "cancel, timer 29s100ms");
+}
+
+TEST_F(IncidentTest, news_of_the_pods_use_up_no_look_after_what_was_deleted) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1, .waits = true, .look_again = 1h}, t0)),
+            "cancel, timer 1s");
+  EXPECT_EQ(printed(incident.pods_changed(t0 + 100ms)), "pass");
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 100ms);
+  EXPECT_EQ(printed(incident.pass_ended({.waits = true, .look_again = 1h}, t0 + 100ms)),
+            "cancel, timer 1s");
 }
 
 }  // namespace

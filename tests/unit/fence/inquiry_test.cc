@@ -48,6 +48,13 @@ TEST_F(InquiryTest, every_policy_is_asked_and_the_first_that_acts_is_carried_out
   EXPECT_EQ(deletes(), Lines{"web-0 0s"});
 }
 
+TEST_F(InquiryTest, what_a_policy_logs_stands_in_the_log_with_its_name_and_pod) {
+  run_pass({says("a", "log.warn('odd label') log.info('seen') return fence.skip('none of mine')")});
+  EXPECT_EQ(log.count("warning policy_says"), 1U);
+  EXPECT_EQ(log.count("policy=a pod=db/web-0 text=odd label"), 1U);
+  EXPECT_EQ(log.count("text=seen"), 1U);
+}
+
 TEST_F(InquiryTest, what_one_forbids_nobody_does) {
   const auto pass = run_pass({deletes_it("a"), forbids_it("b")});
   EXPECT_EQ(told_by(), (Lines{"verdict policy_deletes_pod a", "verdict policy_forbids b",
@@ -90,8 +97,9 @@ TEST_F(InquiryTest, a_broken_guard_alone_leaves_no_trace) {
 
 TEST_F(InquiryTest, a_forbid_that_observes_is_recorded_and_holds_nobody) {
   run_pass({forbids_it("a", Mode::Observe), deletes_it("b")});
-  EXPECT_EQ(told_by(), (Lines{"verdict policy_forbids a", "verdict policy_deletes_pod b",
-                              "intent policy_deletes_pod b", "outcome done b"}));
+  EXPECT_EQ(told_by(),
+            (Lines{"verdict policy_forbids a", "verdict policy_deletes_pod b",
+                   "verdict shadow_differs a", "intent policy_deletes_pod b", "outcome done b"}));
   EXPECT_EQ(deletes(), Lines{"web-0 0s"});
 }
 
@@ -105,6 +113,24 @@ TEST_F(InquiryTest, what_would_be_deleted_is_recorded_beside_what_is) {
   EXPECT_EQ(told_by(), (Lines{"verdict policy_deletes_pod a", "verdict policy_deletes_pod b",
                               "verdict policy_deletes_pod c", "refusal mode_observes a",
                               "intent policy_deletes_pod b", "outcome done b"}));
+}
+
+TEST_F(InquiryTest, what_observing_comes_to_otherwise_is_told_once_with_both_words) {
+  activate({says("old", "return fence.skip('not mine')"), deletes_it("new", Mode::Observe)});
+  Pass pass(*this, active.current()->bindings);
+  for (int i = 0; i < 2; ++i) {
+    pass.begin();
+    ASSERT_TRUE(run_until([&pass] { return pass.over(); }));
+  }
+  ASSERT_EQ(story.count(Record::Kind::Verdict, Reason::ShadowDiffers), 1U);
+  const auto differs =
+      std::find_if(story.records.begin(), story.records.end(),
+                   [](const Record& each) { return each.reason == Reason::ShadowDiffers; });
+  EXPECT_EQ(differs->policy, "new");
+  EXPECT_EQ(differs->action, "delete_pod");
+  EXPECT_EQ(differs->instead_of, "skip");
+  EXPECT_EQ(differs->text, "observing: dead; enforcing: not mine");
+  EXPECT_EQ(deletes(), Lines{});
 }
 
 TEST_F(InquiryTest, a_forbid_that_enforces_does_not_hide_what_observing_would_do) {
@@ -252,7 +278,8 @@ TEST_F(InquiryTest, what_was_said_of_a_pod_is_recorded_again_only_when_it_change
   Pass pass(*this, active.current()->bindings);
   pass.downtime.since = loop.now();
   const Lines said = {"verdict daemon_set_pod", "verdict policy_deletes_pod a",
-                      "verdict policy_waits b", "refusal mode_observes a"};
+                      "verdict policy_waits b", "verdict shadow_differs a",
+                      "refusal mode_observes a"};
   ASSERT_TRUE(run_until([&pass] { return pass.over(); }));
   EXPECT_EQ(told_by(), said);
   for (int i = 0; i < 3; ++i) {
@@ -264,8 +291,9 @@ TEST_F(InquiryTest, what_was_said_of_a_pod_is_recorded_again_only_when_it_change
   run_for(30s);
   pass.begin();
   ASSERT_TRUE(run_until([&pass] { return pass.over(); }));
-  EXPECT_EQ(story.records.size(), said.size() + 1);
-  EXPECT_EQ(told_by().back(), "verdict policy_skips b");
+  Lines all = said;
+  all.insert(all.end(), {"verdict policy_skips b", "verdict shadow_differs a"});
+  EXPECT_EQ(told_by(), all);
 }
 
 TEST_F(InquiryTest, what_could_not_be_recorded_is_recorded_by_the_next_pass) {
@@ -308,6 +336,11 @@ TEST_F(InquiryTest, a_verdict_about_attachments_names_pod_and_volumes) {
       .set = active.current(), .downtime = {}, .incident = IncidentId("i1"), .attempt = 1};
   Memory memory;
   Surroundings around = surroundings();
+  Lines ran;
+  around.ran = [&ran](const std::string& policy, const policy::Usage& usage) {
+    EXPECT_GT(usage.instructions, 0U);
+    ran.push_back(policy);
+  };
   Inquiry inquiry(around, occasion, authority, memory);
   inquiry.begin(*kube::decode_node(node_json("n1"), true));
   Gathered known;
@@ -324,9 +357,11 @@ TEST_F(InquiryTest, a_verdict_about_attachments_names_pod_and_volumes) {
   ASSERT_EQ(deed->volumes.size(), 1U);
   EXPECT_EQ(deed->volumes.front().pv, "pv-1");
   EXPECT_EQ(deed->deletion.policy, "a");
-  EXPECT_EQ(told_by(), (Lines{"verdict policy_deletes_pod_and_attachments a",
-                              "verdict policy_deletes_pod b", "verdict policy_deletes_pod c",
-                              "refusal mode_observes c", "verdict policy_conflict b"}));
+  EXPECT_EQ(told_by(),
+            (Lines{"verdict policy_deletes_pod_and_attachments a", "verdict policy_deletes_pod b",
+                   "verdict policy_deletes_pod c", "verdict shadow_differs c",
+                   "refusal mode_observes c", "verdict policy_conflict b"}));
+  EXPECT_EQ(ran, (Lines{"a", "b", "c"}));
   EXPECT_EQ(result.failed, 0U);
 }
 
@@ -388,13 +423,46 @@ TEST_F(InquiryTest, a_policy_that_lets_the_node_pass_or_knows_nothing_of_it_acts
   EXPECT_EQ(deletes(), Lines{"web-0 0s"});
 }
 
-TEST_F(InquiryTest, a_taint_is_not_served_and_nothing_is_done_in_its_place) {
+TEST_F(InquiryTest,
+       a_taint_that_the_binding_does_not_allow_is_refused_and_nothing_is_done_instead) {
   const auto pass = run_pass(
       {says("a", "return fence.delete_pod('dead')", Mode::Enforce,
             "node = function(node) return fence.taint_out_of_service('power is off') end,")});
-  EXPECT_EQ(told_by(), Lines{"incident_held taint_not_served a"});
+  EXPECT_EQ(told_by(), Lines{"refusal taint_not_allowed a"});
   EXPECT_EQ(deletes(), Lines{});
   EXPECT_EQ(pass->result->look_again, std::nullopt);
+}
+
+// The node is read again in the middle of a long pass.
+TEST_F(InquiryTest, a_taint_that_a_policy_wants_no_more_by_a_later_reading_is_not_set) {
+  for (const char* now : {"return fence.hold('its power is on', '1s')", "error('oh no')",
+                          "return fence.proceed('it is clean')"}) {
+    nodes["n1"].unschedulable = false;
+    Binding binding = says("a", "return fence.delete_pod('dead')", Mode::Enforce,
+                           std::string("node = function(node) if node.unschedulable then ") + now +
+                               " end return fence.taint_out_of_service('power is off') end,");
+    binding.allow.out_of_service = true;
+    activate({binding});
+    Surroundings around = surroundings();
+    const Occasion occasion{.set = active.current(), .downtime = {}, .incident = IncidentId("i1")};
+    const auto authority = std::make_shared<Authority>();
+    authority->reading.pulse = Pulse::Dead;
+    Memory memory;
+    Inquiry inquiry(around, occasion, authority, memory);
+    const auto judge = [&] {
+      PassResult result;
+      inquiry.begin(*kube::decode_node(node_json("n1"), /*keep_raw=*/true));
+      (void)inquiry.judge(*kube::decode_pod_text(pods["web-0"].dump()), {}, sample_cluster(),
+                          result);
+    };
+    judge();
+    ASSERT_TRUE(inquiry.taint_wish()) << now;
+    memory.retired_for = inquiry.taint_wish();
+    nodes["n1"].unschedulable = true;
+    judge();
+    EXPECT_FALSE(inquiry.taint_wish()) << now;
+    EXPECT_FALSE(memory.retired_for) << now;
+  }
 }
 
 TEST_F(InquiryTest, a_policy_that_fails_over_the_node_holds_its_pods_and_holds_up_nobody) {

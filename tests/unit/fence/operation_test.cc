@@ -423,6 +423,37 @@ TEST_F(OperationTest, a_retired_pass_starts_nothing_and_calls_nobody) {
   EXPECT_EQ(pass.endings, 0);
 }
 
+TEST_F(OperationTest, what_a_cancelled_pass_deleted_is_verified_after_the_next) {
+  add_pod("web-0");
+  delete_delay = 300ms;
+  Pass pass(*this, binding_of(deleting_policy()));
+  run_for(100ms);
+  pass.operation->retire();
+  run_for(10s);
+  ASSERT_EQ(story.count(Record::Kind::Outcome, Reason::Done), 1U);
+  EXPECT_FALSE(pass.memory.verification.awaits());
+  pass.begin();
+  ASSERT_TRUE(run_until([&pass] { return pass.over(); }));
+  EXPECT_TRUE(pass.memory.verification.awaits());
+  ASSERT_TRUE(pass.result->unreplaced);
+  EXPECT_LT(*pass.result->unreplaced, Moment{} + 2s) << "when it was deleted";
+  EXPECT_GT(*pass.result->unreplaced, Moment{} + 299ms);
+  EXPECT_TRUE(pass.result->unverified);
+  pass.begin();
+  ASSERT_TRUE(run_until([&pass] { return pass.over(); }));
+  EXPECT_EQ(pass.memory.verification.deletions(), 1U) << "once";
+}
+
+TEST_F(OperationTest, what_somebody_else_deleted_is_not_verified) {
+  add_pod("web-0");
+  http.on(port::Method::Delete, "/api/v1/namespaces/db/pods/web-0",
+          [](const test::FakeRequest&) { return status(404, "NotFound", "web-0"); });
+  const auto pass = run("return fence.delete_pod('dead')");
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::AlreadyGone), 1U);
+  EXPECT_FALSE(pass->memory.verification.awaits());
+  EXPECT_FALSE(pass->result->unreplaced);
+}
+
 TEST_F(OperationTest, it_can_be_destroyed_at_any_moment) {
   for (const Duration after : {0ms, 5ms, 15ms, 25ms, 400ms, 1100ms, 1600ms}) {
     pods.clear();

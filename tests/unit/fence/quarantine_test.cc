@@ -17,7 +17,9 @@ kube::Node node_with(const json& taints, const std::string& mark, const std::str
                 {{"nodeInfo", {{"bootID", boot}}},
                  {"conditions",
                   {{{"type", "DiskPressure"}, {"status", "False"}},
-                   {{"type", "Ready"}, {"status", "True"}}}}}}};
+                   {{"type", "Ready"},
+                    {"status", "Unknown"},
+                    {"lastHeartbeatTime", "2026-01-02T04:59:20Z"}}}}}}};
   if (!taints.empty()) {
     node["spec"]["taints"] = taints;
   }
@@ -96,6 +98,42 @@ TEST(QuarantinePatch, it_tests_everything_that_it_was_read_by) {
      "value": [{"key": "moonfence.io/fenced", "value": "i1", "effect": "NoSchedule"}]}])"));
 }
 
+TEST(QuarantinePatch, out_of_service_what_the_kubelet_says_is_tested_too) {
+  EXPECT_EQ(operations_to_set(node_with({}, ""), mark_of(), OwnTaint::OutOfService),
+            json::parse(R"([
+    {"op": "test", "path": "/status/nodeInfo/bootID", "value": "b1"},
+    {"op": "test", "path": "/spec/taints", "value": null},
+    {"op": "test", "path": "/status/conditions/1/type", "value": "Ready"},
+    {"op": "test", "path": "/status/conditions/1/status", "value": "Unknown"},
+    {"op": "test", "path": "/status/conditions/1/lastHeartbeatTime", "value": "2026-01-02T04:59:20Z"},
+    {"op": "test", "path": "/metadata/annotations/moonfence.io~1out-of-service", "value": null},
+    {"op": "add", "path": "/metadata/annotations/moonfence.io~1out-of-service",
+     "value": "{\"bootID\":\"b1\",\"incident\":\"i1\",\"since\":\"2026-01-02T05:00:00Z\",\"volumes\":[]}"},
+    {"op": "add", "path": "/spec/taints",
+     "value": [{"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}]}])"));
+}
+
+TEST(QuarantinePatch, without_a_heartbeat_of_ready_all_conditions_are_tested) {
+  for (const char* missing :
+       {"/status/conditions/1/lastHeartbeatTime", "/status/conditions/1", "/status/conditions"}) {
+    const json node =
+        node_with({}, "").raw->patch(json::array({{{"op", "remove"}, {"path", missing}}}));
+    const json conditions = node["status"].value("conditions", json());
+    const json operations = operations_to_set(*kube::decode_node(node, /*keep_raw=*/true),
+                                              mark_of(), OwnTaint::OutOfService);
+    EXPECT_EQ(operations.at(2),
+              (json{{"op", "test"}, {"path", "/status/conditions"}, {"value", conditions}}))
+        << missing;
+  }
+}
+
+TEST(CarriedTaint, out_of_service_is_somebody_else_s_with_any_effect) {
+  const json taint = {{"key", "node.kubernetes.io/out-of-service"}, {"effect", "NoSchedule"}};
+  const kube::Node node = node_with(json::array({taint}), "");
+  EXPECT_EQ(carried_by(node, OwnTaint::OutOfService), Carried::Foreign);
+  EXPECT_EQ(carried_by(node), Carried::Nothing);
+}
+
 TEST(QuarantinePatch, other_taints_stay_and_an_old_one_of_ours_is_replaced) {
   const json dedicated = {{"key", "dedicated"}, {"value", "db"}, {"effect", "NoSchedule"}};
   json old = fenced_taint();
@@ -114,7 +152,7 @@ TEST(QuarantinePatch, lifting_leaves_what_is_not_ours) {
       operations_to_lift(node_with(both, to_text(mark_of()))),
       json::array(
           {{{"op", "test"}, {"path", "/status/conditions/1/type"}, {"value", "Ready"}},
-           {{"op", "test"}, {"path", "/status/conditions/1/status"}, {"value", "True"}},
+           {{"op", "test"}, {"path", "/status/conditions/1/status"}, {"value", "Unknown"}},
            {{"op", "test"}, {"path", "/status/nodeInfo/bootID"}, {"value", "b1"}},
            {{"op", "test"}, {"path", "/spec/taints"}, {"value", both}},
            {{"op", "test"},

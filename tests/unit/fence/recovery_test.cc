@@ -18,6 +18,7 @@ struct RecoveryTest : testing::Test {
   std::string ready = "True";
   std::string ready_since = "2026-01-02T05:01:00Z";
   bool tainted = true;
+  std::string annotated = "moonfence.io/fenced";
   std::optional<std::string> annotation;
 
   [[nodiscard]] kube::Node node() const {
@@ -25,7 +26,7 @@ struct RecoveryTest : testing::Test {
         {"metadata",
          {{"name", "n1"},
           {"uid", "u1"},
-          {"annotations", {{"moonfence.io/fenced", annotation.value_or(to_text(mark))}}}}},
+          {"annotations", {{annotated, annotation.value_or(to_text(mark))}}}}},
         {"spec", json::object()},
         {"status",
          {{"nodeInfo", {{"bootID", boot}}},
@@ -130,11 +131,34 @@ TEST_F(RecoveryTest, what_falls_asleep_forgets_how_long_it_was_ready) {
   EXPECT_EQ(look(), Lines{"timer 30s"});
 }
 
-TEST_F(RecoveryTest, a_mark_without_its_taint_is_tidied_up_and_one_that_is_unreadable_stays) {
+TEST_F(RecoveryTest, a_mark_without_its_taint_demands_the_same_proof) {
   tainted = false;
-  EXPECT_EQ(look(), Lines{"lift: somebody else took the taint off"});
+  EXPECT_EQ(look(), Lines{"timer 30s"});
+  EXPECT_EQ(look_again(30s), Lines{"search"});
+  EXPECT_EQ(told(recovery.searched("a pod is left")), (Lines{"doubt: a pod is left", "timer 30s"}));
   (void)recovery.sleep();
-  tainted = true;
+  boot = "b2";
+  EXPECT_EQ(look(), Lines{"lift: the node was booted again"});
+}
+
+TEST_F(RecoveryTest, out_of_service_a_node_that_was_booted_again_is_searched_as_well) {
+  annotated = "moonfence.io/out-of-service";
+  boot = "b2";
+  EXPECT_EQ(look(), Lines{"search"});
+  EXPECT_EQ(told(recovery.searched("an attachment is left")),
+            (Lines{"doubt: an attachment is left", "timer 30s"}));
+  EXPECT_EQ(look_again(30s), Lines{"search"});
+  EXPECT_EQ(told(recovery.searched("")), Lines{"read"});
+  EXPECT_EQ(told(recovery.read(node(), now)), Lines{"lift: the node was booted again"});
+}
+
+TEST_F(RecoveryTest, out_of_service_the_same_boot_is_watched_like_any_other) {
+  annotated = "moonfence.io/out-of-service";
+  EXPECT_EQ(look(), Lines{"timer 30s"});
+  EXPECT_EQ(look_again(30s), Lines{"search"});
+}
+
+TEST_F(RecoveryTest, a_mark_that_is_unreadable_stays) {
   annotation = "by hand";
   EXPECT_EQ(look(),
             (Lines{"doubt: its annotation moonfence.io/fenced cannot be read", "timer 30s"}));

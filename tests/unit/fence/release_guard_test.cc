@@ -21,6 +21,7 @@ struct ReleaseGuardTest : AttachmentGuardTest {
               .name = "kubernetes.io/csi/csi.example.com^vol-1",
               .attachment_is_gone = true,
               .controller_is_alive = true,
+              .attacher_is_alive = true,
               .checked = now,
               .seen = storage};
   }
@@ -75,6 +76,22 @@ TEST_F(ReleaseGuardTest, never_on_the_word_of_a_health_source) {
   EXPECT_EQ(refuse(), Reason::NodeNotDown);
   storage->ready_status = "Unknown";
   EXPECT_EQ(refuse(), std::nullopt);
+  // Nor where Kubernetes calls the node silent too: nobody asked for its Lease.
+  activate({binding(Mode::Enforce, "d1",
+                    "source = { every = '5s', expiry = '1h', plan = function() end, "
+                    "nodes = function() return {} end },")});
+  authority.source = "d1";
+  authority.reading.readiness = Readiness::Failed;
+  EXPECT_EQ(answer(), std::nullopt) << "its pods go";
+  EXPECT_EQ(refuse(), Reason::NodeNotDown);
+}
+
+// With the object went the status that claims the volume, whatever the policy takes for down.
+TEST_F(ReleaseGuardTest, of_a_deleted_node_nothing_is_released) {
+  activate({binding(Mode::Enforce, "d1", "trigger = { live_kubelet = true, deleted = true },")});
+  EXPECT_EQ(refuse(), std::nullopt);
+  authority.reading.readiness = Readiness::Gone;
+  EXPECT_EQ(refuse(), Reason::NodeGone);
 }
 
 TEST_F(ReleaseGuardTest, no_policy_releases_what_a_living_kubelet_has) {
@@ -133,9 +150,59 @@ TEST_F(ReleaseGuardTest, what_the_patch_could_not_test_forbids_it) {
   EXPECT_EQ(refuse(), Reason::ReadyMissing);
 }
 
+// Its attachment may have been on its way before we came; then its pod stands there.
+TEST_F(ReleaseGuardTest, what_no_record_names_is_not_released) {
+  volume.attachment.attachment.uid = Uid("va-2");
+  EXPECT_EQ(refuse(), std::nullopt);
+  pod.uid = Uid("pod-2");
+  EXPECT_EQ(refuse(), Reason::NotRecorded);
+}
+
 TEST_F(ReleaseGuardTest, nobody_would_act_on_it_without_the_controller) {
   volume.controller_is_alive = false;
   EXPECT_EQ(refuse(), Reason::ControllerSilent);
+}
+
+TEST_F(ReleaseGuardTest, nobody_would_attach_it_elsewhere_without_the_attacher) {
+  volume.attacher_is_alive = false;
+  EXPECT_EQ(refuse(), Reason::AttacherSilent);
+}
+
+struct CarriedReleaseTest : ReleaseGuardTest {
+  CarriedReleaseTest() {
+    volume.carried = true;
+    want(IncidentRecord::Step::Release{.boot_id = "boot-1", .heartbeat = "t"});
+  }
+  void want(std::optional<IncidentRecord::Step::Release> release) {
+    IncidentRecord::Step step = *authority.page->record().find(Uid("va-1"));
+    step.release = std::move(release);
+    authority.page->plan(std::move(step));
+  }
+};
+
+TEST_F(CarriedReleaseTest, it_may_go_when_nobody_heard_of_the_node_since) {
+  EXPECT_EQ(refuse(), std::nullopt);
+}
+
+TEST_F(CarriedReleaseTest, only_what_stands_in_the_record_is_carried) {
+  want(std::nullopt);
+  EXPECT_EQ(refuse(), Reason::NotRecorded);
+  volume.attachment.attachment.uid = Uid("va-2");  // although its pod stands there
+  EXPECT_EQ(refuse(), Reason::NotRecorded);
+}
+
+TEST_F(CarriedReleaseTest, another_boot_than_then_is_another_machine) {
+  authority.boot_id = storage->boot_id = "boot-2";
+  EXPECT_EQ(refuse(), Reason::NodeRestarted);
+  want(IncidentRecord::Step::Release{.boot_id = "", .heartbeat = "t"});
+  EXPECT_EQ(refuse(), Reason::NodeRestarted);
+}
+
+TEST_F(CarriedReleaseTest, a_kubelet_that_was_heard_of_since_was_alive) {
+  storage->ready_heartbeat = "t2";
+  EXPECT_EQ(refuse(), Reason::StorageWithdrawn);
+  want(IncidentRecord::Step::Release{.boot_id = "boot-1", .heartbeat = ""});
+  EXPECT_EQ(refuse(), Reason::StorageWithdrawn);
 }
 
 }  // namespace

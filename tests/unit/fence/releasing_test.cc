@@ -1,110 +1,31 @@
 #include "fence/releasing.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
 
-#include "unit/fence/storage_fixture.h"
+#include "unit/fence/releasing_fixture.h"
 
 namespace moonfence::fence {
 namespace {
 
 using nlohmann::json;
 
-// Beside the storage a kubelet that was, and a controller that detaches what is not in use.
-struct ReleasingTest : StorageTest {
-  std::vector<std::string> in_use;
-  std::vector<std::string> attached;
-  std::string boot = "boot-1";
-  std::string heartbeat = "2026-01-02T04:59:00Z";
-  std::string renewed = "2026-01-02T04:59:55.000000Z";  // by the controller; now is 05:00:00
-  Duration controller_delay = 50ms;
-  std::vector<Moment> released;       // when a patch came
-  std::vector<std::size_t> portions;  // how many volumes it took out
-  // Asked before a patch is looked at.
-  std::function<void()> on_patch = [] {};
-
-  ReleasingTest() {
-    release.on = true;
-    http.on(port::Method::Get, "/api/v1/nodes/*", [this](const test::FakeRequest& request) {
-      return nodes.contains(name_in(request)) ? test::FakeAnswer{.body = node().dump()}
-                                              : status(404, "NotFound", "n1");
-    });
-    http.on(port::Method::Patch, "/api/v1/nodes/*",
-            [this](const test::FakeRequest& request) { return patch(request); });
-    http.on(port::Method::Get,
-            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager",
-            [this](const test::FakeRequest&) {
-              return renewed.empty() ? status(403, "Forbidden", "kube-controller-manager")
-                                     : test::FakeAnswer{.body = lease_json(renewed).dump()};
-            });
+struct ReturnTest : ReleasingTest {
+  // What was told of each volume when the node came back.
+  [[nodiscard]] std::vector<Record> told() const {
+    std::vector<Record> found;
+    std::copy_if(story.records.begin(), story.records.end(), std::back_inserter(found),
+                 [](const Record& each) { return each.reason == Reason::StorageWithdrawn; });
+    return found;
   }
-
-  static std::string name_of(const std::string& handle) {
-    return "kubernetes.io/csi/csi.example.com^" + handle;
+  void come_back() {
+    nodes["n1"].ready = "True";
+    tell();
+    EXPECT_EQ(closed_by(), Reason::NodeReady);
   }
-  std::string add(const std::string& pod, const std::string& handle) {
-    const std::string attachment = add_pod_with_volume(pod, "n1", handle);
-    if (std::find(in_use.begin(), in_use.end(), name_of(handle)) == in_use.end()) {
-      in_use.push_back(name_of(handle));
-      attached.push_back(name_of(handle));
-    }
-    return attachment;
-  }
-  void open() {
-    open_desk(on_every_signal_with_volumes(
-        "return fence.delete_pod_and_attachments('its node is dead', { release = true })"));
-  }
-  [[nodiscard]] Lines patches() const {
-    Lines lines;
-    for (const test::FakeRequest& request : http.requests) {
-      if (request.method == port::Method::Patch && request.path.starts_with("/api/v1/nodes/")) {
-        lines.push_back(request.path);
-      }
-    }
-    return lines;
-  }
-  [[nodiscard]] json node() const {
-    json made = node_json("n1");
-    made["metadata"]["annotations"]["volumes.kubernetes.io/controller-managed-attach-detach"] =
-        "true";
-    made["status"]["nodeInfo"]["bootID"] = boot;
-    made["status"]["volumesInUse"] = in_use;
-    made["status"]["volumesAttached"] = json::array();
-    for (const std::string& volume : attached) {
-      made["status"]["volumesAttached"].push_back({{"name", volume}, {"devicePath", ""}});
-    }
-    for (json& condition : made["status"]["conditions"]) {
-      condition["lastHeartbeatTime"] = heartbeat;
-    }
-    return made;
-  }
-  [[nodiscard]] bool was_refused(Reason reason) const {
-    return story.count(Record::Kind::Refusal, reason) > 0;
-  }
-
-  static json lease_json(const std::string& renewed) {
-    return {{"metadata", {{"name", "kcm"}, {"uid", "lease-kcm"}, {"resourceVersion", "5"}}},
-            {"spec",
-             {{"holderIdentity", "kcm-1"}, {"leaseDurationSeconds", 15}, {"renewTime", renewed}}}};
-  }
-
- private:
-  test::FakeAnswer patch(const test::FakeRequest& request) {
-    on_patch();
-    EXPECT_EQ(request.header("Content-Type"), "application/json-patch+json");
-    try {
-      const json after = node().patch(json::parse(request.body));
-      const std::size_t before = in_use.size();
-      in_use = after["status"]["volumesInUse"].get<std::vector<std::string>>();
-      released.push_back(loop.now());
-      portions.push_back(before - in_use.size());
-    } catch (const json::exception&) {
-      return status(422, "Invalid", "n1");
-    }
-    controller.push_back(loop.after(controller_delay, [this] { attached = in_use; }));
-    return {.body = node().dump()};
-  }
-
-  std::vector<loop::Timer> controller;
 };
 
 TEST_F(ReleasingTest, the_volume_is_released_as_soon_as_the_storage_has_let_go) {
@@ -194,6 +115,27 @@ TEST_F(ReleasingTest, what_several_nodes_may_have_needs_no_release) {
   EXPECT_EQ(patches(), Lines{});
 }
 
+TEST_F(ReleasingTest, what_the_controller_could_never_detach_is_told_of_before_the_pod_goes) {
+  for (const bool is_managed : {true, false}) {
+    attach_managed = is_managed;
+    story.records.clear();
+    const std::string handle = is_managed ? "vol^1" : "vol-1";
+    const std::string attachment = add("web-0", handle);
+    open();
+    run_incident();
+    EXPECT_EQ(deleted().back(), "attachment " + attachment);
+    EXPECT_EQ(patches(), Lines{});
+    Lines told = story.told();
+    std::erase_if(told, [](const std::string& line) {
+      return !line.starts_with("refusal") && !line.starts_with("intent");
+    });
+    EXPECT_EQ(told, (Lines{"refusal volume_unfit db/web-0", "intent policy_deletes_pod db/web-0",
+                           "intent policy_deletes_pod_and_attachments db/web-0"}))
+        << handle;
+    desk.reset();
+  }
+}
+
 TEST_F(ReleasingTest, a_new_attachment_of_that_name_forbids_it) {
   const std::string attachment = add("web-0", "vol-1");
   storage_lets_go = false;
@@ -263,6 +205,23 @@ TEST_F(ReleasingTest, a_status_that_changed_since_it_was_read_is_read_again) {
   EXPECT_EQ(in_use, Lines{name_of("vol-other")});
 }
 
+TEST_F(ReleasingTest, a_release_that_conflicts_begins_anew) {
+  add("web-0", "vol-1");
+  int asked = 0;
+  http.on(port::Method::Patch, "/api/v1/nodes/*", [&](const test::FakeRequest&) {
+    if (asked++ == 0) {
+      return status(409, "Conflict", "n1");
+    }
+    in_use.clear();
+    attached.clear();
+    return test::FakeAnswer{.body = node().dump()};
+  });
+  open();
+  tell(Look::Fell);
+  ASSERT_TRUE(run_until([&] { return asked == 2; }, 500ms)) << "not at the pace of what failed";
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::ReleaseOvertaken), 1U);
+}
+
 TEST_F(ReleasingTest, a_node_that_came_back_keeps_its_volume) {
   detach_delay = 2s;
   add("web-0", "vol-1");
@@ -274,6 +233,95 @@ TEST_F(ReleasingTest, a_node_that_came_back_keeps_its_volume) {
   EXPECT_EQ(patches(), Lines{});
   EXPECT_EQ(closed_by(), Reason::NodeReady);
   EXPECT_TRUE(was_refused(Reason::StorageWithdrawn));
+}
+
+TEST_F(ReturnTest, after_a_release_is_told_of_with_each_volume_s_overlap) {
+  controller_delay = 1s;
+  for (int i = 10; i < 20; ++i) {
+    add("web-" + std::to_string(i), "vol-" + std::to_string(i));
+  }
+  open();
+  std::map<std::string, Moment> acknowledged;
+  story.hook = [&](const Record& record) {
+    if (record.reason == Reason::ReleaseAcknowledged) {
+      acknowledged.emplace(record.attachment, loop.now());
+    }
+  };
+  tell(Look::Fell);
+  ASSERT_TRUE(run_until([&] { return acknowledged.size() == 10; }, 30s));
+  run_for(5s);
+  come_back();
+  const auto returns = told();
+  ASSERT_EQ(returns.size(), 10U);
+  for (const Record& each : returns) {
+    EXPECT_EQ(each.took, loop.now() - acknowledged.at(each.attachment));
+    EXPECT_EQ(each.text.starts_with("the node came back 5s"), each.took < 6s) << each.text;
+  }
+  EXPECT_GE(returns.front().took, 6s) << "of the first portion";
+  EXPECT_LT(returns.back().took, 6s) << "of the second";
+  run_for(1min);
+  EXPECT_EQ(patches().size(), 2U);
+}
+
+TEST_F(ReturnTest, before_the_acknowledgement_has_no_overlap_that_is_known) {
+  for (const Duration after : {Duration(50ms), Releasing::kAcknowledgement + 1s}) {
+    controller_delay = 1h;
+    nodes["n1"].ready = "Unknown";
+    released.clear();
+    story.records.clear();
+    add("web-0", "vol-1");
+    open();
+    tell(Look::Fell);
+    ASSERT_TRUE(run_until([this] { return !released.empty(); }, 10s));
+    run_for(after);
+    in_use = {name_of("vol-1")};  // its kubelet's own word
+    come_back();
+    const auto returns = told();
+    ASSERT_EQ(returns.size(), 1U);
+    EXPECT_EQ(returns.front().took, 0s) << "nobody knows since when another node may have it";
+    EXPECT_TRUE(returns.front().text.starts_with("the node came back after its volume was rel"));
+    run_for(1min);
+    EXPECT_EQ(released.size(), 1U);
+    desk.reset();
+  }
+}
+
+// Seen on a real control plane: the API server had written the patch, its answer was on the way,
+// and the volume was told of as not released.
+TEST_F(ReturnTest, while_the_release_is_under_way_nobody_claims_that_it_did_not_happen) {
+  add("web-0", "vol-1");
+  bool was_sent = false;
+  http.on(port::Method::Patch, "/api/v1/nodes/*", [&](const test::FakeRequest&) {
+    was_sent = true;
+    return test::FakeAnswer{.body = node().dump(), .delay = 2s};
+  });
+  open();
+  tell(Look::Fell);
+  ASSERT_TRUE(run_until([&] { return was_sent; }, 10s));
+  come_back();
+  const auto returns = told();
+  ASSERT_EQ(returns.size(), 1U);
+  EXPECT_TRUE(returns.front().text.starts_with("the node came back while its volume was being rel"))
+      << returns.front().text;
+}
+
+TEST_F(ReleasingTest, a_release_that_waits_for_the_wire_is_refused_when_the_node_comes_back) {
+  add("web-0", "vol-1");
+  open();
+  story.hook = [this](const Record& record) {
+    credentials.late =
+        record.kind == Record::Kind::Intent && record.reason == Reason::PolicyReleases;
+  };
+  tell(Look::Fell);
+  ASSERT_TRUE(run_until([this] { return credentials.waiting != nullptr; }));
+  story.hook = [](const Record&) {};
+  credentials.late = false;
+  nodes["n1"].ready = "True";
+  tell();
+  credentials.answer(credentials.waiting);
+  run_for(1min);
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_TRUE(was_refused(Reason::IncidentClosed));
 }
 
 TEST_F(ReleasingTest, another_boot_keeps_its_volume) {
@@ -344,6 +392,20 @@ TEST_F(ReleasingTest, a_controller_that_does_not_answer_is_told_of_and_waited_fo
   EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::ReleaseUnacknowledged), 1U);
 }
 
+// Somebody claims the volume again: whether the controller has seen the first one nobody knows.
+TEST_F(ReleasingTest, an_unacknowledged_release_is_not_repeated) {
+  controller_delay = 1h;
+  add("web-0", "vol-1");
+  open();
+  tell(Look::Fell);
+  ASSERT_TRUE(run_until([this] { return released.size() == 1; }, 10s));
+  in_use = {name_of("vol-1")};
+  run_for(10min);
+  EXPECT_EQ(patches().size(), 1U);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::ReleaseUnacknowledged), 1U);
+  EXPECT_EQ(in_use, Lines{name_of("vol-1")});
+}
+
 TEST_F(ReleasingTest, a_lost_answer_is_looked_after) {
   add("web-0", "vol-1");
   bool lost = false;
@@ -370,20 +432,6 @@ TEST_F(ReleasingTest, nothing_leaves_that_could_not_be_recorded) {
   run_for(1min);
   EXPECT_EQ(patches(), Lines{});
 }
-
-struct AttacherTest : ReleasingTest {
-  std::string attacher_renewed = "2026-01-02T04:59:55.000000Z";
-
-  AttacherTest() {
-    release.attachers = {{driver, {.space = Namespace("storage"), .name = "attacher"}}};
-    http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/storage/leases/attacher",
-            [this](const test::FakeRequest&) {
-              return attacher_renewed.empty()
-                         ? status(404, "NotFound", "attacher")
-                         : test::FakeAnswer{.body = lease_json(attacher_renewed).dump()};
-            });
-  }
-};
 
 TEST_F(AttacherTest, an_attacher_that_is_alive_holds_nobody_up) {
   add("web-0", "vol-1");
@@ -420,6 +468,29 @@ TEST_F(AttacherTest, the_pod_goes_when_its_attacher_is_back) {
 TEST_F(AttacherTest, who_releases_nothing_needs_no_attacher) {
   attacher_renewed = "";
   add("web-0", "vol-1");
+  open_desk(detaching_policy());
+  run_incident();
+  EXPECT_EQ(deleted().size(), 2U);
+}
+
+// release-step.md §3, step 1.
+TEST_F(ReleasingTest, a_pod_whose_volume_the_storage_refuses_to_detach_is_held) {
+  const std::string attachment = add("web-0", "vol-1");
+  attachments[attachment]["status"]["detachError"]["message"] = "array is offline";
+  open();
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(deleted(), Lines{});
+  ASSERT_EQ(story.count(Record::Kind::Refusal, Reason::DetachError), 1U) << "told once";
+  EXPECT_EQ(story.records.back().text, attachment + ": array is offline");
+  attachments[attachment].erase("status");
+  run_for(10s);
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+}
+
+TEST_F(ReleasingTest, who_releases_nothing_is_not_held_by_that) {
+  const std::string attachment = add("web-0", "vol-1");
+  attachments[attachment]["status"]["detachError"]["message"] = "array is offline";
   open_desk(detaching_policy());
   run_incident();
   EXPECT_EQ(deleted().size(), 2U);

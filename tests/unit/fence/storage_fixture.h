@@ -90,6 +90,32 @@ struct StorageTest : DeskTest {
     return lines;
   }
 
+  // Pod web-0 is gone, its attachment is not, and the engine is.
+  void crash_before_the_attachment(const std::shared_ptr<const policy::Policy>& policy) {
+    storage_lets_go = false;
+    open_desk(policy);
+    story.hook = [this](const Record& record) {
+      if (record.kind == Record::Kind::Outcome && record.pod_uid == Uid("uid-web-0")) {
+        leadership.until.reset();  // nothing more leaves
+      }
+    };
+    tell(Look::Fell);
+    run_for(1s);
+    ASSERT_EQ(deleted(), Lines{"pod web-0"});
+    story.hook = [](const Record&) {};
+    desk.reset();
+    journal.reset();
+    leadership.until = Moment::max();
+    storage_lets_go = true;
+  }
+  void restart() {
+    start_journal("moonfence-0_b");
+    desk.emplace(surroundings(), IncidentRules{},
+                 [this] { return IncidentId("i" + std::to_string(++made_ids)); });
+    desk->await_records();
+    journal->read([this](const std::vector<Journal::Found>& found) { desk->take_over(found); });
+  }
+
   static std::shared_ptr<const policy::Policy> detaching_policy() {
     return on_every_signal_with_volumes(
         "return fence.delete_pod_and_attachments('its node is dead')");

@@ -18,7 +18,8 @@ constexpr bool kSilent = true;
 constexpr bool kAlive = false;
 
 Standing::Kind standing(const Trigger& trigger, bool silent, Duration down_for, bool fell = true) {
-  return standing_of(trigger, {.since = kDown, .fell = fell}, silent, kDown + down_for).kind;
+  return standing_of(trigger, {.since = kDown, .fell = fell}, {.silent = silent}, kDown + down_for)
+      .kind;
 }
 
 TEST(Triggers, one_failure_acts_at_once_whatever_the_interval) {
@@ -31,7 +32,8 @@ TEST(Triggers, the_last_of_several_failures_is_the_moment_to_act) {
   EXPECT_EQ(hold_down(trigger), 30s);
   EXPECT_EQ(standing(trigger, kSilent, 30s - 1ns), Standing::Kind::NotDueYet);
   EXPECT_EQ(standing(trigger, kSilent, 30s), Standing::Kind::MayAct);
-  const Standing waits = standing_of(trigger, {.since = kDown, .fell = true}, kSilent, kDown + 12s);
+  const Standing waits =
+      standing_of(trigger, {.since = kDown, .fell = true}, {.silent = kSilent}, kDown + 12s);
   EXPECT_EQ(waits.due_in, 18s);
 }
 

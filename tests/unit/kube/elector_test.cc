@@ -124,6 +124,33 @@ TEST_F(ElectorTest, without_an_answer_it_steps_down_before_the_term_ends) {
   EXPECT_LT(loop.now(), until);
 }
 
+// By its admission policy, which knows the newest Lease.
+TEST_F(ElectorTest, a_write_that_the_server_leaves_to_another_leader_ends_it_at_once) {
+  elector->start();
+  test::run_for(loop, 5s);
+  give_to("them_1");
+  elector->deposed();
+  EXPECT_EQ(lost, 1);
+  EXPECT_FALSE(elector->leading_until().has_value());
+  elector->deposed();  // of a second write
+  EXPECT_EQ(lost, 1);
+  test::run_for(loop, 10s);
+  EXPECT_EQ(led, 1);
+  EXPECT_EQ(elector->holder(), "them_1");
+}
+
+// A server that had not heard of our Lease yet.
+TEST_F(ElectorTest, a_leader_that_was_mistakenly_refused_leads_again_when_it_has_read_its_lease) {
+  elector->start();
+  test::run_for(loop, 5s);
+  elector->deposed();
+  test::run_for(loop, 1s);
+  EXPECT_FALSE(elector->leads());
+  test::run_for(loop, 5s);
+  EXPECT_EQ(led, 2);
+  EXPECT_TRUE(elector->leads());
+}
+
 TEST_F(ElectorTest, a_lost_answer_is_survived) {
   elector->start();
   test::run_for(loop, 5s);

@@ -21,18 +21,20 @@ FakeAnswer page(const std::string& items, const std::string& token = "") {
 struct ReaderTest : WireTest {
   Reader reader{caller};
   const std::string pods = "/prefix/api/v1/pods";
+  std::string version;  // of the last list
 
   Result<std::vector<Pod>> list(const PodQuery& query) {
-    std::optional<Result<std::vector<std::string>>> slot;
-    const CallHandle handle = reader.list_pods(
-        query, [&slot](Result<std::vector<std::string>> found) { slot = std::move(found); });
+    std::optional<Result<ItemTexts>> slot;
+    const CallHandle handle =
+        reader.list_pods(query, [&slot](Result<ItemTexts> found) { slot = std::move(found); });
     EXPECT_FALSE(slot);
-    const auto texts = wait_for(slot);
-    if (!texts) {
-      return failure(texts.error());
+    const auto listed = wait_for(slot);
+    if (!listed) {
+      return failure(listed.error());
     }
+    version = listed->version.text();
     std::vector<Pod> pods_found;
-    for (const std::string& text : *texts) {
+    for (const std::string& text : listed->texts) {
       auto pod = decode_pod_text(text);
       if (!pod) {
         return failure(pod.error());
@@ -101,6 +103,15 @@ TEST_F(ReaderTest, the_lease_of_a_node_is_read_within_its_limit) {
   EXPECT_EQ(lease("../x").error().kind, Kind::Invalid);
 }
 
+TEST_F(ReaderTest, a_watch_goes_on_from_the_version_of_the_first_page) {
+  http.on(Method::Get, pods, page(pod("a"), "t1"));
+  FakeAnswer last = page(pod("b"));
+  last.body.replace(last.body.find("\"9\""), 3, "\"12\"");
+  http.on(Method::Get, pods + "?continue=t1", last);
+  ASSERT_TRUE(list(of("n1")));
+  EXPECT_EQ(version, "9");
+}
+
 TEST_F(ReaderTest, pods_are_read_page_by_page_with_the_same_selectors) {
   http.on(Method::Get, pods, page(pod("a"), "t1"));
   http.on(Method::Get, pods + "?continue=t1", page("", "t2"));
@@ -154,6 +165,86 @@ TEST_F(ReaderTest, pods_are_never_listed_without_a_node) {
   EXPECT_TRUE(http.requests.empty());
 }
 
+// What a list does that is taken one by one.
+struct Flow {
+  std::vector<std::string> steps;
+  std::size_t bearable = 100;
+
+  ItemFlow taking() {
+    return {.begin = [this] { steps.emplace_back("begin"); },
+            .take = [this](const std::string& text) -> Result<void> {
+              if (steps.size() > bearable) {
+                return failure(Error::Kind::Limit, "too many");
+              }
+              const auto pod = decode_pod_text(text);
+              steps.push_back(pod ? pod->ref.name : pod.error().text);
+              return {};
+            }};
+  }
+  std::function<void(Result<ResourceVersion>)> done() {
+    return [this](const Result<ResourceVersion>& whole) {
+      steps.push_back("done " + (whole ? whole->text() : whole.error().text));
+    };
+  }
+};
+
+TEST_F(ReaderTest, items_are_taken_one_by_one_and_void_when_the_list_begins_anew) {
+  const std::string path = "/prefix/api/v1/namespaces/db/pods";
+  Flow flow;
+  bool first = true;
+  http.on(Method::Get, path, [&first](const test::FakeRequest& request) {
+    if (request.query.find("continue") != std::string::npos) {
+      first = false;
+      return status(410, "Expired");
+    }
+    return first ? page(pod("a") + "," + pod("b"), "t1") : page(pod("c"));
+  });
+  CallHandle handle = reader.list_namespace_pods(Namespace("db"), "", flow.taking(), flow.done());
+  test::run_for(loop, std::chrono::seconds(1));
+  EXPECT_EQ(flow.steps, (std::vector<std::string>{"begin", "a", "b", "begin", "c", "done 9"}));
+}
+
+TEST_F(ReaderTest, an_empty_list_begins_too) {
+  http.on(Method::Get, "/prefix/api/v1/namespaces/db/pods", page(""));
+  Flow flow;
+  CallHandle handle = reader.list_namespace_pods(Namespace("db"), "", flow.taking(), flow.done());
+  test::run_for(loop, std::chrono::seconds(1));
+  EXPECT_EQ(flow.steps, (std::vector<std::string>{"begin", "done 9"}));
+}
+
+TEST_F(ReaderTest, whoever_takes_items_may_give_the_list_up) {
+  http.on(Method::Get, "/prefix/api/v1/namespaces/db/pods", page(pod("a") + "," + pod("b"), "t1"));
+  Flow flow;
+  flow.bearable = 1;
+  CallHandle handle = reader.list_namespace_pods(Namespace("db"), "", flow.taking(), flow.done());
+  test::run_for(loop, std::chrono::seconds(1));
+  EXPECT_EQ(flow.steps,
+            (std::vector<std::string>{"begin", "a", "done pods of namespace db: too many"}));
+  EXPECT_EQ(http.requests.size(), 1U);
+}
+
+TEST_F(ReaderTest, the_pods_of_a_namespace_are_listed_wherever_they_are) {
+  http.on(Method::Get, "/prefix/api/v1/namespaces/db/pods", page(pod("a")));
+  Flow flow;
+  CallHandle all = reader.list_namespace_pods(Namespace("db"), "", flow.taking(), flow.done());
+  CallHandle one = reader.list_namespace_pods(Namespace("db"), "a", flow.taking(), flow.done());
+  test::run_for(loop, std::chrono::seconds(1));
+  EXPECT_EQ(flow.steps, (std::vector<std::string>{"begin", "a", "done 9", "begin", "a", "done 9"}));
+  ASSERT_EQ(http.requests.size(), 2U);
+  EXPECT_EQ(http.requests[0].query.find("fieldSelector"), std::string::npos);
+  EXPECT_NE(http.requests[1].query.find("fieldSelector=metadata.name%3Da"), std::string::npos);
+}
+
+TEST_F(ReaderTest, a_namespace_is_never_left_out) {
+  bool refused = false;
+  CallHandle handle = reader.list_namespace_pods(
+      Namespace(), "a", Flow().taking(),
+      [&refused](const Result<ResourceVersion>& whole) { refused = !whole; });
+  test::run_for(loop, std::chrono::seconds(1));
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(http.requests.empty());
+}
+
 TEST_F(ReaderTest, a_list_may_be_cancelled_inside_its_callback_and_between_pages) {
   http.on(Method::Get, pods, page(pod("a"), "t1"));
   FakeAnswer second = page("");
@@ -161,7 +252,7 @@ TEST_F(ReaderTest, a_list_may_be_cancelled_inside_its_callback_and_between_pages
   http.on(Method::Get, pods + "?continue=t1", second);
   CallHandle handle;
   int calls = 0;
-  const auto done = [&handle, &calls](const Result<std::vector<std::string>>&) {
+  const auto done = [&handle, &calls](const Result<ItemTexts>&) {
     ++calls;
     handle.reset();
   };

@@ -44,6 +44,21 @@ TEST_F(ServerClockTest, many_answers_are_right_to_a_tenth) {
   EXPECT_LE(std::chrono::abs(error_at(310s, 7s)), 100ms);
 }
 
+TEST_F(ServerClockTest, what_is_told_later_is_not_earlier) {
+  const auto answers_now = [&](Duration ahead) { answer(loop.now() - Moment{}, ahead); };
+  const Duration begun = 2ms - (loop.now() - Moment{}) % 1s;  // a second of the server's
+  answers_now(begun);
+  test::run_for(loop, 900ms);
+  const WallTime first = *clock.now();  // between 0.9 s and 1.9 s: 1.4 s is told
+  answers_now(begun);                   // still in its first second
+  EXPECT_LT(*clock.at(loop.now()), first);
+  EXPECT_EQ(*clock.now(), first);
+  test::run_for(loop, 1s);
+  EXPECT_GT(*clock.now(), first);
+  answers_now(begun - 3600s);
+  EXPECT_LT(*clock.now(), first - 3500s) << "a clock that was stepped is followed";
+}
+
 TEST_F(ServerClockTest, a_stepped_clock_is_followed_at_once) {
   answer(1s, 0s);
   answer(2s, -3600s);

@@ -1,5 +1,10 @@
 #include "kube/status.h"
 
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <vector>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -109,6 +114,55 @@ TEST(Status, a_403_says_what_to_grant) {
             "give the daemon's service account the verb delete on volumeattachments in API group "
             "\"storage.k8s.io\"");
   EXPECT_FALSE(error_from_status(status(403, "Forbidden")).hint.empty());
+}
+
+TEST(Status, what_our_own_admission_policies_refuse_begins_with_their_word) {
+  const auto answered = [](const std::string& message, int code = 403,
+                           const std::string& reason = "Forbidden") {
+    json refused = status(code, reason);
+    refused["message"] = "pods \"" + std::string(kNotLeader) +
+                         "\" is forbidden: ValidatingAdmissionPolicy 'moonfence-deletions' with "
+                         "binding 'moonfence-deletions' denied request: " +
+                         message;
+    return error_from_status(refused);
+  };
+  const Error denied = answered("moonfence-not-leader: this replica does not hold the Lease");
+  EXPECT_TRUE(is_denied_as(kNotLeader, denied));
+  EXPECT_FALSE(is_denied_as(kNoUid, denied));
+  EXPECT_EQ(denied.hint, "an admission policy refused it");
+  EXPECT_TRUE(is_denied_as(kNoUid, answered("moonfence-no-uid: by UID only", 422, "Invalid")));
+  // Names that users give, and what only looks like a refusal.
+  EXPECT_FALSE(is_denied_as(kNotLeader, answered("no")));
+  EXPECT_FALSE(is_denied_as(
+      kNotLeader, answered(R"(User "system:serviceaccount:moonfence-not-leader:x" cannot)")));
+  EXPECT_FALSE(is_denied_as(kNotLeader, answered("moonfence-not-leader: no", 409, "Conflict")));
+  EXPECT_FALSE(is_denied_as(kNotLeader, answered("moonfence-not-leader: no", 500, "")));
+}
+
+TEST(Status, the_shipped_admission_policies_say_these_words) {
+  for (const char* path :
+       {"/deploy/overlays/enforce/admission.yaml", "/deploy/flat/enforce.yaml"}) {
+    std::ifstream file(std::string(MOONFENCE_SOURCE_DIR) + path);
+    std::map<std::string, std::vector<std::string>> messages;  // by policy
+    std::string policy;
+    for (std::string line; std::getline(file, line);) {
+      const auto message = line.find("message: ");
+      if (line.starts_with("  name: ")) {
+        policy = line.substr(8);
+      } else if (message != std::string::npos) {
+        std::string text = line.substr(message + 9);
+        std::erase(text, '\'');
+        std::erase(text, '"');
+        messages[policy].push_back(text.substr(0, text.find(": ")));
+      }
+    }
+    const auto count = [&messages](const std::string& in, std::string_view word) {
+      return std::count(messages[in].begin(), messages[in].end(), word);
+    };
+    EXPECT_EQ(count("moonfence-deletions", kNotLeader), 1) << path;
+    EXPECT_EQ(count("moonfence-deletions", kNoUid), 1) << path;
+    EXPECT_EQ(count("moonfence-nodes", kNotLeader), 1) << path;
+  }
 }
 
 TEST(Status, wrong_types_in_a_status_do_no_harm) {

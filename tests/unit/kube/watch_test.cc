@@ -54,6 +54,19 @@ struct WatchMachineTest : testing::Test {
   }
 };
 
+TEST_F(WatchMachineTest, a_list_that_somebody_else_made_is_not_made_again) {
+  EXPECT_THAT(step(Resumed{ResourceVersion("42")}), ElementsAre("watch rv=42 for 5m"));
+  step(WatchOpened{});
+  EXPECT_THAT(step(frame(Type::Modified, "43")), ElementsAre("emit apply"));
+  // Once its version is gone everything is listed as ever.
+  EXPECT_EQ(step(error_frame(gone())).back(),
+            "list resourceVersion=43 resourceVersionMatch=NotOlderThan");
+}
+
+TEST_F(WatchMachineTest, a_list_without_a_version_is_made_anew) {
+  EXPECT_THAT(step(Resumed{}), ElementsAre("list limit=500"));
+}
+
 TEST_F(WatchMachineTest, the_first_list_is_consistent_and_paged) {
   EXPECT_THAT(step(Started{}), ElementsAre("list limit=500"));
   EXPECT_THAT(step(ItemArrived{}), ElementsAre("emit init", "emit init_apply"));

@@ -57,6 +57,30 @@ TEST_F(CurlHttpTest, exchange_is_heard_as_head_body_end) {
   }
 }
 
+// libcurl 7.88 keeps the receive buffer of a handle whose name was not resolved, and then refuses
+// every further CURLOPT_BUFFERSIZE.
+TEST_F(CurlHttpTest, a_name_that_is_not_resolved_spoils_nothing_for_the_next_request) {
+  const std::string unresolved = "http://" + std::string(70, 'x') + ".invalid/";  // by no server
+  for (int i = 0; i < 2; ++i) {
+    RecordingSink failed;
+    const auto transfer = http.start({.url = unresolved}, failed);
+    ASSERT_TRUE(run_until_ended(failed));
+    ASSERT_TRUE(failed.end->error);
+    EXPECT_EQ(failed.end->error->kind, Error::Kind::Retryable);
+    EXPECT_THAT(failed.end->error->text, HasSubstr("name not resolved"));
+  }
+  const TestServer server({}, [&](Peer& peer) {
+    (void)peer.read_request();
+    peer.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    peer.wait_closed();
+  });
+  {
+    const auto transfer = http.start({.url = server.url("/")}, sink);
+    ASSERT_TRUE(run_until_ended(sink));
+  }
+  EXPECT_FALSE(sink.end->error);
+}
+
 TEST_F(CurlHttpTest, delete_carries_its_body) {
   std::string request;
   const TestServer server({}, [&](Peer& peer) {

@@ -1,9 +1,13 @@
 #include "os/curl_poller.h"
 
 #include <array>
+#include <ctime>
+#include <fstream>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loop/loop.h"
@@ -32,6 +36,46 @@ struct CurlPollerTest : testing::Test {
   }
   void put(char c) { EXPECT_EQ(::write(writer.get(), &c, 1), 1); }
 };
+
+Moment read_clock(clockid_t clock) {
+  timespec time{};
+  EXPECT_EQ(clock_gettime(clock, &time), 0);
+  return Moment(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+
+int exit_code_of(pid_t child) {
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Whether now() is an hour ahead of the clock that a suspension stops, on a machine that has been
+// suspended for an hour more than this one: in a time namespace, which only root may make, and only
+// children enter.
+int judge_after_a_suspension() {
+  if (unshare(CLONE_NEWTIME) != 0) {
+    return 2;
+  }
+  std::ofstream("/proc/self/timens_offsets") << "boottime 3600 0\n";
+  const pid_t child = fork();
+  if (child == 0) {
+    CurlPoller suspended;
+    _exit(suspended.now() - read_clock(CLOCK_MONOTONIC) >= 1h ? 0 : 1);
+  }
+  return exit_code_of(child);
+}
+
+TEST_F(CurlPollerTest, its_clock_counts_the_time_of_a_suspension) {
+  const Moment before = read_clock(CLOCK_BOOTTIME);
+  const Moment now = poller.now();
+  EXPECT_LE(before, now);
+  EXPECT_LE(now, read_clock(CLOCK_BOOTTIME));
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(judge_after_a_suspension());
+  }
+  const int judged = exit_code_of(child);
+  EXPECT_TRUE(judged == 0 || judged == 2) << judged;  // 2: nobody may make one here
+}
 
 TEST_F(CurlPollerTest, timer_is_never_early_and_takes_one_wait) {
   for (const Duration delay : {Duration(300us), Duration(1500us), Duration(12ms)}) {

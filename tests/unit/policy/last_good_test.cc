@@ -17,6 +17,7 @@ NamespaceScope only(const std::string& name) {
 
 LastGood sample() {
   return {.bindings = "api: 1\nbindings: []\n",
+          .map_uid = Uid("uid-1"),
           .entries = {{.policy = "db",
                        .scope = only("shop"),
                        .source_name = "db.lua",
@@ -38,7 +39,7 @@ LastGood sample() {
 
 TEST(LastGoodTest, it_is_read_back_as_it_was) {
   const ConfigMapData data = encode_last_good(sample());
-  EXPECT_EQ(data.size(), 4U) << "one source serves two bindings";
+  EXPECT_EQ(data.size(), 5U) << "one source serves two bindings";
   const auto decoded = decode_last_good(data);
   EXPECT_THAT(decoded.faults, IsEmpty());
   EXPECT_EQ(decoded.good, sample());
@@ -64,6 +65,12 @@ TEST(LastGoodTest, what_cannot_be_read_is_done_without) {
   EXPECT_EQ(decode_last_good({{"index.json", "{}"}}).faults.size(), 1U);
   EXPECT_EQ(decode_last_good({{"index.json", "[1, {}, {\"policy\": 5}]"}}).faults.size(), 3U);
   EXPECT_TRUE(decode_last_good({{"index.json", "[1]"}}).good.entries.empty());
+}
+
+TEST(LastGoodTest, what_does_not_say_of_which_config_map_it_is_is_of_none) {
+  ConfigMapData data = encode_last_good(sample());
+  data.erase("config-map-uid");
+  EXPECT_EQ(decode_last_good(data).good.map_uid, Uid());
 }
 
 TEST(LastGoodTest, what_does_not_say_how_far_it_was_let_go_observes) {

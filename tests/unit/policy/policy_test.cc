@@ -280,6 +280,20 @@ TEST(Decide, an_error_names_file_and_line) {
   EXPECT_THAT(result.error().text, StartsWith("test.lua:4: attempt to index a nil value"));
 }
 
+// A decision runs what was compiled at load, and that is not stripped.
+TEST(Decide, an_error_names_what_the_text_calls_it) {
+  EXPECT_EQ(outcome("local volumes = nil\nreturn volumes.first"),
+            "test.lua:3: attempt to index a nil value (local 'volumes')");
+  EXPECT_EQ(outcome("local t = {}\nlocal f = function()\n  return t.a.b\nend\nreturn f()"),
+            "test.lua:4: attempt to index a nil value (field 'a')");
+  const std::string head = "local outer = nil\n";
+  const auto policy = load_text(head + policy_text("return outer.x"));
+  ASSERT_TRUE(policy) << policy.error().text;
+  const auto verdict = policy->decide(pod_of(sample_pod()), node_of(sample_node()), {});
+  ASSERT_FALSE(verdict);
+  EXPECT_EQ(verdict.error().text, "test.lua:3: attempt to index a nil value (upvalue 'outer')");
+}
+
 TEST(Decide, an_error_value_may_be_anything) {
   EXPECT_EQ(outcome("error(nil)"),
             "test.lua: the script raised a nil value as its error; raise a text");

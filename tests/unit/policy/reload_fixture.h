@@ -50,6 +50,7 @@ struct ReloadTest : testing::Test, Reloader::Listener {
   std::unique_ptr<Reloader> reloader;
   std::map<std::string, std::string> data;  // of the ConfigMap
   int version = 0;
+  std::string uid = "uid-1";  // of the ConfigMap
 
   std::vector<std::shared_ptr<const PolicySet>> sets;
   std::vector<ReloadReport> reports;
@@ -79,6 +80,7 @@ struct ReloadTest : testing::Test, Reloader::Listener {
   [[nodiscard]] kube::ConfigMap map() const {
     kube::ConfigMap map;
     map.ref = {Namespace("moonfence"), "moonfence-policies"};
+    map.uid = Uid(uid);
     map.resource_version = ResourceVersion(std::to_string(version));
     map.data = data;
     return map;

@@ -30,6 +30,56 @@ TEST_F(ReloadModeTest, a_deleted_config_map_is_off_at_once) {
   EXPECT_EQ(in_force(), "b enforce, c enforce");
 }
 
+// Who did not watch meanwhile sees the UID only.
+TEST_F(ReloadModeTest, what_a_deleted_config_map_bound_does_not_come_back_with_a_faulty_new_one) {
+  bind_three();
+  apply();
+  uid = "uid-2";
+  data["moonfence.yaml"] = "api: [";
+  see();
+  test::run_for(loop, milliseconds(1));
+  EXPECT_EQ(in_force(), "") << "without waiting for quiet";
+  settle();
+  EXPECT_EQ(in_force(), "");
+  EXPECT_EQ(persisted, LastGood{});
+  bind_three();
+  data["a.lua"] = kBroken;
+  apply();
+  EXPECT_EQ(status(0).state, State::Rejected) << "its last good version was of the other one";
+  EXPECT_EQ(in_force(), "b enforce, c enforce");
+}
+
+TEST_F(ReloadModeTest, a_config_map_made_again_as_it_was_is_off_in_between) {
+  bind_three();
+  apply();
+  uid = "uid-2";
+  apply();
+  ASSERT_THAT(sets, SizeIs(3));
+  EXPECT_THAT(sets.at(1)->bindings, IsEmpty());
+  EXPECT_EQ(in_force(), "a enforce, b enforce, c enforce");
+  EXPECT_EQ(persisted.map_uid, Uid("uid-2"));
+}
+
+TEST_F(ReloadModeTest, the_mode_of_a_faulty_new_config_map_counts) {
+  bind_three();
+  apply();
+  uid = "uid-2";
+  data["moonfence.yaml"] = file_of(bind("a") + "- {policy: b}\n", "mode: observe\n");
+  apply();
+  EXPECT_EQ(in_force(), "");
+  EXPECT_EQ(reports.back().mode, Mode::Observe);
+}
+
+TEST_F(ReloadModeTest, the_last_good_of_another_config_map_is_not_used_at_the_start) {
+  bind_three();
+  apply();
+  uid = "uid-2";
+  data["moonfence.yaml"] = "api: [";
+  start();
+  apply();
+  EXPECT_EQ(in_force(), "");
+}
+
 TEST_F(ReloadModeTest, the_mode_key_is_honoured_while_the_file_is_broken) {
   bind_three();
   apply();

@@ -304,6 +304,14 @@ TEST(TestRun, a_fetch_that_never_has_enough_is_deferred) {
       "passed");
 }
 
+TEST(TestRun, a_fetch_that_has_enough_after_four_rounds_is_served) {  // as the engine serves it
+  EXPECT_EQ(first("return fence.skip('a')",
+                  "responses = { ['http v /x'] = { status = 200 } }, expect = { verdict = 'skip' }",
+                  "fetch = function(pod, s, got) local n = #table.keys(got) if n < 4 then return { "
+                  "['x' .. n] = fence.http('v', '/x') } end end,"),
+            "passed");
+}
+
 TEST(TestRun, a_source_is_asked_for_nodes) {
   const std::string more =
       "source = { every = '5s', expiry = '1h', plan = function(s, got) if not got.n then return { "

@@ -169,10 +169,134 @@ TEST_F(JudgeTest, a_node_without_a_taint_is_left_alone) {
   EXPECT_EQ(broken(), Names{"tainted-node"});
 }
 
+// Row LH-22.
+struct DeletedNodeJudgeTest : JudgeTest {
+  void bind(const std::string& trigger) {
+    (void)store.update(
+        kPolicies,
+        [&trigger](Json& map) {
+          map["data"]["moonfence.yaml"] =
+              "api: 1\nbindings:\n- {policy: own, source: own.lua, namespaces: [noobaa], mode: "
+              "enforce}\n";
+          map["data"]["own.lua"] = "trigger = { " + trigger + " }";
+        },
+        ObjectStore::Part::Whole, "admin");
+    hear_policies();
+  }
+  void delete_node() {
+    (void)store.remove({.resource = "nodes", .space = {}, .name = "n1"}, {}, "administrator");
+  }
+  void read_absence(const std::string& named = "n1") {
+    ServerAnswer answer;
+    answer.status = 404;
+    answer.body = Json{{"kind", "Status"}, {"details", {{"name", named}}}}.dump();
+    judge.on_answered(request(port::Method::Get, "/api/v1/nodes/n1"), answer);
+  }
+  // Read as down, long before it is deleted.
+  void prepare_and_delete_node() {
+    prepare();
+    pass(5s);
+    delete_node();
+    pass(5s);
+  }
+};
+
+TEST_F(DeletedNodeJudgeTest, who_acts_on_deleted_nodes_may_after_a_404) {
+  bind("live_kubelet = true, deleted = true");
+  prepare_and_delete_node();
+  read_absence();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(DeletedNodeJudgeTest, nobody_else_may) {
+  bind("live_kubelet = true");
+  prepare_and_delete_node();
+  read_absence();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"deleted-node"});
+}
+
+TEST_F(DeletedNodeJudgeTest, a_404_that_names_another_or_is_old_is_none) {
+  bind("live_kubelet = true, deleted = true");
+  prepare_and_delete_node();
+  read_absence("n2");
+  send_delete(pod_uid);
+  EXPECT_TRUE(breaks(rules::kLiveRead));
+  read_absence();
+  pass(1001ms);
+  send_delete(pod_uid);
+  EXPECT_FALSE(breaks(rules::kDeletedNode));
+}
+
+TEST_F(DeletedNodeJudgeTest, not_while_another_node_has_its_name) {
+  bind("live_kubelet = true, deleted = true");
+  prepare_and_delete_node();
+  make_node("n1");
+  pass(1s);
+  read_absence();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"recovered-node"});
+}
+
 TEST_F(JudgeTest, a_pod_outside_every_namespace_is_left_alone) {
   pod_uid = make_pod("core-0", "n1", "StatefulSet", "web");
   prepare();
   send_delete(pod_uid, "web/pods/core-0");
+  EXPECT_EQ(broken(), Names{"covered-pod"});
+}
+
+TEST_F(JudgeTest, behind_a_faulty_edit_what_was_heard_last_goes_on) {
+  write_policies("api: 1\nbindings: []\n");  // while it was cut off
+  write_policies("api: [");
+  hear_policies();
+  pass(1001ms);
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, behind_a_faulty_edit_an_older_one_does_not_come_back) {
+  write_policies("api: 1\nbindings: []\n");
+  hear_policies();
+  pass(1001ms);  // it was taken up
+  write_policies("api: [");
+  hear_policies();
+  pass(1001ms);
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"covered-pod"});
+}
+
+TEST_F(JudgeTest, behind_a_faulty_edit_what_was_kept_goes_on_after_a_restart) {
+  write_policies("api: 1\nbindings: []\n");  // while it was away
+  write_policies("api: [");
+  restart(policies_of("enforce"));
+  hear_policies();
+  pass(1001ms);
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(JudgeTest, behind_a_faulty_edit_what_was_not_kept_does_not_come_back) {
+  write_policies("api: 1\nbindings: []\n");
+  write_policies("api: [");
+  restart("api: 1\nbindings: []\n");
+  hear_policies();
+  pass(1001ms);
+  prepare();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{"covered-pod"});
+}
+
+TEST_F(JudgeTest, behind_a_deletion_nothing_comes_back) {
+  (void)store.remove(kPolicies, {}, "admin");
+  write_policies("api: [");
+  hear_policies();
+  pass(1001ms);
+  prepare();
+  send_delete(pod_uid);
   EXPECT_EQ(broken(), Names{"covered-pod"});
 }
 
@@ -402,6 +526,70 @@ TEST_F(JudgeTest, intents_without_an_outcome_concern_five_nodes_at_most) {
   EXPECT_TRUE(breaks("brake-pace"));
 }
 
+// Nodes of zones, named after them, and intents about them.
+struct ZonesTest : JudgeTest {
+  ZonesTest() {
+    for (const char* name : {"z1", "z2", "z3", "z4", "z5", "m1", "m2", "m3"}) {
+      make_node(name);
+      (void)store.update(
+          {.resource = "nodes", .space = {}, .name = name},
+          [name](Json& node) {
+            node["metadata"]["labels"]["topology.kubernetes.io/zone"] = std::string(name, 1);
+          },
+          ObjectStore::Part::Whole, "admin");
+    }
+    hear_nodes();
+  }
+  void say(const std::string& kind, const std::string& node) { say(kind, node, judge); }
+  void say(const std::string& kind, const std::string& node, Judge& by) const {
+    by.on_audit(life, Json({{"kind", kind},
+                            {"reason", "done"},
+                            {"incident", "i" + node},
+                            {"node", node},
+                            {"pod_uid", "p" + node}})
+                          .dump());
+  }
+};
+
+TEST_F(ZonesTest, of_one_that_is_known_to_be_disrupted_one_node_at_a_time) {
+  fall("z1");
+  fall("z2");
+  hear_nodes();
+  pass(2s);
+  say("intent", "z1");
+  say("intent", "z2");
+  fall("z3");
+  hear_nodes();
+  pass(999ms);
+  say("intent", "z3");
+  EXPECT_FALSE(breaks("brake-pace")) << "it may not have noticed";
+  say("outcome", "z3");
+  pass(1ms);
+  say("intent", "z1");
+  say("intent", "m1");
+  EXPECT_FALSE(breaks("brake-pace")) << "what left before ends, and another zone is well";
+  say("intent", "z3");
+  EXPECT_TRUE(breaks("brake-pace"));
+}
+
+TEST_F(ZonesTest, with_a_pace_of_their_own_each_goes_at_it) {
+  plan.settings["zone-max-at-once"] = "1";
+  Judge paced(plan, truth, time, story);
+  paced.on_started(life);
+  hear_nodes(paced);
+  say("intent", "z1", paced);
+  say("intent", "m1", paced);
+  say("outcome", "z1", paced);
+  say("intent", "z2", paced);
+  const auto too_many = [&paced] {
+    return std::count_if(paced.violations().begin(), paced.violations().end(),
+                         [](const Violation& each) { return each.rule == "brake-pace"; });
+  };
+  EXPECT_EQ(too_many(), 0);
+  say("intent", "z3", paced);
+  EXPECT_EQ(too_many(), 1);
+}
+
 TEST_F(JudgeTest, a_pod_that_something_holds_may_be_left) {
   (void)store.update(
       {.resource = "pods", .space = "noobaa", .name = "core-0"},
@@ -433,6 +621,17 @@ TEST(Reach, reads_bindings_selectors_and_modes) {
   EXPECT_TRUE(binding.covers("a", {{"app", "db"}, {"tier", "back"}}));
   EXPECT_FALSE(binding.covers("a", {{"app", "db"}}));
   EXPECT_FALSE(binding.covers("b", {{"app", "db"}, {"tier", "back"}}));
+}
+
+// Seed 27118: the last good version goes on, and what it takes for down is not said any more.
+TEST(Reach, a_policy_that_is_cut_off_may_do_what_the_version_before_it_did) {
+  const std::string bindings =
+      "api: 1\nbindings:\n- {policy: x, source: x.lua, namespaces: [a], mode: enforce}\n";
+  const auto cut_off = read_reach({{"moonfence.yaml", bindings}, {"x.lua", "return policy {"}});
+  EXPECT_TRUE(cut_off->bindings.at(0).deleted && cut_off->bindings.at(0).live_kubelet);
+  EXPECT_FALSE(cut_off->bindings.at(0).deletes);
+  const auto whole = read_reach({{"moonfence.yaml", bindings}, {"x.lua", "return policy {}\n"}});
+  EXPECT_FALSE(whole->bindings.at(0).deleted || whole->bindings.at(0).live_kubelet);
 }
 
 TEST(Reach, a_text_that_cannot_be_read_is_refused_and_none_binds_nothing) {

@@ -34,20 +34,26 @@ struct JudgeTest : ::testing::Test {
     pod_uid = make_pod("core-0", "n1", "StatefulSet");
   }
 
+  const Key kPolicies{.resource = "configmaps", .space = "moonfence", .name = "moonfence-policies"};
+  static std::string policies_of(const std::string& mode) {
+    return "api: 1\nbindings:\n- policy: noobaa\n  namespaces: [noobaa]\n  mode: " + mode + "\n";
+  }
   void make_policies(const std::string& mode) {
-    const std::string text =
-        "api: 1\nbindings:\n- policy: noobaa\n  namespaces: [noobaa]\n  mode: " + mode + "\n";
-    const Key key{.resource = "configmaps", .space = "moonfence", .name = "moonfence-policies"};
-    if (store.find(key) == nullptr) {
-      (void)store.create("configmaps", "moonfence",
-                         {{"metadata", {{"name", key.name}}}, {"data", {{"moonfence.yaml", text}}}},
-                         "admin");
+    write_policies(policies_of(mode));
+    hear_policies();
+  }
+  // Which no replica has heard of yet.
+  void write_policies(const std::string& text) {
+    if (store.find(kPolicies) == nullptr) {
+      (void)store.create(
+          "configmaps", "moonfence",
+          {{"metadata", {{"name", kPolicies.name}}}, {"data", {{"moonfence.yaml", text}}}},
+          "admin");
     } else {
       (void)store.update(
-          key, [&text](Json& map) { map["data"]["moonfence.yaml"] = text; },
+          kPolicies, [&text](Json& map) { map["data"]["moonfence.yaml"] = text; },
           ObjectStore::Part::Whole, "admin");
     }
-    hear_policies();
   }
   // One that leaves living kubelets alone.
   void bind_strict_policy() {
@@ -63,6 +69,16 @@ struct JudgeTest : ::testing::Test {
         {.resource = "configmaps", .space = "moonfence", .name = "moonfence-policies"}, edit,
         ObjectStore::Part::Whole, "admin");
     hear_policies();
+  }
+  // A new life of the replica, which finds this kept in moonfence-lastgood.
+  void restart(const std::string& kept) {
+    ++life.incarnation;
+    judge.on_started(life);
+    ServerAnswer answer;
+    answer.body = Json{{"data", {{"moonfence.yaml", kept}}}}.dump();
+    judge.on_answered(
+        request(port::Method::Get, "/api/v1/namespaces/moonfence/configmaps/moonfence-lastgood"),
+        answer);
   }
   void hear_policies() {
     judge.on_heard(
@@ -154,12 +170,13 @@ struct JudgeTest : ::testing::Test {
     }
     judge.on_audit(life, line.dump());
   }
-  void hear_nodes() {
+  void hear_nodes() { hear_nodes(judge); }
+  void hear_nodes(Judge& by) const {
     Json list = {{"metadata", Json::object()}, {"items", Json::array()}};
     for (const Object& node : store.list("nodes")) {
       list["items"].push_back(*node);
     }
-    judge.on_heard(request(port::Method::Get, "/api/v1/nodes?limit=500"), 200, list.dump());
+    by.on_heard(request(port::Method::Get, "/api/v1/nodes?limit=500"), 200, list.dump());
   }
   void read_node() {
     ServerAnswer answer;

@@ -280,5 +280,31 @@ TEST_F(JudgeTest, one_deletion_is_tried_so_often_and_no_oftener) {
   EXPECT_TRUE(breaks(rules::kBoundedIncident));
 }
 
+// One after the other lets go, and each goes as soon as it may.
+TEST_F(JudgeTest, every_volume_of_a_node_may_be_released_so_often_and_no_oftener) {
+  tell("incident_opened", "node_unknown");
+  Json in_use = {"one", "two", "three", "four", "five", "six"};
+  const auto release_first = [&in_use, this] {
+    const std::string path = "/status/volumesInUse";
+    Json left = in_use;
+    left.erase(0);
+    WireRequest release = request(port::Method::Patch, "/api/v1/nodes/n1/status?timeout=5s");
+    release.body = Json::array({{{"op", "test"}, {"path", "/metadata/uid"}, {"value", "u"}},
+                                {{"op", "test"}, {"path", path}, {"value", in_use}},
+                                {{"op", "replace"}, {"path", path}, {"value", left}}})
+                       .dump();
+    judge.on_left(release);
+  };
+  while (in_use.size() > 1) {
+    release_first();
+    in_use.erase(0);
+  }
+  EXPECT_FALSE(breaks(rules::kBoundedIncident));
+  for (int i = 0; i < 5; ++i) {
+    release_first();
+  }
+  EXPECT_TRUE(breaks(rules::kBoundedIncident));
+}
+
 }  // namespace
 }  // namespace moonfence::sim

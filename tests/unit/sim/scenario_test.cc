@@ -257,8 +257,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "'volumes' stands twice (leave one of them)"),
         std::tuple("set cache-expire 1h",
                    "'cache-expire' is no word for 'set' (did you mean 'cache-expiry'?) (known: "
-                   "brake-window, cache-expiry, cool-down, retry-interval, retry-window, "
-                   "max-at-once, max-down, max-per-window, zone-max-down, release, quarantine)"),
+                   "brake-window, cache-expiry, cool-down, replacement-wait, retry-interval, "
+                   "retry-window, "
+                   "max-at-once, max-down, max-per-window, zone-max-at-once, zone-max-down, "
+                   "zone-max-per-window, release, quarantine)"),
         std::tuple("set max-down half",
                    "max-down: 'half' is no limit (write a number of nodes, a share such as 50%, "
                    "or off)"),
@@ -295,7 +297,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "edit-policies)"),
         std::tuple("expect pods a/b running",
                    "'pods' is no word for 'expect' (did you mean 'pod'?) (known: pod, workload, "
-                   "node, policy, incident, verdict, refusal, intent, outcome, delete, request, "
+                   "node, policy, incident, verdict, refusal, intent, outcome, replacement, "
+                   "delete, request, "
                    "event, violation, double-writers, attempts)"),
         std::tuple("expect pod a/b survive",
                    "'survive' is no state of a pod (did you mean 'survives'?) (known: survives, "

@@ -1,0 +1,105 @@
+#include "app/next_step.h"
+
+#include <array>
+#include <cctype>
+
+#include "audit/explanation.h"
+#include "audit/reason.h"
+
+namespace moonfence::app {
+namespace {
+
+using audit::Reason;
+
+struct Advice {
+  Reason reason;
+  std::string_view text;
+};
+
+constexpr std::array kAdvices = {
+    Advice{Reason::ModeObserves,
+           "set `mode: enforce` in the policy's binding, in moonfence.yaml, and see that neither "
+           "the ConfigMap's mode nor --mode holds it back"},
+    Advice{Reason::PolicyForbids,
+           "ask whoever wrote the policy that forbids it; it wins over all "
+           "others"},
+    Advice{Reason::PolicySkips,
+           "nothing, if that is what the policy is meant to say; its settings "
+           "stand in moonfence.yaml, `moonfence policy doc NAME` lists them"},
+    Advice{Reason::PolicyWaits, "nothing: it is asked again by itself"},
+    Advice{Reason::PolicyFailed, "mend the policy; `moonfence policy eval` runs it on this pod"},
+    Advice{Reason::PolicyFailing, "mend the policy; it is asked again when it has changed"},
+    Advice{Reason::GuardFailed, "mend the policy that may forbid; until then it holds the pod"},
+    Advice{Reason::GuardBroken,
+           "mend the policy that cannot be loaded; `moonfence status` shows "
+           "its error"},
+    Advice{Reason::PolicyConflict, "put the binding that is to decide first in moonfence.yaml"},
+    Advice{Reason::NeedsUnread,
+           "give the engine the right to read it, or wait until it can be "
+           "read"},
+    Advice{Reason::MirrorPod, "nothing: a static pod comes back with its machine"},
+    Advice{Reason::DaemonSetPod, "nothing: a DaemonSet's pod would be made on the same node again"},
+    Advice{Reason::FinishedPod,
+           "nothing, unless something waits for it: `allow: [finished-pods]` "
+           "in the binding"},
+    Advice{Reason::BarePod,
+           "delete it by hand, or `allow: [bare-pods]` in the binding: nothing "
+           "would make it anew"},
+    Advice{Reason::ProtectedNamespace,
+           "nothing, unless the namespace should be touched: "
+           "protectedNamespaces of the engine's configuration"},
+    Advice{Reason::OwnNode,
+           "nothing: the engine runs there, so the machine is not dead; another "
+           "replica acts when it is"},
+    Advice{Reason::TooManyDown,
+           "find out why so many nodes are down; raise brake.maxDown only if "
+           "that is usual"},
+    Advice{Reason::TooManyAtOnce, "nothing: it waits for its turn"},
+    Advice{Reason::TooManyInWindow,
+           "nothing: it goes on when the window has passed, see "
+           "brake.maxPerWindow"},
+    Advice{Reason::ZoneDisrupted,
+           "find out what is wrong with the zone; its nodes go one at a "
+           "time"},
+    Advice{Reason::LeaseAlive, "look at the machine: its kubelet still renews its Lease"},
+    Advice{Reason::LeaseUnreadable, "give the engine the right to read Leases in kube-node-lease"},
+    Advice{Reason::SignalUnfit,
+           "nothing while its kubelet lives: the policy acts on dead machines "
+           "only"},
+    Advice{Reason::AwaitingTaint,
+           "nothing: Kubernetes sets the taint within seconds; with "
+           "`quarantine: missing` the engine sets one of its own"},
+    Advice{Reason::NotTainted,
+           "nothing: Kubernetes sets the taint within seconds; with "
+           "`quarantine: missing` the engine sets one of its own"},
+    Advice{Reason::DriverNotDeclared,
+           "name the CSI driver in fencingDrivers of the engine's "
+           "configuration, if detaching keeps a dead node from writing"},
+    Advice{Reason::VolumeInUse, "find the other pod of the node that uses the volume"},
+    Advice{Reason::TaintNotServed,
+           "use a policy that deletes pods: this engine does not set the "
+           "out-of-service taint"},
+    Advice{Reason::ReleaseNotServed, "set `release: on` in the engine's configuration"},
+    Advice{Reason::Unreadable, "see whether the API server answers and what the account may read"},
+    Advice{Reason::HoldingDown, "nothing: the policy wants the node to be down for longer"},
+    Advice{Reason::DoubtsItself, "see whether the API server answers in time"},
+    Advice{Reason::HandledBefore, "see which finalizer keeps the object"},
+};
+
+}  // namespace
+
+std::string next_step(std::string_view code) {
+  const auto reason = audit::find_reason(code);
+  for (const Advice& advice : kAdvices) {
+    if (reason == advice.reason) {
+      return std::string(advice.text) + ".";
+    }
+  }
+  std::string text = reason ? audit::explain(*reason).what_to_do : std::string();
+  if (!text.empty()) {
+    text.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(text.front())));
+  }
+  return text;
+}
+
+}  // namespace moonfence::app

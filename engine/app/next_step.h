@@ -1,0 +1,13 @@
+#pragma once
+
+// What an operator can do about a reason, in a sentence that begins in lower case. Pure.
+
+#include <string>
+#include <string_view>
+
+namespace moonfence::app {
+
+// `code`: audit::code(). What docs/reasons.md says, where there is nothing better to say of a pod.
+[[nodiscard]] std::string next_step(std::string_view code);
+
+}  // namespace moonfence::app

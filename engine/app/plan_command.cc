@@ -1,0 +1,158 @@
+#include <set>
+#include <utility>
+
+#include "app/client_command.h"
+#include "app/plan_text.h"
+#include "app/preparation.h"
+#include "base/text.h"
+#include "os/clocks.h"
+
+namespace moonfence::app {
+
+using nlohmann::json;
+
+namespace {
+
+RunOptions run_options(const ClientOptions& options, const std::string& engine_namespace) {
+  RunOptions run;
+  run.kubeconfig = options.kubeconfig;
+  run.context = options.context;
+  run.engine_namespace = engine_namespace;
+  run.config = options.config;
+  run.policy = options.policy;
+  run.policy_namespace = options.policy_namespace;
+  if (!options.mode.empty()) {
+    run.mode = options.mode == "enforce"   ? policy::Mode::Enforce
+               : options.mode == "observe" ? policy::Mode::Observe
+                                           : policy::Mode::Off;
+  }
+  return run;
+}
+
+ClientExit exit_of(ExitCode code) {
+  return code == ExitCode::Policy ? ClientExit::Policy : ClientExit::Config;
+}
+
+std::string config_map_path(const ClientGround& ground, const std::string& name) {
+  return "/api/v1/namespaces/" + ground.engine_namespace + "/configmaps/" + name;
+}
+
+// As the manifests of deploy/ hand it to the engine.
+tl::expected<void, ClientOutput> read_settings(ClientGround& ground, Settings& settings,
+                                               std::vector<std::string>& notes) {
+  const auto map = ground.client.get(config_map_path(ground, "moonfence-config"));
+  const json::json_pointer at("/data/config.yaml");
+  if (!map && map.error().kind != Error::Kind::NotFound &&
+      map.error().kind != Error::Kind::Forbidden) {
+    return tl::unexpected(refused(ClientExit::Failed, map.error()));
+  }
+  if (!map || !map->contains(at) || !map->at(at).is_string()) {
+    notes.push_back("ConfigMap " + ground.engine_namespace + "/moonfence-config " +
+                    (map                                         ? "has no config.yaml"
+                     : map.error().kind == Error::Kind::NotFound ? "is not there"
+                                                                 : "may not be read") +
+                    ": the engine's defaults are supposed; --config names a file");
+    return {};
+  }
+  auto parsed = parse_settings(map->at(at).get<std::string>(), "moonfence-config");
+  if (!parsed) {
+    return tl::unexpected(refused(ClientExit::Config, parsed.error()));
+  }
+  settings = *std::move(parsed);
+  return {};
+}
+
+// The node on which the leader runs is left alone by it. If that machine died, another replica
+// would lead.
+std::string node_of_leader(ClientGround& ground) {
+  const auto lease = ground.client.get("/apis/coordination.k8s.io/v1/namespaces/" +
+                                       ground.engine_namespace + "/leases/moonfence");
+  const json::json_pointer holder("/spec/holderIdentity");
+  if (!lease || !lease->contains(holder) || !lease->at(holder).is_string()) {
+    return {};
+  }
+  const std::string identity = lease->at(holder).get<std::string>();
+  const std::string pod = identity.substr(0, identity.find('_'));
+  if (!is_dns_label(pod)) {
+    return {};
+  }
+  const auto found =
+      ground.client.get("/api/v1/namespaces/" + ground.engine_namespace + "/pods/" + pod);
+  const json::json_pointer node("/spec/nodeName");
+  return found && found->contains(node) && found->at(node).is_string()
+             ? found->at(node).get<std::string>()
+             : std::string();
+}
+
+}  // namespace
+
+tl::expected<Rehearsal, ClientOutput> rehearse_nodes(const ClientOptions& options,
+                                                     ClientGround& ground,
+                                                     const std::vector<NodeName>& nodes,
+                                                     bool assume_down) {
+  os::ThreadCpuClock clock;
+  auto prepared = prepare(run_options(options, ground.engine_namespace), ground.files, clock);
+  if (!prepared) {
+    return tl::unexpected(refused(exit_of(prepared.error().code), prepared.error().error));
+  }
+  Rehearsal rehearsal;
+  Assignment& told = prepared->assignment;
+  if (options.config.empty()) {
+    if (auto read = read_settings(ground, told.settings, rehearsal.notes); !read) {
+      return tl::unexpected(std::move(read.error()));
+    }
+  }
+  told.node_name = node_of_leader(ground);
+  for (const NodeName& node : nodes) {
+    if (assume_down && node.text() == told.node_name) {
+      told.node_name.clear();
+      rehearsal.notes.push_back("the acting replica runs on node " + node.text() +
+                                ": another one is supposed to act");
+    }
+  }
+  auto rehearsed = rehearse(std::move(told), nodes, assume_down);
+  if (!rehearsed) {
+    return tl::unexpected(refused(ClientExit::Failed, rehearsed.error()));
+  }
+  rehearsal.rehearsed = std::move(*rehearsed);
+  return rehearsal;
+}
+
+ClientOutput plan_nodes(const ClientOptions& options, ClientGround& ground) {
+  std::vector<NodeName> nodes;
+  std::set<std::string> named;
+  for (const std::string& name : options.names) {
+    if (named.insert(name).second) {
+      nodes.emplace_back(name);
+    }
+  }
+  auto rehearsal = rehearse_nodes(options, ground, nodes, options.assume_down);
+  if (!rehearsal) {
+    return rehearsal.error();
+  }
+  Plan plan = plan_of(rehearsal->rehearsed);
+  plan.notes.insert(plan.notes.begin(), rehearsal->notes.begin(), rehearsal->notes.end());
+  ClientOutput output;
+  const OutputForm form = options.form();
+  if (form == OutputForm::Table || form == OutputForm::Wide) {
+    output.out = plan_table(plan, form == OutputForm::Wide);
+    for (const std::string& note : plan.notes) {
+      output.err += "note: " + note + "\n";
+    }
+  } else {
+    output.out = document_text(plan_document(plan), form);
+  }
+  for (const Plan::Node& node : plan.nodes) {
+    if (node.state == Engine::Supposed::Unknown) {
+      output.err += "moonfence plan: no node " + escaped(node.name, 256) +
+                    " (kubectl get nodes shows their names)\n";
+      output.code = ClientExit::NotFound;
+    }
+  }
+  if (output.code == ClientExit::Ok && plan.acts()) {
+    output.code = ClientExit::WouldAct;
+  }
+  return output;
+}
+
+}  // namespace moonfence::app

@@ -1,0 +1,50 @@
+#pragma once
+
+// A rehearsal is the engine itself (app/engine.h), not one line of it replaced, in front of a live
+// cluster of which it can only read (app/rehearsal_http.h): what it comes to is what `moonfence
+// run` would come to. It is told which nodes to look at, and ends when nothing is left to do but to
+// wait. Hold-downs are not waited for: time runs ahead (app/hasty_poller.h).
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "app/engine.h"
+#include "app/rehearsal_http.h"
+#include "policy/policy_set.h"
+#include "policy/trace.h"
+
+namespace moonfence::app {
+
+// A policy that was asked about a pod.
+struct Evaluated {
+  PodRef pod;
+  std::string policy;
+  std::string digest;
+  policy::Mode mode = policy::Mode::Observe;
+  std::vector<policy::FieldRead> reads;
+};
+
+struct Rehearsed {
+  struct Node {
+    NodeName name;
+    Engine::Supposed supposed = Engine::Supposed::Unknown;
+    bool although_up = false;  // it was only supposed to be down
+  };
+  std::vector<Node> nodes;
+  std::vector<nlohmann::json> records;  // of the audit, in order
+  std::vector<Write> writes;            // in order
+  std::vector<Evaluated> evaluated;
+  Duration ahead{};                // how long the hold-downs are that were not waited for
+  std::vector<std::string> notes;  // what the engine warned of
+  bool complete = true;            // false: it was cut short
+  std::shared_ptr<const policy::PolicySet> policies;
+};
+
+// `although_up`: nodes that are up are supposed to be down. An error says what to do.
+[[nodiscard]] Result<Rehearsed> rehearse(Assignment assignment, const std::vector<NodeName>& nodes,
+                                         bool although_up);
+
+}  // namespace moonfence::app

@@ -1,0 +1,196 @@
+#include "app/status_headline.h"
+
+#include <algorithm>
+
+#include "app/status_words.h"
+#include "base/text.h"
+
+namespace moonfence::app {
+namespace {
+
+using State = policy::PolicyStatus::State;
+
+std::string words_of_doubt(const std::string& cause) {
+  if (cause == "stopped") {
+    return "the engine itself stood still";
+  }
+  if (cause == "calls_fail") {
+    return "most calls to the API server fail";
+  }
+  if (cause == "nodes_unwatched") {
+    return "nothing was heard of the nodes";
+  }
+  if (cause == "policies_unwatched") {
+    return "nothing was heard of the policies";
+  }
+  return cause == "renews_late" ? "the Lease is renewed late" : cause;
+}
+
+void note_policies(const StatusSnapshot& snapshot, std::vector<Notice>& notices) {
+  for (const std::string& fault : snapshot.policies.faults) {
+    notices.push_back({.tone = Tone::Alarm,
+                       .text = "Policies: " + fault,
+                       .hint = "What ran before goes on. Mend the ConfigMap moonfence-policies."});
+  }
+  for (const policy::PolicyStatus& policy : snapshot.policies.policies) {
+    if (policy.state == State::Rejected) {
+      notices.push_back({.tone = Tone::Alarm,
+                         .text = "Policy " + policy.name + " was rejected, and nothing of it runs" +
+                                 (policy.holds ? "; the pods in its scope are held" : ""),
+                         .hint = policy.error ? policy.error->text() : ""});
+    } else if (policy.state == State::Stale) {
+      notices.push_back(
+          {.tone = Tone::Warning,
+           .text = "An edit of policy " + policy.name + " was rejected; what ran before goes on",
+           .hint = policy.error ? policy.error->text() : ""});
+    } else if (policy.state == State::Failing) {
+      notices.push_back({.tone = Tone::Alarm,
+                         .text = "Policy " + policy.name + " fails and is not asked any more",
+                         .hint = "Read the verdicts of the incident; mend the policy."});
+    }
+  }
+}
+
+void note_guard(const StatusSnapshot& snapshot, std::vector<Notice>& notices) {
+  const StatusSnapshot::Guard& guard = snapshot.guard;
+  if (guard.disrupted_zones > 0) {
+    notices.push_back({.tone = Tone::Warning,
+                       .text = "Most of " + counted(guard.disrupted_zones, "zone") +
+                               (guard.disrupted_zones == 1 ? " is" : " are") +
+                               " down: one node at a time is fenced there",
+                       .hint = "Look at the zone."});
+  }
+  if (guard.doubtful_nodes > 0) {
+    notices.push_back({.tone = Tone::Warning,
+                       .text = counted(guard.doubtful_nodes, "node") + " came back and " +
+                               (guard.doubtful_nodes == 1 ? "is" : "are") +
+                               " not proven clean; our taint stays",
+                       .hint = "Reboot it, or take the taint moonfence.io/fenced off yourself."});
+  }
+  if (guard.audit_failures > 0) {
+    notices.push_back({.tone = Tone::Alarm,
+                       .text = counted(guard.audit_failures, "audit record") +
+                               " could not be written; without an intent nothing is deleted",
+                       .hint = "Free space for the audit log."});
+  }
+}
+
+Notice unready(const std::string& check, const std::string& why) {
+  return {.tone = Tone::Alarm, .text = "Not ready, " + check + ": " + why, .hint = {}};
+}
+
+std::vector<Notice> notices_of(const StatusSnapshot& snapshot) {
+  std::vector<Notice> notices;
+  for (const auto& [check, why] : snapshot.not_ready) {
+    notices.push_back(unready(check, why));
+  }
+  note_policies(snapshot, notices);
+  note_guard(snapshot, notices);
+  std::stable_sort(notices.begin(), notices.end(),
+                   [](const Notice& one, const Notice& other) { return one.tone > other.tone; });
+  return notices;
+}
+
+Headline frozen_by_doubt(const StatusSnapshot& snapshot) {
+  std::vector<std::string> causes;
+  for (const std::string& cause : snapshot.guard.doubts) {
+    causes.push_back(words_of_doubt(cause));
+  }
+  return {.tone = Tone::Alarm,
+          .title = "Frozen: the engine doubts itself",
+          .text = "Nothing is deleted: " + joined(causes, ", ") +
+                  ". It goes on by itself when that is over and the nodes were listed anew.",
+          .notices = {}};
+}
+
+Headline frozen_by_brake(const StatusSnapshot& snapshot) {
+  const StatusSnapshot::Guard& guard = snapshot.guard;
+  return {.tone = Tone::Alarm,
+          .title = "Frozen: too many nodes are down",
+          .text = "The brake lets nothing be deleted: " + std::to_string(guard.workers_down) +
+                  " of " + counted(static_cast<std::uint64_t>(guard.workers), "worker") +
+                  (guard.workers_down == 1 ? " is" : " are") + " down, and the limit is " +
+                  guard.max_down +
+                  ". Find out what they have in common: network, control plane, power.",
+          .notices = {}};
+}
+
+Headline fencing(const StatusSnapshot& snapshot) {
+  const bool enforces = snapshot.policies.mode == policy::Mode::Enforce;
+  const std::uint64_t waiting = snapshot.guard.waiting;
+  Headline headline = {.tone = Tone::Busy,
+                       .title = (enforces ? "Fencing: " : "Observing: ") +
+                                counted(snapshot.open_incidents, "incident") + " under way",
+                       .text = enforces ? "Pods of nodes that are down are judged, and deleted if "
+                                          "a policy says so and the guard agrees."
+                                        : "Pods of nodes that are down are judged. Nothing is "
+                                          "deleted.",
+                       .notices = {}};
+  if (waiting > 0) {
+    headline.text += " " + counted(waiting, "incident") + (waiting == 1 ? " waits" : " wait") +
+                     " for the brake.";
+  }
+  return headline;
+}
+
+Headline state_of(const StatusSnapshot& snapshot, WallTime now) {
+  if (now - snapshot.taken > kStale) {
+    return {.tone = Tone::Alarm,
+            .title = "This picture is old",
+            .text = "The engine's loop has not told anything since " + clock_text(snapshot.taken) +
+                    " UTC: it is frozen or starved. Look at /healthz and at its CPU.",
+            .notices = {}};
+  }
+  if (!snapshot.synced) {
+    return {.tone = Tone::Waiting,
+            .title = "Starting",
+            .text = "The nodes were not listed yet; nothing is done before they are.",
+            .notices = {}};
+  }
+  if (!snapshot.guard.doubts.empty()) {
+    return frozen_by_doubt(snapshot);
+  }
+  if (!snapshot.replica.leads) {
+    return {.tone = Tone::Neutral,
+            .title = "Standing by",
+            .text = snapshot.replica.holder.empty()
+                        ? "Nobody is known to hold the Lease. This replica asks for it."
+                        : "Another replica acts, and knows of incidents under way: " +
+                              holder_name(snapshot.replica.holder) + ".",
+            .notices = {}};
+  }
+  if (snapshot.policies.mode == policy::Mode::Off) {
+    return {.tone = Tone::Warning,
+            .title = "Off: nothing is judged",
+            .text = "Set by " + snapshot.policies.mode_set_by +
+                    ". Whatever fails is left alone until it is lifted.",
+            .notices = {}};
+  }
+  if (snapshot.guard.too_many_down) {
+    return frozen_by_brake(snapshot);
+  }
+  if (snapshot.open_incidents > 0) {
+    return fencing(snapshot);
+  }
+  const bool enforces = snapshot.policies.mode == policy::Mode::Enforce;
+  return {.tone = Tone::Good,
+          .title = "All quiet",
+          .text = enforces ? "No incident is under way. When a node fails, this replica acts."
+                           : "No incident is under way. When a node fails, its pods are judged and "
+                             "nothing is deleted.",
+          .notices = {}};
+}
+
+}  // namespace
+
+Headline headline_of(const StatusSnapshot& snapshot, WallTime now) {
+  Headline headline = state_of(snapshot, now);
+  headline.notices = notices_of(snapshot);
+  if (headline.tone == Tone::Good && !headline.notices.empty()) {
+    headline.tone = headline.notices.front().tone;
+    headline.title = "Quiet, but look at this";
+  }
+  return headline;
+}
+
+}  // namespace moonfence::app

@@ -1,0 +1,301 @@
+#include "fence/node_reading.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "fence/triggers.h"
+#include "kube/decode.h"
+
+namespace moonfence::fence {
+
+namespace {
+
+std::shared_ptr<const kube::NodeStorage> storage_of(const kube::Node& node) {
+  auto storage = kube::decode_node_storage(*node.raw);
+  return storage ? std::make_shared<const kube::NodeStorage>(*std::move(storage)) : nullptr;
+}
+
+Reading reading_of(const kube::Node& node, const PulseWatch::Finding& found, Moment sent) {
+  return {.readiness = cluster::readiness_of(node),
+          .uid = node.uid,
+          .keeps_replacements_off = cluster::keeps_replacements_off(node),
+          .own_taint = carried_by(node),
+          .out_of_service = carried_by(node, OwnTaint::OutOfService),
+          .pulse = found.pulse,
+          .dead_at = found.dead_at,
+          .sent = sent};
+}
+
+}  // namespace
+
+NodeReading::NodeReading(Surroundings& surroundings, const Occasion& occasion,
+                         std::shared_ptr<Authority> authority, Memory& memory, Arrived arrived)
+    : around_(surroundings),
+      occasion_(occasion),
+      authority_(std::move(authority)),
+      memory_(memory),
+      arrived_(std::move(arrived)),
+      alive_(std::make_shared<int>(0)) {}
+
+void NodeReading::retire() {
+  node_call_.reset();
+  lease_call_.reset();
+  question_.reset();
+  alive_.reset();
+}
+
+void NodeReading::begin() {
+  if (around_.source == nullptr && !has_one_ && occasion_.unknown && around_.brake.limits_down()) {
+    call_roll();
+  }
+  const Moment sent = around_.loop.now();
+  under_way_ = true;
+  sent_ = sent;
+  fresh_.reset();
+  gone_ = false;
+  lease_.reset();
+  node_call_ = around_.reader.get_node(authority_->node, [this, sent](Result<kube::Node> node) {
+    node_arrived(std::move(node), sent);
+  });
+  if (around_.source != nullptr) {
+    word_.reset();
+    question_ = around_.source->ask(
+        authority_->node, [this](const Result<HealthSource::Word>& word) { word_arrived(word); });
+    return;
+  }
+  lease_call_ = around_.reader.get_node_lease(
+      authority_->node, kReadingLifetime,
+      [this](Result<kube::Lease> lease) { lease_arrived(std::move(lease)); });
+}
+
+void NodeReading::call_roll() {
+  roll_called_ = true;
+  around_.roll_call.ask(alive_, [this](const Result<void>& outcome) {
+    roll_ = outcome;
+    take_if_complete();
+  });
+}
+
+void NodeReading::node_arrived(Result<kube::Node> node, Moment sent) {
+  node_call_.reset();
+  const bool gone = !node && node.error().kind == Error::Kind::NotFound;
+  if (gone && !acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source)) {
+    arrived_(Reading{.readiness = cluster::Readiness::Gone, .sent = sent});
+    return;
+  }
+  if ((node || gone) && around_.loop.now() - sent > kReadingLifetime) {
+    // Too slow to act on. Read again at once, it would be too slow again.
+    node = failure(Error::Kind::Retryable, "the live read of the node took longer than a second");
+  }
+  if (gone && node.error().kind == Error::Kind::NotFound) {
+    vanished();
+    return;
+  }
+  if (!node) {
+    around_.log.warning("node_unreadable", {{"incident", occasion_.incident.text()},
+                                            {"node", authority_->node.text()},
+                                            {"error", node.error().message()}});
+    arrived_(std::nullopt);
+    return;
+  }
+  fresh_ = std::move(*node);
+  if (needs_roll() && !roll_called_) {
+    call_roll();
+  }
+  take_if_complete();
+}
+
+void NodeReading::vanished() {
+  gone_ = true;
+  fresh_ = memory_.last_seen;
+  if (!fresh_) {
+    const nlohmann::json known = {
+        {"metadata", {{"name", authority_->node.text()}, {"uid", authority_->node_uid.text()}}}};
+    fresh_ = kube::Node{.name = authority_->node,
+                        .uid = authority_->node_uid,
+                        .raw = std::make_shared<const nlohmann::json>(known)};
+  }
+  take_if_complete();
+}
+
+cluster::Readiness NodeReading::readiness() const {
+  return gone_ ? cluster::Readiness::Gone : cluster::readiness_of(*fresh_);
+}
+
+void NodeReading::lease_arrived(Result<kube::Lease> lease) {
+  lease_call_.reset();
+  if (!lease && lease.error().kind != Error::Kind::NotFound) {
+    around_.log.warning("lease_unreadable", {{"incident", occasion_.incident.text()},
+                                             {"node", authority_->node.text()},
+                                             {"error", lease.error().message()}});
+  }
+  lease_ = std::move(lease);
+  take_if_complete();
+}
+
+void NodeReading::word_arrived(Result<HealthSource::Word> word) {
+  word_ = std::move(word);
+  take_if_complete();
+}
+
+// Only a controller's word may be about a storm, and only before anything is done.
+bool NodeReading::needs_roll() const {
+  return around_.source == nullptr && !has_one_ && around_.brake.limits_down() &&
+         fresh_->uid == authority_->node_uid && readiness() == cluster::Readiness::Unknown;
+}
+
+bool NodeReading::roll_is_readable() const {
+  if (roll_->has_value()) {
+    return true;
+  }
+  around_.log.warning("leases_unreadable", {{"incident", occasion_.incident.text()},
+                                            {"node", authority_->node.text()},
+                                            {"error", roll_->error().message()}});
+  return false;
+}
+
+// Others are as silent as this node and were not called so yet.
+void NodeReading::heed_roll() {
+  const auto renewed = *lease_ ? (*lease_)->record.renewed : std::nullopt;
+  const std::int64_t silent =
+      around_.roll_call.silent_beside(renewed, fresh_->ready->last_transition_time);
+  if (around_.brake.too_many_with(silent)) {
+    around_.log.warning("storm_suspected", {{"incident", occasion_.incident.text()},
+                                            {"node", authority_->node.text()},
+                                            {"silent_beside_it", silent}});
+    around_.brake.suspect(around_.loop.now());
+  }
+}
+
+// Nobody waits for the Lease of a node that is not down any more; nor in the middle of a pass that
+// did not go by it.
+bool NodeReading::awaits_lease() const {
+  const cluster::Readiness now = readiness();
+  const bool down = cluster::is_down(now) || now == cluster::Readiness::Gone;
+  if (!down || fresh_->uid != authority_->node_uid) {
+    return false;
+  }
+  return !has_one_ || now == cluster::Readiness::Unknown ||
+         authority_->reading.pulse == Pulse::Dead;
+}
+
+void NodeReading::take_if_complete() {
+  if (!under_way_ || !fresh_) {
+    return;
+  }
+  if (around_.source == nullptr) {
+    if ((lease_ || !awaits_lease()) && (roll_ || !needs_roll())) {
+      under_way_ = false;
+      take(by_lease());
+    }
+    return;
+  }
+  if (!word_) {
+    return;
+  }
+  under_way_ = false;
+  auto reading = by_source();
+  if (reading) {
+    take(*std::move(reading));
+    return;
+  }
+  around_.log.warning("health_unreadable", {{"incident", occasion_.incident.text()},
+                                            {"node", authority_->node.text()},
+                                            {"error", reading.error().message()}});
+  arrived_(std::nullopt);
+}
+
+// Kubernetes' Ready and Lease play no part. Nor does its taint, as long as it calls the node Ready:
+// then it sets none, and without ours a replacement may be bound to the node again.
+Result<Reading> NodeReading::by_source() const {
+  if (!*word_) {
+    return failure(Error(word_->error()));
+  }
+  const HealthSource::Word& word = **word_;
+  if (word.health == policy::NodeHealth::Unknown) {
+    return failure(Error::Kind::Retryable, "the health source calls the node unknown");
+  }
+  const Moment asked = std::min(sent_, word.asked);
+  if (around_.loop.now() - asked > kReadingLifetime) {
+    return failure(Error::Kind::Retryable, "the health source took longer than a second");
+  }
+  const bool failed = word.health == policy::NodeHealth::Failed;
+  return Reading{
+      .readiness = failed ? cluster::Readiness::Failed : cluster::Readiness::True,
+      .uid = fresh_->uid,
+      .keeps_replacements_off = cluster::keeps_replacements_off(*fresh_) ||
+                                (cluster::readiness_of(*fresh_) == cluster::Readiness::True &&
+                                 around_.quarantine == Quarantine::Off),
+      .own_taint = carried_by(*fresh_),
+      .out_of_service = carried_by(*fresh_, OwnTaint::OutOfService),
+      .pulse = Pulse::Dead,
+      .sent = asked};
+}
+
+Reading NodeReading::by_lease() {
+  PulseWatch::Finding found = {.pulse = authority_->reading.pulse,
+                               .dead_at = authority_->reading.dead_at};
+  if (lease_) {
+    found = memory_.pulse.feel(*lease_, readiness(),
+                               fresh_->ready ? fresh_->ready->last_transition_time : std::nullopt,
+                               sent_, around_.loop.now(), around_.doubt.outage_ended());
+  }
+  if (needs_roll()) {
+    if (!roll_is_readable()) {
+      found.pulse = Pulse::Unread;  // whether it is the only silent one nobody knows
+    } else if (found.pulse == Pulse::Dead) {
+      heed_roll();
+    }
+  }
+  if (gone_) {
+    return {.readiness = cluster::Readiness::Gone,
+            .uid = authority_->node_uid,
+            .keeps_replacements_off = true,
+            .pulse = found.pulse,
+            .dead_at = found.dead_at,
+            .sent = sent_};
+  }
+  return reading_of(*fresh_, found, sent_);
+}
+
+void NodeReading::take(Reading reading) {
+  node_ = *std::exchange(fresh_, std::nullopt);
+  has_one_ = true;
+  authority_->reading = std::move(reading);
+  if (gone_) {
+    arrived_(authority_->reading);
+    return;
+  }
+  if (node_.uid == authority_->node_uid &&
+      acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source)) {
+    memory_.last_seen = node_;
+  }
+  if (around_.release.on) {
+    authority_->reading.storage = storage_of(node_);
+    authority_->boot_id = authority_->boot_id.value_or(node_.boot_id);
+  }
+  note_boot(node_.boot_id);
+  arrived_(authority_->reading);
+}
+
+// What the leader before us had planned it did not plan for a node that was up since; nor did
+// anybody wish it out of service.
+void NodeReading::note_boot(const std::string& boot_id) {
+  const auto before = std::exchange(memory_.inherited_boot, std::nullopt);
+  if (before && !before->empty() && *before != boot_id) {
+    around_.log.info("node_rebooted",
+                     {{"incident", occasion_.incident.text()}, {"node", authority_->node.text()}});
+    memory_.detachments.clear();
+  }
+  if (authority_->page != nullptr) {
+    const std::string& last = authority_->page->record().boot_id;
+    if (!last.empty() && last != boot_id) {
+      memory_.retired_for.reset();
+    }
+    authority_->page->booted(boot_id);
+  }
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,318 @@
+#include "fence/open_incident.h"
+
+#include <utility>
+#include <variant>
+
+#include "fence/releasing.h"
+#include "fence/steps.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using audit::Record;
+using cluster::Look;
+using cluster::NodeView;
+
+namespace {
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+// How much of it was done when the node came back; "" when nothing was to be done.
+std::string how_far(const IncidentRecord& record) {
+  constexpr std::size_t kNamed = 8;
+  std::size_t pods = 0;
+  std::size_t left = 0;
+  std::string names;
+  for (const IncidentRecord::Step& step : record.steps) {
+    if (step.kind != IncidentRecord::Step::Kind::DeletePod) {
+      continue;
+    }
+    ++pods;
+    if (!step.settled() && ++left <= kNamed) {
+      names += (names.empty() ? "; not: " : ", ") + step.pod.text();
+      names += step.sent && !step.ended ? " (under way)" : "";
+    }
+  }
+  if (pods == 0) {
+    return {};
+  }
+  return std::to_string(pods - left) + " of " + std::to_string(pods) + " pods done" + names +
+         (left > kNamed ? " and " + std::to_string(left - kNamed) + " more" : "");
+}
+
+}  // namespace
+
+OpenIncident::OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint64_t order,
+                           const NodeView& node, const Downtime& downtime,
+                           std::shared_ptr<Page> page)
+    : keeper_(keeper),
+      around_(surroundings),
+      id_(page->record().id),
+      order_(order),
+      downtime_(downtime),
+      machine_(node.uid, keeper.rules_for(downtime), downtime.since),
+      authority_(std::make_shared<Authority>()),
+      opened_(around_.loop.now()),
+      vigil_(around_, node.name, [this] { perform(machine_.storage_moved(around_.loop.now())); }),
+      awaits_replacements_(keeper.rules_for(downtime).replacement_wait > Duration::zero()),
+      verifying_(around_, id_, authority_, memory_.verification,
+                 [this] { perform(machine_.replacements_ready()); }),
+      pod_watch_(
+          around_.pod_watches, node.name,
+          [this](const Uid& pod) { return memory_.handled.contains(pod); },
+          [this] { perform(machine_.pods_changed(around_.loop.now())); }) {
+  authority_->node = node.name;
+  authority_->node_uid = node.uid;
+  authority_->active = &around_.active;
+  authority_->leadership = &around_.leadership;
+  authority_->fencing_drivers = &around_.fencing_drivers;
+  authority_->release = &around_.release;
+  authority_->zone = node.zone;
+  authority_->brake = &around_.brake;
+  authority_->doubt = &around_.doubt;
+  authority_->protections = &around_.protections;
+  authority_->quarantine = around_.quarantine;
+  authority_->source = around_.source == nullptr ? std::string() : around_.source->key();
+  restore(memory_, page->record(), opened_);
+  authority_->page = std::move(page);
+}
+
+void OpenIncident::begin(const NodeView& node, Reason why) {
+  record(Record::Kind::IncidentOpened, why);
+  perform(machine_.open(node, around_.loop.now()));
+}
+
+void OpenIncident::node_seen(const NodeView& node, Look why) {
+  if ((why == Look::Fell || why == Look::Expired) && !downtime_.fell) {
+    downtime_.fell = true;  // more bindings concern us from now on; see remember()
+    entitle();
+  }
+  perform(machine_.node_seen(node, around_.loop.now()));
+}
+
+void OpenIncident::policies_changed() {
+  memory_.enforcing.breaker.reset();
+  memory_.observing.breaker.reset();
+  memory_.mentioned.clear();
+  memory_.told.clear();
+  memory_.retired_for.reset();  // whoever wishes it now is asked
+  entitle();
+}
+
+// What was observed until now proves nothing.
+void OpenIncident::restart_evidence() {
+  downtime_.since = around_.loop.now();
+  memory_.pulse = {};
+  machine_.evidence_restarts(around_.loop.now());
+}
+
+void OpenIncident::let_go() {
+  if (const auto reason = refused_by_brake()) {
+    note_hold(*reason);  // it may be another one by now
+    return;
+  }
+  perform(machine_.brake_released(around_.loop.now()));
+}
+
+void OpenIncident::reading_arrived(const std::optional<Reading>& reading) {
+  perform(machine_.confirmed(reading, around_.loop.now()));
+}
+
+void OpenIncident::pass_ended(const PassResult& result) {
+  if (!result.unreadable && !result.untainted) {
+    held_.reset();
+  }
+  failing_ = result.held_by_failure;
+  waits_ = result.waits;
+  if (waits_) {
+    pod_watch_.read(std::move(memory_.pods_read));
+  }
+  perform(machine_.pass_ended(result, around_.loop.now()));
+}
+
+void OpenIncident::perform(const Incident::Effects& effects) {
+  carry_out(effects);
+  if (!machine_.in_progress()) {
+    place_.leave();
+  }
+  if (machine_.state() == Incident::State::Resting) {
+    vigil_.keep(waits_for_storage(memory_));
+  } else {
+    vigil_.rest();
+  }
+  if (awaits_replacements_ && machine_.state() != Incident::State::Closed) {
+    verifying_.keep();
+  } else {
+    verifying_.rest();
+  }
+  watch_pods();
+}
+
+void OpenIncident::watch_pods() {
+  const bool between =
+      machine_.state() != Incident::State::Holding && machine_.state() != Incident::State::Closed;
+  if (!between || !waits_) {
+    pod_watch_.close();
+  } else if (machine_.may_hear()) {
+    pod_watch_.listen();
+  } else {
+    pod_watch_.hush();
+  }
+}
+
+// The last effect may end this object, at the end of the turn.
+void OpenIncident::carry_out(const Incident::Effects& effects) {
+  for (const Incident::Effect& effect : effects) {
+    const bool closing = std::holds_alternative<Incident::Close>(effect);
+    std::visit(Overloaded{
+                   [this](const Incident::SetTimer& set) { set_timer(set.delay); },
+                   [this](const Incident::CancelTimer&) { timer_.cancel(); },
+                   [this](const Incident::StartPass&) { start_pass(); },
+                   [this](const Incident::Act&) { act(); },
+                   [this](const Incident::CancelPass&) { cancel_pass(); },
+                   [this](const Incident::Hold& hold) { note_hold(hold.reason); },
+                   [this](const Incident::Close& close) { this->close(close.reason); },
+               },
+               effect);
+    if (closing) {
+      return;
+    }
+  }
+}
+
+void OpenIncident::entitle() {
+  perform(machine_.policies_changed(keeper_.rules_for(downtime_).hold_downs, around_.loop.now()));
+}
+
+void OpenIncident::set_timer(Duration delay) {
+  timer_ = around_.loop.after(delay, [this] { perform(machine_.timer_fired(around_.loop.now())); });
+}
+
+Brake::Candidate OpenIncident::candidate() const {
+  return {.node = authority_->node, .zone = authority_->zone};
+}
+std::optional<Reason> OpenIncident::refused_by_brake() const {
+  if (around_.doubt.cause(around_.loop.now())) {
+    return Reason::DoubtsItself;
+  }
+  return around_.brake.refuse(candidate(), around_.loop.now());
+}
+
+void OpenIncident::wait_for_brake(Reason reason) {
+  perform(machine_.braked(reason));
+  keeper_.let_go_soon();  // it finds out what we wait for
+}
+
+void OpenIncident::start_pass() {
+  if (const auto reason = refused_by_brake()) {
+    wait_for_brake(*reason);
+    return;
+  }
+  place_ = around_.brake.begin(candidate());
+  operation_ = std::make_unique<Operation>(around_,
+                                           Occasion{.set = around_.active.current(),
+                                                    .downtime = downtime_,
+                                                    .incident = id_,
+                                                    .attempt = machine_.passes(),
+                                                    .unknown = machine_.believes_unknown()},
+                                           authority_, memory_, *this);
+  operation_->start();
+}
+
+void OpenIncident::act() {
+  if (const auto reason = refused_by_brake()) {
+    wait_for_brake(*reason);
+    return;
+  }
+  // That one is over when a whole pass could be read.
+  const bool unreadable = held_ == Reason::Unreadable;
+  const bool untainted =
+      held_ == Reason::AwaitingTaint && !authority_->reading.keeps_replacements_off;
+  if (!unreadable && !untainted) {
+    held_.reset();  // what kept it is over; the next time is news
+  }
+  operation_->act();
+}
+
+void OpenIncident::cancel_pass() {
+  // We may be inside one of the operation's own callbacks: it dies at the end of the turn.
+  if (operation_) {
+    operation_->retire();
+    around_.loop.defer([dead = std::shared_ptr<Operation>(std::move(operation_))] { (void)dead; });
+  }
+}
+
+void OpenIncident::note_hold(Reason reason) {
+  // The brake's words change with what other nodes do; each of them is told once, and so is each
+  // cause of a doubt.
+  if (is_braking(reason)) {
+    const auto cause = around_.doubt.cause(around_.loop.now());
+    const std::string text(cause && reason == Reason::DoubtsItself ? to_string(*cause) : "");
+    if (braked_.emplace(reason, text).second) {
+      record(Record::Kind::IncidentHeld, reason, text);
+    }
+    return;
+  }
+  // The same wait, repeated, is one record: once per run of failures.
+  if (held_ != reason) {
+    held_ = reason;
+    record(Record::Kind::IncidentHeld, reason);
+  }
+}
+
+void OpenIncident::close(Reason reason) {
+  authority_->incident_open = false;
+  if (reason == Reason::NodeReady) {
+    report_return(around_, *authority_, id_, memory_);
+  }
+  if (reason == Reason::NodeReady && around_.source != nullptr) {
+    reason = Reason::SourceHealthy;
+  }
+  // What we must leave the next leader finishes.
+  if (reason != Reason::SteppedDown && reason != Reason::Stopping) {
+    authority_->page->close(reason);
+    around_.journal.finish(authority_->page);
+  }
+  const bool gave_up = reason == Reason::PolicyFailing || reason == Reason::WindowEnded;
+  const bool came_back = reason == Reason::NodeReady || reason == Reason::SourceHealthy;
+  record(Record::Kind::IncidentClosed, reason,
+         gave_up                        ? names_of_failing()
+         : came_back                    ? how_far(authority_->page->record())
+         : reason == Reason::Unreplaced ? memory_.verification.summary()
+                                        : std::string());
+  keeper_.forget(authority_->node);
+}
+
+std::string OpenIncident::names_of_failing() const {
+  std::string names;
+  for (const std::string& name : failing_) {
+    names += (names.empty() ? "policies that fail: " : ", ") + name;
+  }
+  return names;
+}
+
+void OpenIncident::record(Record::Kind kind, Reason reason, const std::string& text) {
+  const Duration age =
+      kind == Record::Kind::IncidentClosed ? around_.loop.now() - opened_ : Duration::zero();
+  (void)around_.trail.write({.kind = kind,
+                             .reason = reason,
+                             .incident = id_,
+                             .node = authority_->node,
+                             .node_uid = authority_->node_uid,
+                             .pod = std::nullopt,
+                             .pod_uid = {},
+                             .policy = {},
+                             .policy_digest = {},
+                             .action = {},
+                             .text = text,
+                             .attempt = machine_.passes(),
+                             .server_audit_id = {},
+                             .took = age});
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,102 @@
+#pragma once
+
+// OpenIncident is an open incident with everything it has running: the machine that decides
+// (fence/incident), its timer, the pass under way, its watches over the storage and the pods that
+// it waits for. It performs what the machine says, asks the brake before each pass, and records.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "audit/trail.h"
+#include "cluster/node_cache.h"
+#include "fence/incident.h"
+#include "fence/operation.h"
+#include "fence/pod_watch.h"
+#include "fence/verifying.h"
+#include "fence/vigil.h"
+
+namespace moonfence::fence {
+
+class OpenIncident final : public Operation::Owner {
+ public:
+  // Who keeps the incidents.
+  class Keeper {
+   public:
+    virtual ~Keeper() = default;
+    [[nodiscard]] virtual IncidentRules rules_for(const Downtime& downtime) const = 0;
+    // Something waits for the brake.
+    virtual void let_go_soon() = 0;
+    // The incident of this node is over. It is still on the stack.
+    virtual void forget(const NodeName& name) = 0;
+  };
+
+  // `order`: among all incidents. Keeper and surroundings must outlive it.
+  OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint64_t order,
+               const cluster::NodeView& node, const Downtime& downtime, std::shared_ptr<Page> page);
+  ~OpenIncident() override { authority_->incident_open = false; }
+  OpenIncident(const OpenIncident&) = delete;
+  OpenIncident& operator=(const OpenIncident&) = delete;
+
+  void begin(const cluster::NodeView& node, audit::Reason why);
+  void node_seen(const cluster::NodeView& node, cluster::Look why);
+  void policies_changed();
+  // What was observed until now proves nothing.
+  void restart_evidence();
+  // If the brake has nothing against it.
+  void let_go();
+  void stop(audit::Reason reason) { perform(machine_.stop(reason)); }
+
+  [[nodiscard]] bool is_braked() const { return machine_.is_braked(); }
+  [[nodiscard]] std::uint64_t order() const { return order_; }
+  // Nothing is left to do but to wait for what replaces deleted pods.
+  [[nodiscard]] bool is_verifying() const { return machine_.state() == Incident::State::Verifying; }
+  [[nodiscard]] const Verification& verification() const { return memory_.verification; }
+
+  void reading_arrived(const std::optional<Reading>& reading) override;
+  void pass_ended(const PassResult& result) override;
+
+ private:
+  void perform(const Incident::Effects& effects);
+  void watch_pods();
+  void carry_out(const Incident::Effects& effects);
+  void entitle();
+  void set_timer(Duration delay);
+  [[nodiscard]] Brake::Candidate candidate() const;
+  [[nodiscard]] std::optional<audit::Reason> refused_by_brake() const;
+  void wait_for_brake(audit::Reason reason);
+  void start_pass();
+  void act();
+  void cancel_pass();
+  void note_hold(audit::Reason reason);
+  void close(audit::Reason reason);
+  [[nodiscard]] std::string names_of_failing() const;
+  void record(audit::Record::Kind kind, audit::Reason reason, const std::string& text = {});
+
+  Keeper& keeper_;
+  Surroundings& around_;
+  const IncidentId id_;
+  const std::uint64_t order_;
+  Downtime downtime_;
+  Incident machine_;
+  // Shared with the calls in flight, which may outlive us; see GuardedActions.
+  std::shared_ptr<Authority> authority_;
+  const Moment opened_;
+  Memory memory_;
+  Vigil vigil_;
+  const bool awaits_replacements_;
+  Verifying verifying_;
+  PodWatch pod_watch_;
+  bool waits_ = false;  // by the last pass
+  loop::Timer timer_;
+  std::unique_ptr<Operation> operation_;
+  Brake::Place place_;
+  std::optional<audit::Reason> held_;
+  std::set<std::pair<audit::Reason, std::string>> braked_;  // what was told, and the text beside it
+  std::set<std::string> failing_;  // policies for which the last pass held pods
+};
+
+}  // namespace moonfence::fence

@@ -1,0 +1,54 @@
+#include "fence/quarantining.h"
+
+#include <utility>
+
+namespace moonfence::fence {
+
+using audit::Reason;
+
+Quarantining::Quarantining(Surroundings& surroundings, const Occasion& occasion,
+                           std::shared_ptr<const Authority> authority, Memory& memory)
+    : around_(surroundings),
+      occasion_(occasion),
+      authority_(std::move(authority)),
+      memory_(memory),
+      alive_(std::make_shared<int>(0)) {}
+
+void Quarantining::attempt(const PodDeletion& waiting, const kube::Node& node, Ended ended) {
+  const FenceMark mark = mark_for(node, occasion_.incident, around_.cluster_facts().now);
+  ++attempts_;
+  under_way_ = true;
+  around_.actions.set_quarantine(
+      waiting, operations_to_set(node, mark), authority_, alive_,
+      [this, waiting, ended = std::move(ended)](const ActionOutcome& outcome) {
+        under_way_ = false;
+        ended(after(waiting, outcome), outcome);
+      });
+}
+
+Quarantining::Next Quarantining::after(const PodDeletion& waiting, const ActionOutcome& outcome) {
+  switch (outcome.reason) {
+    case Reason::Done:
+      memory_.fenced_for = waiting;
+      return Next::ReadNode;
+    case Reason::NodeChanged:
+    case Reason::OutcomeLost:
+    case Reason::AlreadyGone:
+    case Reason::ReadingTooOld:
+      return Next::ReadNode;
+    case Reason::Refused:
+    case Reason::Deposed:
+    case Reason::Retryable:
+      given_up_ = true;
+      return Next::GiveUp;
+    default:
+      --attempts_;
+      return Next::Refuse;
+  }
+}
+
+bool Quarantining::is_lost() const {
+  return memory_.fenced_for && needs_quarantine(*authority_) && !is_given_up();
+}
+
+}  // namespace moonfence::fence

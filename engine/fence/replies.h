@@ -1,0 +1,17 @@
+#pragma once
+
+// What an action came to, by the server's reply to it.
+
+#include "audit/reason.h"
+#include "base/result.h"
+#include "kube/destroyer.h"
+
+namespace moonfence::fence {
+
+[[nodiscard]] audit::Reason reason_of(const Result<kube::DeleteReply>& reply);
+
+// `overtaken`: one of the patch's tests failed.
+[[nodiscard]] audit::Reason reason_of(const Result<kube::NodePatchReply>& reply,
+                                      audit::Reason overtaken);
+
+}  // namespace moonfence::fence

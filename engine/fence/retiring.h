@@ -1,0 +1,90 @@
+#pragma once
+
+// Retiring puts a node out of service: when a policy wants it, no guard speaks against it for any
+// pod of the node (fence/eviction), and the server heeds it, the node gets Kubernetes' taint
+// node.kubernetes.io/out-of-service. Kubernetes then evicts its pods and detaches their volumes by
+// itself; what policies want deleted is deleted by the next pass, which begins at once. Once in a
+// pass, after its pods were judged:
+//
+//   server's version read ──▶ written into the incident's record ──▶ one patch of the node
+//
+// It is set again when somebody drops it, but not for ever. fence/hand_back takes it off.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fence/actions.h"
+#include "fence/eviction.h"
+#include "fence/inquiry.h"
+#include "fence/surroundings.h"
+#include "kube/reader.h"
+
+namespace moonfence::fence {
+
+class Retiring {
+ public:
+  // How often in a pass the taint is tried to be set.
+  static constexpr int kAttempts = 3;
+  // How often in an incident it is set: somebody else takes it off, and does not want it there.
+  static constexpr unsigned kTimes = 5;
+
+  // All references must outlive it. `changed`: go_on() has something to do.
+  Retiring(Surroundings& surroundings, const Occasion& occasion,
+           std::shared_ptr<const Authority> authority, Memory& memory, const Inquiry& inquiry,
+           std::function<void()> changed);
+
+  // Every pod of the node, with its JSON.
+  void saw(const kube::Pod& pod);
+
+  enum class Next {
+    Nothing,   // no policy wants it, or it is settled for this pass
+    Wait,      // until `changed`
+    ReadNode,  // and call it again
+  };
+  // When nothing else is to be done in the pass. `listed`: when the pods were asked for.
+  // `complete`: these are all.
+  [[nodiscard]] Next go_on(const kube::Node& node, bool complete, Moment listed,
+                           PassResult& result);
+  // Nobody is called back from now on.
+  void retire();
+
+ private:
+  [[nodiscard]] std::optional<TaintWish> wish() const;
+  void read_version();
+  void record(const TaintWish& wish);
+  [[nodiscard]] std::shared_ptr<const Eviction> eviction(const TaintWish& wish, bool complete,
+                                                         Moment listed) const;
+  [[nodiscard]] Next attempt(const TaintWish& wish, const kube::Node& node,
+                             std::shared_ptr<const Eviction> eviction, PassResult& result);
+  void send(const TaintWish& wish, const kube::Node& node,
+            std::shared_ptr<const Eviction> eviction);
+  // What came of the attempt.
+  [[nodiscard]] Next after(const TaintWish& wish, const ActionOutcome& outcome, PassResult& result);
+  Next succeed(const TaintWish& wish, PassResult& result);
+  Next end(audit::Reason reason, PassResult& result);
+  void tell(const TaintWish& wish, audit::Reason reason, const kube::Pod* about);
+  [[nodiscard]] std::string text_of(const TaintWish& wish, audit::Reason reason) const;
+
+  Surroundings& around_;
+  const Occasion& occasion_;
+  std::shared_ptr<const Authority> authority_;
+  Memory& memory_;
+  const Inquiry& inquiry_;
+  std::function<void()> changed_;
+  const bool may_taint_;
+  std::vector<kube::Pod> evicted_;
+  kube::CallHandle version_call_;
+  std::optional<int> version_;
+  std::optional<ActionOutcome> outcome_;  // not looked at yet
+  int attempts_ = 0;
+  bool version_asked_ = false;
+  bool recorded_ = false;  // or it was tried
+  bool waits_ = false;
+  bool sending_ = false;
+  bool ended_ = false;
+  std::shared_ptr<const void> alive_;
+};
+
+}  // namespace moonfence::fence

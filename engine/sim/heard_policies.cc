@@ -1,0 +1,102 @@
+#include "sim/heard_policies.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "sim/fields.h"
+
+namespace moonfence::sim {
+namespace {
+
+std::int64_t to_number(const std::string& text) {
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+void HeardPolicies::heard(std::string_view text, Moment at) {
+  const Json said = Json::parse(text, nullptr, false);
+  if (said.is_discarded()) {
+    return;
+  }
+  std::int64_t version = 0;
+  if (const Json* event = find_field(said, {"object"})) {  // a line of the watch
+    version = to_number(text_field(*event, {"metadata", "resourceVersion"}));
+    if (text_field(said, {"type"}) == "BOOKMARK" || text_field(said, {"type"}) == "ERROR") {
+      return;
+    }
+  } else {
+    version = to_number(text_field(said, {"metadata", "resourceVersion"}));  // of the list
+  }
+  hearings_.push_back({.version = version, .at = at});
+}
+
+void HeardPolicies::read_kept(std::string_view text) {
+  const Json map = Json::parse(text, nullptr, false);
+  if (!map.is_discarded()) {
+    kept_ = text_field(map, {"data", "moonfence.yaml"});
+  }
+}
+
+HeardPolicies::Reaches HeardPolicies::in_force(const std::vector<PolicyEdit>& edits,
+                                               Moment now) const {
+  Reaches found;
+  for (auto hearing = hearings_.rbegin(); hearing != hearings_.rend(); ++hearing) {
+    const auto after = std::find_if(
+        edits.begin(), edits.end(),
+        [&hearing](const PolicyEdit& candidate) { return candidate.version > hearing->version; });
+    if (after != edits.begin() && !(after - 1)->lowered) {
+      add_behind(edits, static_cast<std::size_t>(after - edits.begin()) - 1, found);
+    }
+    if (now - hearing->at > kReloadTime) {
+      break;
+    }
+  }
+  return found;
+}
+
+void HeardPolicies::add_behind(const std::vector<PolicyEdit>& edits, std::size_t edit,
+                               Reaches& found) const {
+  if (edits[edit].reach != nullptr) {
+    found.push_back(edits[edit].reach);
+    return;
+  }
+  bool is_newest = true;
+  bool was_heard = false;
+  for (std::size_t older = edit; older-- > 0 && !edits[older].deleted;) {
+    if (edits[older].reach == nullptr) {
+      continue;
+    }
+    const auto stood_for = stood(edits, older);
+    const bool was_kept = !was_heard && !kept_.empty() && edits[older].bindings == kept_;
+    if (is_newest || stood_for || was_kept) {
+      found.push_back(edits[older].reach);
+    }
+    is_newest = false;
+    was_heard = was_heard || stood_for;
+    if (was_kept || (stood_for && *stood_for >= kReloadTime)) {
+      return;
+    }
+  }
+}
+
+std::optional<Duration> HeardPolicies::stood(const std::vector<PolicyEdit>& edits,
+                                             std::size_t edit) const {
+  const std::int64_t end =
+      edit + 1 < edits.size() ? edits[edit + 1].version : std::numeric_limits<std::int64_t>::max();
+  std::optional<Moment> first;
+  for (const Hearing& hearing : hearings_) {
+    if (first && hearing.version >= end) {
+      return hearing.at - *first;
+    }
+    if (!first && hearing.version >= edits[edit].version && hearing.version < end) {
+      first = hearing.at;
+    }
+  }
+  return first ? std::optional(Duration::max()) : std::nullopt;
+}
+
+}  // namespace moonfence::sim

@@ -1,0 +1,114 @@
+"""docs/install.md, Removing: what was installed goes away by the commands of that page, typed as they stand into Debian's
+kubectl, and nothing of ours is left in the API server."""
+
+import importlib.machinery
+import importlib.util
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .control_plane import REPO
+from .installation import NAMESPACE, Installation, ShippedAccount, manifest, rights_of
+from .kube import wait_for
+from .policies import LAST_GOOD, STATUS, PolicyMap
+from .workloads import taints
+
+BINDING = "api: 1\nbindings:\n- {policy: noobaa, namespaces: [noobaa], mode: enforce}\n"
+OURS, OUT_OF_SERVICE = "moonfence.io/fenced", "moonfence.io/out-of-service"
+
+
+def documented() -> list:
+    """The commands of the page, block by block."""
+    page = (REPO / "docs" / "install.md").read_text().split("\n## Removing\n")[1]
+    blocks = re.findall(r"^```console\n(.*?)^```", page, re.M | re.S)
+    return [[re.sub(r"\s+#.*", "", line) for line in re.findall(r"^\$ (.*)$", block, re.M)] for block in blocks]
+
+
+@pytest.fixture
+def shell(cluster, tmp_path):
+    """shell(command): as an administrator of the cluster, in the repository."""
+    loader = importlib.machinery.SourceFileLoader("manifests", str(REPO / "scripts" / "manifests"))
+    manifests = importlib.util.module_from_spec(importlib.util.spec_from_loader("manifests", loader))
+    loader.exec_module(manifests)
+    folder = Path(manifests.debians_kubectl()).parent
+
+    def run(command: str, codes: tuple = (0,)):
+        env = {"PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.control_plane.kubeconfig), "HOME": str(tmp_path)}
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=REPO, env=env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        assert done.returncode in codes, f"{command}: {done.stdout}"
+    return run
+
+
+def served(client) -> list:
+    """(group, resource, path) of everything that can be listed."""
+    groups = [("", "/api/v1")] + [(group["name"], f"/apis/{version['groupVersion']}")
+                                  for group in client.request("GET", "/apis")["groups"] for version in group["versions"]]
+    return [(group, each["name"], f"{path}/{each['name']}") for group, path in groups
+            for each in client.request("GET", path)["resources"] if "list" in each["verbs"]]
+
+
+def ours(client) -> set:
+    """(group, resource, namespace, name) of all that is in our namespace, or has our label, or our name; but events, which expire."""
+    found = set()
+    for group, resource, path in served(client):
+        for each in client.request("GET", path)["items"] if resource != "events" else ():
+            about = each["metadata"]
+            if NAMESPACE in (about.get("namespace"), (about.get("labels") or {}).get("app.kubernetes.io/name")) \
+                    or NAMESPACE in about["name"]:
+                found.add((group, resource, about.get("namespace", ""), about["name"]))
+    return found
+
+
+def install(cluster, shell) -> tuple:
+    """Everything that this server takes: (the overlay, its objects and those of the rights)."""
+    minor = cluster.control_plane.version[1]
+    overlay = "enforce" if minor >= 30 else "enforce-1.20"
+    shell(f"kubectl apply -f deploy/flat/{overlay}.yaml")
+    if minor < 30:
+        shell(f"kubectl apply -k deploy/versions/{'1.20' if minor < 25 else '1.25' if minor < 29 else '1.29'}")
+    for mode in ("taint", "release"):
+        shell(f"kubectl apply -k deploy/rights/{mode}")
+    return overlay, [*manifest(overlay), *rights_of("taint"), *rights_of("release")]
+
+
+def mark(cluster, name: str, key: str, taint: str, effect: str):
+    cluster.client.patch("nodes", name, {"metadata": {"annotations": {key: "{}"}}, "spec": {"taints": [
+        {"key": taint, "effect": effect}]}})
+
+
+def test_what_was_installed_is_removed_as_documented_and_nothing_is_left(cluster, shell, make_nodes, start_engine):
+    nodes, client = make_nodes(2), cluster.client
+    wait_for("earlier tests have cleaned up", lambda: not client.find("namespaces", NAMESPACE), 60)
+    before, made = ours(client), Installation(cluster)
+    overlay, installed = install(cluster, shell)
+    try:
+        start_engine.accounts["shipped"] = ShippedAccount(cluster, NAMESPACE, "moonfence")
+        engine = start_engine(account="shipped", policy=None, mode=None, elect=None, status=False)
+        policies = PolicyMap(client, NAMESPACE)
+        policies.edit(moonfence_yaml=BINDING)
+        policies.wait_state("noobaa", "Active")
+        wait_for("the replicas run", lambda: len([pod for pod in client.list("pods", NAMESPACE)
+                                                  if pod["status"].get("phase") == "Running"]) == 2, 60)
+        there = {each[-1] for each in ours(client) - before}
+        assert {each["metadata"]["name"] for each in installed} | {STATUS, LAST_GOOD, "moonfence-fencing"} <= there
+        (stop, *remove), (untaint, *clean) = documented()
+        shell(stop)
+        wait_for("it is off", lambda: policies.told("noobaa")["state"] != "Active", 10)
+        engine.stop()
+        mark(cluster, nodes[0], OUT_OF_SERVICE, "node.kubernetes.io/out-of-service", "NoExecute")
+        mark(cluster, nodes[1], OURS, OURS, "NoSchedule")
+        for command in remove:
+            shell(command.replace("enforce.yaml", f"{overlay}.yaml"))
+        shell(untaint, codes=(0, 1))  # 1: a node has no such taint
+        for command in clean:
+            shell(command.replace(" NODE ", f" {nodes[0]} "))
+        assert ours(client) - before == set()
+        for name in nodes:
+            node = client.get("nodes", name)
+            assert not taints(node) and not {OURS, OUT_OF_SERVICE} & set(node["metadata"]["annotations"]), name
+    finally:
+        made.remove(installed)
