@@ -24,7 +24,7 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 // For single quotes of a shell.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -76,7 +76,7 @@ std::string all_paths(const CommandTree& tree, const std::string& between) {
   std::string paths;
   for_each(tree, "", [&](const std::string& path, const CommandTree&) {
     if (!path.empty()) {
-      paths += (paths.empty() ? "" : between) + quoted(path);
+      paths += (paths.empty() ? "" : between) + in_quotes(path);
     }
   });
   return paths;
@@ -85,7 +85,7 @@ std::string all_paths(const CommandTree& tree, const std::string& between) {
 std::string offered(const CommandTree::Option& option) {
   switch (offer_for(option)) {
     case Offer::Words:
-      return "choices=" + quoted(joined(option.words));
+      return "choices=" + in_quotes(joined(option.words));
     case Offer::Files:
       return "choices='' files=any";
     case Offer::Folders:
@@ -101,7 +101,7 @@ std::string tables(const CommandTree& tree) {
   std::string values;
   std::string words;
   for_each(tree, "", [&](const std::string& path, const CommandTree& command) {
-    words += "    " + quoted(path) + ") choices=" + quoted(words_at(command)) +
+    words += "    " + in_quotes(path) + ") choices=" + in_quotes(words_at(command)) +
              (has_files(command) ? " files=any" : "") + " ;;\n";
     for (const CommandTree::Option& option : command.options) {
       if (!takes_next_word(option)) {
@@ -112,7 +112,7 @@ std::string tables(const CommandTree& tree) {
         std::string both = path;
         both += " ";
         both += flag;
-        patterns += (patterns.empty() ? "" : "|") + quoted(both);
+        patterns += (patterns.empty() ? "" : "|") + in_quotes(both);
       }
       values += "    " + patterns + ") files=''; " + offered(option) + " ;;\n";
     }
@@ -187,7 +187,7 @@ std::string fish_option(const CommandTree::Option& option) {
   if (takes_next_word(option)) {
     switch (offer_for(option)) {
       case Offer::Words:
-        text += " -x -a " + quoted(joined(option.words));
+        text += " -x -a " + in_quotes(joined(option.words));
         break;
       case Offer::Files:
         text += " -r -F";
@@ -200,7 +200,7 @@ std::string fish_option(const CommandTree::Option& option) {
         break;
     }
   }
-  return text + " -d " + quoted(option.help);
+  return text + " -d " + in_quotes(option.help);
 }
 
 // One line for each word that may follow a command.
@@ -214,7 +214,7 @@ std::string for_fish(const CommandTree& tree) {
       "            case ";
   std::string cases;
   for_each(tree, "", [&cases](const std::string& path, const CommandTree&) {
-    cases += path.empty() ? "" : (cases.empty() ? "" : " ") + quoted(" " + path);
+    cases += path.empty() ? "" : (cases.empty() ? "" : " ") + in_quotes(" " + path);
   });
   text += cases +
           "\n"
@@ -226,16 +226,17 @@ std::string for_fish(const CommandTree& tree) {
           "complete -c kubectl-moonfence -w moonfence\n"
           "complete -c moonfence -f\n";
   for_each(tree, "", [&text](const std::string& path, const CommandTree& command) {
-    const std::string at = "complete -c moonfence -n " +
-                           quoted("__moonfence_at \"" + (path.empty() ? path : " " + path) + "\"");
+    const std::string at =
+        "complete -c moonfence -n " +
+        in_quotes("__moonfence_at \"" + (path.empty() ? path : " " + path) + "\"");
     for (const CommandTree& next : command.commands) {
-      text += at + " -a " + next.name + " -d " + quoted(next.help) + "\n";
+      text += at + " -a " + next.name + " -d " + in_quotes(next.help) + "\n";
     }
     for (const CommandTree::Option& option : command.options) {
       if (!option.flags.empty()) {
         text += at + fish_option(option) + "\n";
       } else if (!option.words.empty()) {
-        text += at + " -a " + quoted(joined(option.words)) + "\n";
+        text += at + " -a " + in_quotes(joined(option.words)) + "\n";
       }
     }
     text += has_files(command) ? at + " -F\n" : "";

@@ -9,7 +9,7 @@ from .control_plane import REPO
 
 
 def contract_program() -> Path:
-    """Of the preset dev, unless MOONFENCE_CONTRACT_TEST names one."""
+    """What MOONFENCE_CONTRACT_TEST names (scripts/test does), or that of the preset dev."""
     return Path(os.environ.get("MOONFENCE_CONTRACT_TEST") or REPO / "build" / "dev" / "tests" / "contract_test")
 
 

@@ -59,7 +59,8 @@ int judge_after_a_suspension() {
   const pid_t child = fork();
   if (child == 0) {
     CurlPoller suspended;
-    _exit(suspended.now() - read_clock(CLOCK_MONOTONIC) >= 1h ? 0 : 1);
+    const Moment stopped_clock = read_clock(CLOCK_MONOTONIC);
+    _exit(suspended.now() - stopped_clock >= 1h ? 0 : 1);
   }
   return exit_code_of(child);
 }
