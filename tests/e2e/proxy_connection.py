@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Optional
 
 from .http_wire import Closed, Head, Wire, close, plain_body, wake
-from .proxy_rules import (Answer, BlackHole, Call, CommitThenReset, CutBody, Delay, DelayAnswer, Duplicate, Exchange,
+from .proxy_rules import (Answer, BlackHole, Call, CommitThenReset, CutBody, DelayAnswer, Duplicate, Exchange, Hold,
                           Reset, Stall)
 
 
@@ -114,8 +114,9 @@ class Connection:
             self._wait_until_broken(self.client.sock)
         if isinstance(action, Reset):
             raise Broken(True)
-        if isinstance(action, Delay):
-            self.proxy.over.wait(action.seconds)
+        if isinstance(action, Hold):
+            while not action.gate.wait(0.05) and not self.proxy.over.is_set():
+                pass
         if isinstance(action, Duplicate):
             return self._twice(exchange, action, head, framed)
         upstream, answer = self._forward(exchange, head, framed)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional, Union
 
@@ -58,10 +59,10 @@ def status_answer(code: int, reason: str, message: str = "scripted", headers: Op
 
 
 @dataclass
-class Delay:
-    """Waits before forwarding."""
+class Hold:
+    """Waits before forwarding until `gate` is set. A test that acts meanwhile needs no guess of how long it takes."""
 
-    seconds: float
+    gate: threading.Event
 
 
 @dataclass
@@ -123,7 +124,7 @@ class Forward:
     """Nothing special; with `times` it lets the first ones through before a later rule applies."""
 
 
-Action = Union[Answer, Delay, DelayAnswer, Call, CommitThenReset, Reset, CutBody, Stall, Duplicate, BlackHole, Forward]
+Action = Union[Answer, Hold, DelayAnswer, Call, CommitThenReset, Reset, CutBody, Stall, Duplicate, BlackHole, Forward]
 
 
 class Rule:

@@ -2,13 +2,14 @@
 
 import os
 import signal
+import threading
 import time
 
 import pytest
 
 from .faults import LOOKS, PODS, Doorbell, deletions, holds, metric, wait_closed
 from .kube import wait_for
-from .proxy_rules import (Answer, BlackHole, Call, CommitThenReset, CutBody, Delay, DelayAnswer, Duplicate, Forward,
+from .proxy_rules import (Answer, BlackHole, Call, CommitThenReset, CutBody, DelayAnswer, Duplicate, Forward, Hold,
                           status_answer)
 
 POD_LIST = r"/pods$"
@@ -17,12 +18,13 @@ QUICK = {"retryInterval": "1s"}
 
 # --- the engine ends
 
-@pytest.mark.parametrize("others", [BlackHole(), Delay(3)], ids=["lost", "late"])
-def test_a_restart_finishes_what_sigkill_interrupted(victims_of, start_engine, proxy, others):
+@pytest.mark.parametrize("fate", ["lost", "late"])
+def test_a_restart_finishes_what_sigkill_interrupted(victims_of, start_engine, proxy, fate):
     """Four of twelve deletions had been done; the others never arrive, or arrive after the restart."""
     victims = victims_of(12)
     engine = start_engine(server=proxy.server)
-    proxy.on("DELETE", PODS, others)
+    arrive = threading.Event()
+    proxy.on("DELETE", PODS, BlackHole() if fate == "lost" else Hold(arrive))
     proxy.on("DELETE", PODS, Forward(), times=4)
     victims.fail()
     sent = proxy.wait(12, "DELETE", PODS)
@@ -32,23 +34,28 @@ def test_a_restart_finishes_what_sigkill_interrupted(victims_of, start_engine, p
     proxy.clear()
     engine.start()
     replacements = victims.wait_replaced()
+    arrive.set()
     wait_for("the last exchange is over", lambda: all(e.finished_ns for e in sent), 10)
-    late = 0 if isinstance(others, BlackHole) else 8
-    assert deletions(victims, engine) == {200: 12, **({404: late} if late else {})}
+    assert deletions(victims, engine) == ({200: 12} if fate == "lost" else {200: 12, 404: 8})
     victims.wait_survive(replacements)
 
 
 def test_sigterm_waits_for_what_has_left_and_begins_nothing(victims_of, start_engine, proxy):
-    victims = victims_of(60)
+    victims = victims_of(80)  # sixty-four calls at once
     engine = start_engine(server=proxy.server)
-    proxy.on("DELETE", PODS, Delay(1))
+    answered = threading.Event()
+    proxy.on("DELETE", PODS, Hold(answered))
     victims.fail()
     proxy.wait(1, "DELETE", PODS)
-    assert engine.stop(0) < 10
+    os.kill(engine.pid, signal.SIGTERM)
+    wait_closed(engine, "stopping")
+    assert engine.alive()
+    answered.set()
+    engine.wait_exit(0)
     sent = len(proxy.find("DELETE", PODS))
-    assert 0 < sent < 60
+    assert 0 < sent < 80
     assert deletions(victims, engine) == {200: sent}
-    assert len(victims.alive()) == 60 - sent
+    assert len(victims.alive()) == 80 - sent
 
 
 def test_a_second_sigterm_ends_it_at_once_with_1(victims_of, start_engine, proxy):
@@ -70,9 +77,12 @@ def test_a_second_sigterm_ends_it_at_once_with_1(victims_of, start_engine, proxy
 def test_two_engines_at_once_do_no_harm(victims_of, start_engine, proxy):
     """Each deletes every pod; the precondition lets one of them."""
     victims = victims_of(6, stateful=True)
-    proxy.on("DELETE", PODS, Delay(0.5))  # so that both have listed before the first pod is gone
+    both_have_listed = threading.Event()
+    proxy.on("DELETE", PODS, Hold(both_have_listed))
     engines = [start_engine(server=proxy.server), start_engine(server=proxy.server)]
     victims.fail()
+    proxy.wait(12, "DELETE", PODS)
+    both_have_listed.set()
     replacements = victims.wait_replaced()
     for engine in engines:
         wait_closed(engine, "settled")

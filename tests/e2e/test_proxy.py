@@ -8,7 +8,7 @@ import time
 import pytest
 
 from .kube import Access, ApiError, Client, wait_for
-from .proxy_rules import (Answer, BlackHole, Call, CommitThenReset, CutBody, Delay, DelayAnswer, Duplicate, Reset,
+from .proxy_rules import (Answer, BlackHole, Call, CommitThenReset, CutBody, DelayAnswer, Duplicate, Hold, Reset,
                           Stall, status_answer)
 
 CONFIGMAPS = r"/configmaps"
@@ -108,13 +108,29 @@ def test_a_body_cut_with_good_framing(proxy, via, workloads, config):
     assert isinstance(text, str) and len(text) == 1000
 
 
-def test_delays(proxy, via, workloads, config):
+def test_an_answer_that_is_late(proxy, via, workloads, config):
     config("a")
-    for action in (Delay(0.3), DelayAnswer(0.3)):
-        proxy.on("GET", CONFIGMAPS, action, times=1)
-        began = time.monotonic()
-        via.get("configmaps", "a", workloads.namespace)
-        assert 0.3 <= time.monotonic() - began < 1
+    proxy.on("GET", CONFIGMAPS, DelayAnswer(0.3), times=1)
+    began = time.monotonic()
+    via.get("configmaps", "a", workloads.namespace)
+    assert time.monotonic() - began >= 0.3
+
+
+def test_a_request_that_is_held(cluster, proxy, via, workloads, config):
+    config("a")
+    gate = threading.Event()
+    proxy.on("DELETE", CONFIGMAPS, Hold(gate))
+    deletion = threading.Thread(target=via.delete, args=("configmaps", "a", workloads.namespace))
+    deletion.start()
+    try:
+        proxy.wait(1, "DELETE", CONFIGMAPS)
+        assert proxy.find("DELETE", CONFIGMAPS)[0].upstream_statuses == []
+        assert cluster.client.find("configmaps", "a", workloads.namespace)
+    finally:
+        gate.set()
+        deletion.join(10)
+    assert proxy.find("DELETE", CONFIGMAPS)[0].upstream_statuses == [200]
+    assert cluster.client.find("configmaps", "a", workloads.namespace) is None
 
 
 def test_a_request_sent_twice(cluster, proxy, via, workloads, config):
