@@ -75,7 +75,7 @@ ClientOutput explain_pod(const ClientOptions& options, ClientGround& ground) {
       output.err += "note: " + note + "\n";
     }
   }
-  if (explained.planned && !explained.planned->calls.empty()) {
+  if (explained.acts()) {
     output.code = ClientExit::WouldAct;
   }
   return output;

@@ -35,6 +35,18 @@ std::string said(const Plan::Word& word) {
   return word.text.empty() ? text : text + ", \"" + escaped(word.text) + "\"";
 }
 
+// Those of one kind, or all.
+std::string calls_text(const std::vector<Plan::Call>& calls, std::string_view kind = {}) {
+  std::string text;
+  for (const Plan::Call& call : calls) {
+    if (kind.empty() || call.what == kind) {
+      text += "  " + std::string(port::to_string(call.method)) + " " + call.path +
+              (call.uid.empty() ? "" : " if its UID is " + call.uid) + "\n";
+    }
+  }
+  return text;
+}
+
 std::string head_of(const Explained& explained) {
   const Plan::Node& node = explained.node;
   std::string text =
@@ -86,6 +98,11 @@ const Plan::Word* hold_of(const Explained& explained) {
 }
 
 std::string fate_of(const Explained& explained) {
+  if (const Plan::Word* const word = explained.retired_by()) {
+    return "Its node would be put out of service first, and Kubernetes evicts it then, unless it "
+           "tolerates that. " +
+           said(*word) + ".\n";
+  }
   if (const Plan::Word* const hold = hold_of(explained)) {
     return "It would be kept for now. " + said(*hold) + ".\n";
   }
@@ -160,6 +177,9 @@ void hear(Explained::Binding& binding, const Explained& explained) {
 // What decides is first.
 std::vector<std::string> codes_of(const Explained& explained) {
   std::vector<std::string> codes;
+  if (const Plan::Word* const word = explained.retired_by()) {
+    codes.push_back(word->reason);
+  }
   if (const Plan::Word* const hold = hold_of(explained)) {
     codes.push_back(hold->reason);
   }
@@ -244,13 +264,31 @@ Explained explain(const PodRef& pod, const kube::Labels& labels, const policy::P
   return explained;
 }
 
+const Plan::Word* Explained::retired_by() const {
+  for (const Plan::Word& word : node.changes) {
+    const bool concerns =
+        std::any_of(bindings.begin(), bindings.end(), [&word](const Binding& binding) {
+          return binding.relation == Relation::Selects && binding.mode == policy::Mode::Enforce &&
+                 binding.name == word.policy;
+        });
+    if (concerns && !planned && word.reason == audit::code(audit::Reason::SetsOutOfService)) {
+      return &word;
+    }
+  }
+  return nullptr;
+}
+
+bool Explained::acts() const {
+  return (planned && !planned->calls.empty()) || retired_by() != nullptr;
+}
+
 std::string explained_text(const Explained& explained) {
   std::string text = head_of(explained) + fate_of(explained);
+  if (explained.retired_by() != nullptr) {
+    text += calls_text(explained.node.calls, "patch_node");
+  }
   if (explained.planned) {
-    for (const Plan::Call& call : explained.planned->calls) {
-      text += "  " + std::string(port::to_string(call.method)) + " " + call.path +
-              (call.uid.empty() ? "" : " if its UID is " + call.uid) + "\n";
-    }
+    text += calls_text(explained.planned->calls);
     for (const Plan::Word& word : explained.planned->refusals) {
       text += "Refused: " + said(word) +
               (word.attachment.empty() ? "" : " (attachment " + escaped(word.attachment) + ")") +
@@ -289,7 +327,7 @@ nlohmann::ordered_json explained_document(const Explained& explained, const Plan
   return {{"kind", "Explanation"},
           {"namespace", explained.pod.space.text()},
           {"pod", explained.pod.name},
-          {"acts", explained.planned && !explained.planned->calls.empty()},
+          {"acts", explained.acts()},
           {"policies", std::move(bindings)},
           {"nodes", std::move(document["nodes"])},
           {"notes", std::move(document["notes"])}};

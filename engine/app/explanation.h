@@ -29,6 +29,12 @@ struct Explained {
   Plan::Node node;
   std::optional<Plan::Pod> planned;  // nullopt: no policy was asked about it
   Duration hold_down{};
+
+  // The word by which a policy that selects the pod puts its node out of service first: Kubernetes
+  // evicts the pod then, unless it tolerates that. Null: nobody does.
+  [[nodiscard]] const Plan::Word* retired_by() const;
+  // The pod, or its attachments, would go.
+  [[nodiscard]] bool acts() const;
 };
 
 [[nodiscard]] Explained explain(const PodRef& pod, const kube::Labels& labels,

@@ -77,8 +77,8 @@ constexpr std::array kAdvices = {
            "configuration, if detaching keeps a dead node from writing"},
     Advice{Reason::VolumeInUse, "find the other pod of the node that uses the volume"},
     Advice{Reason::TaintNotServed,
-           "use a policy that deletes pods: this engine does not set the "
-           "out-of-service taint"},
+           "use a policy that deletes pods: Kubernetes serves the out-of-service taint from 1.26 "
+           "on"},
     Advice{Reason::ReleaseNotServed, "set `release: on` in the engine's configuration"},
     Advice{Reason::Unreadable, "see whether the API server answers and what the account may read"},
     Advice{Reason::HoldingDown, "nothing: the policy wants the node to be down for longer"},

@@ -95,6 +95,8 @@ class Sorter {
       take(record, kind, pod_of(record));
     } else if (kind == "refusal") {  // of something that concerns the whole node
       node_.holds.push_back(word_of(record));
+    } else if (kind == "intent") {
+      node_.changes.push_back(word_of(record));
     }
   }
 

@@ -24,7 +24,7 @@ struct Plan {
     std::string policy;  // "" where none is involved
     std::string digest;
     std::string text;
-    std::string action = {};      // of a refusal: what was wanted
+    std::string action = {};      // of a refusal: what was wanted; of a change: what it is
     std::string attachment = {};  // of a refusal: of this one
   };
   struct Opinion {
@@ -57,6 +57,7 @@ struct Plan {
     std::string opened_for;           // "" when there was no incident
     std::vector<Word> holds;          // why it does not go on, or did not at once
     std::optional<std::string> open;  // of a hold that lasts: its reason
+    std::vector<Word> changes = {};   // of the node itself, before its pods: taints
     std::vector<Call> calls;          // not about a pod: the record, taints
     std::vector<Pod> pods;            // in the order in which they were judged
     bool complete = true;

@@ -100,6 +100,13 @@ ordered_json plan_document(const Plan& plan) {
       one["holdsFor"] = *node.open;
     }
     one["held"] = std::move(holds);
+    ordered_json changes = ordered_json::array();
+    for (const Plan::Word& word : node.changes) {
+      changes.push_back(word_json(word));
+    }
+    if (!changes.empty()) {
+      one["changes"] = std::move(changes);
+    }
     one["complete"] = node.complete;
     one["calls"] = calls_json(node.calls);
     one["pods"] = std::move(pods);

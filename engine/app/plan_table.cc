@@ -93,6 +93,10 @@ std::string plan_table(const Plan& plan, bool wide) {
                 (word.text.empty() ? "" : ", " + escaped(word.text)) + "\n";
       }
     }
+    for (const Plan::Word& word : node.changes) {
+      text += "  policy " + escaped(word.policy, 64) + ": " + word.reason + ", " +
+              escaped(word.text) + "\n";
+    }
     text += pods_of(node, wide);
     TextTable calls({"CALL", "PATH", "PRECONDITION"});
     add_calls(calls, node.calls);

@@ -309,6 +309,35 @@ TEST(Explanation, OfAPolicyThatFailsOrObservesOverTheNode) {
   EXPECT_THAT(observes, HasSubstr("Next: set `mode: enforce` in the policy's binding"));
 }
 
+// It told of no policy, and advised to bind one, although the node was to be put out of service by
+// one.
+TEST(Explanation, OfANodeThatIsPutOutOfServiceFirst) {
+  const json intent =
+      record("intent", "sets_out_of_service", "",
+             {{"policy", "db"}, {"action", "taint_out_of_service"}, {"text", "its power is off"}});
+  const Write taint = {
+      .method = port::Method::Patch, .path = "/api/v1/nodes/n1", .body = json::array()};
+  const std::string text = explained_by({bound("db")}, rehearsed({intent}, {taint}));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "Its node would be put out of service first, and Kubernetes evicts it then, unless it "
+          "tolerates that. policy db: sets_out_of_service, \"its power is off\".\n"
+          "  PATCH /api/v1/nodes/n1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Next: see `trigger`")));
+  policy::PolicySet set;
+  set.bindings = {bound("db", policy::Mode::Enforce, "web")};
+  EXPECT_FALSE(explain(kPod, {}, set, plan_of(rehearsed({intent}, {taint}))).acts())
+      << "of another namespace";
+  set.bindings = {bound("db")};
+  EXPECT_TRUE(explain(kPod, {}, set, plan_of(rehearsed({intent}, {taint}))).acts());
+  EXPECT_THAT(plan_table(plan_of(rehearsed({intent}, {taint})), false),
+              HasSubstr("  policy db: sets_out_of_service, its power is off\n"));
+  EXPECT_EQ(
+      plan_document(plan_of(rehearsed({intent}, {taint})))["nodes"][0]["changes"][0]["action"],
+      "taint_out_of_service");
+}
+
 TEST(Explanation, OfABindingThatIsBroken) {
   const std::string text = explained_by({broken("db")}, rehearsed({}));
   EXPECT_THAT(text, HasSubstr("It would be kept: what would decide about it cannot be loaded.\n"));
