@@ -313,9 +313,17 @@ std::optional<EventNews> news_of_verdict(const Record& record) {
   }
 }
 
+// Somebody has to mend something before what is wanted can be done.
+bool waits_for_hands(Reason reason) {
+  return reason == Reason::AttacherSilent || reason == Reason::DetachError ||
+         reason == Reason::GuardFailed || reason == Reason::GuardBroken ||
+         reason == Reason::AuditUnwritable;
+}
+
 std::optional<EventNews> news_of_refusal(const Record& record) {
   const bool observes = record.reason == Reason::ModeObserves;
-  return EventNews{.type = EventNews::Type::Normal,
+  return EventNews{.type = waits_for_hands(record.reason) ? EventNews::Type::Warning
+                                                          : EventNews::Type::Normal,
                    .regarding = pod_of(record),
                    .action = record.attachment.empty() ? "Delete" : "Detach",
                    .reason = observes ? "WouldForceDelete" : "FencingRefused",

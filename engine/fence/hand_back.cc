@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/overloaded.h"
 #include "fence/recovery.h"
 #include "fence/remains_search.h"
 
@@ -12,17 +13,6 @@ namespace moonfence::fence {
 
 using audit::Reason;
 using audit::Record;
-
-namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
-
-}  // namespace
 
 // One node with everything it has running.
 class HandBack::Patient {

@@ -3,6 +3,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/overloaded.h"
 #include "fence/releasing.h"
 #include "fence/steps.h"
 
@@ -14,13 +15,6 @@ using cluster::Look;
 using cluster::NodeView;
 
 namespace {
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 // How much of it was done when the node came back; "" when nothing was to be done.
 std::string how_far(const IncidentRecord& record) {

@@ -4,17 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/overloaded.h"
+
 namespace moonfence::kube {
-namespace {
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
-
-}  // namespace
 
 Elector::Elector(Surroundings around, ObjectRef lease, std::string identity, ElectionRules rules,
                  Receivers receivers)

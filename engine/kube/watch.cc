@@ -2,18 +2,12 @@
 
 #include <algorithm>
 
+#include "base/overloaded.h"
 #include "base/text.h"
 #include "kube/status.h"
 
 namespace moonfence::kube {
 namespace {
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
 
 Duration between(Duration low, Duration high, double chance) {
   return low +

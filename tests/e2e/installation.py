@@ -7,6 +7,8 @@
 
 import copy
 import functools
+import importlib.machinery
+import importlib.util
 import json
 import re
 import subprocess
@@ -38,6 +40,14 @@ def built(folder: Path) -> list:
     """What kustomize makes of a folder."""
     done = subprocess.run([REPO / "scripts" / "manifests", "--build", folder], stdout=subprocess.PIPE, text=True, check=True)
     return list(yaml.safe_load_all(done.stdout))
+
+
+def debians_kubectl() -> Path:
+    """kubectl of Debian's package, which is unpacked beside the control plane's programs and not installed."""
+    loader = importlib.machinery.SourceFileLoader("manifests", str(REPO / "scripts" / "manifests"))
+    manifests = importlib.util.module_from_spec(importlib.util.spec_from_loader("manifests", loader))
+    loader.exec_module(manifests)
+    return Path(manifests.debians_kubectl())
 
 
 def rights_of(mode: str) -> list:

@@ -19,6 +19,7 @@ UP = f'up{{{JOB}, pod="%s"}}'
 LEADER = f'leader_election_master_status{{{JOB}, name="moonfence", pod="%s"}}'
 ACTIONS = f'moonfence_actions_total{{{JOB}, action="delete_pod", result="%s"}}'
 QUARANTINED = f'moonfence_nodes_quarantined{{{JOB}, state="%s"}}'
+REFUSED = f'moonfence_guard_refusals_total{{{JOB}, action="%s", reason="%s"}}'
 REQUESTS = f'rest_client_requests_total{{{JOB}, method="DELETE", code="%s"}}'
 
 # alert: (series under which it fires after 15 minutes, series under which it does not), each {series: values a minute}
@@ -50,6 +51,8 @@ CASES = {
     "MoonfenceLeaderFlaps": ({LEADER % "a": "1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0", LEADER % "b": "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1"}, {LEADER % "a": "1x7 0x17", LEADER % "b": "0x7 1x17"}),
     "MoonfenceApiServerSilent": ({f"moonfence_api_server_missed_heartbeats{{{JOB}}}": "0x5 2+12x20"},
                                  {f"moonfence_api_server_missed_heartbeats{{{JOB}}}": "0x5 1 0x5 1 0x9"}),
+    "MoonfenceStorageHolds": ({REFUSED % ("delete_pod", "mode_observes"): "0+1x20", REFUSED % ("delete_pod", "attacher_silent"): "_x10 1x10"},
+                              {REFUSED % ("delete_pod", "mode_observes"): "0+1x20", REFUSED % ("delete_pod", "attacher_silent"): "1x20"}),
     "MoonfenceForbidden": ({REQUESTS % "200": "0+1x20", REQUESTS % "403": "_x10 1x10"}, {REQUESTS % "404": "0+1x20", REQUESTS % "403": "3x20"}),
     "MoonfenceAuditUnwritable": ({f"moonfence_audit_write_failures_total{{{JOB}}}": "0x10 2x10"},
                                  {f"moonfence_audit_write_failures_total{{{JOB}}}": "2x20"}),

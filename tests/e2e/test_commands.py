@@ -2,6 +2,7 @@
 or a cluster is in test_command_errors.py."""
 
 import json
+import os
 import re
 import subprocess
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from .engine import RULES, binary
+from .installation import debians_kubectl
 from .kube import wait_for
 from .policies import DELETES, PolicyMap, policy_text
 from .storage_api import OpenApi
@@ -271,10 +273,15 @@ def test_captured_pods_are_decided_again(policies, victims_of, tool, unbraked, t
     assert tool.writes() == []
 
 
-def test_as_a_plugin_of_kubectl(tool, workloads, tmp_path):
-    plugin = tmp_path / "kubectl-moonfence"
-    plugin.symlink_to(binary())
-    out = tool("status", "-n", workloads.namespace, program=plugin)
+def test_as_a_plugin_of_kubectl(tool, workloads, tmp_path, monkeypatch):
+    """Found by kubectl on the PATH, with its arguments, its exit code and its name in the help."""
+    (tmp_path / "kubectl-moonfence").symlink_to(binary())
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    kubectl = debians_kubectl()
+    out = tool("moonfence", "status", "-n", workloads.namespace, program=kubectl)
     assert out.startswith("LEADER      nobody: there is no Lease moonfence")
-    helped = subprocess.run([plugin, "plan", "--help"], capture_output=True, text=True, timeout=30)
-    assert helped.returncode == 0 and "kubectl moonfence plan" in helped.stdout
+    absent = tool.run("moonfence", "plan", "no-such-node", program=kubectl)
+    assert absent.returncode == NOT_FOUND and "no node no-such-node" in absent.stderr
+    assert "kubectl moonfence plan" in tool("moonfence", "plan", "--help", program=kubectl)
+    listed = subprocess.run([kubectl, "plugin", "list"], capture_output=True, text=True, timeout=30)
+    assert str(tmp_path / "kubectl-moonfence") in listed.stdout

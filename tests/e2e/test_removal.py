@@ -1,17 +1,14 @@
 """docs/install.md, Removing: what was installed goes away by the commands of that page, typed as they stand into Debian's
 kubectl, and nothing of ours is left in the API server."""
 
-import importlib.machinery
-import importlib.util
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from .control_plane import REPO
-from .installation import NAMESPACE, Installation, ShippedAccount, manifest, rights_of
+from .installation import NAMESPACE, Installation, ShippedAccount, debians_kubectl, manifest, rights_of
 from .kube import wait_for
 from .policies import LAST_GOOD, STATUS, PolicyMap
 from .workloads import taints
@@ -30,10 +27,7 @@ def documented() -> list:
 @pytest.fixture
 def shell(cluster, tmp_path):
     """shell(command): as an administrator of the cluster, in the repository."""
-    loader = importlib.machinery.SourceFileLoader("manifests", str(REPO / "scripts" / "manifests"))
-    manifests = importlib.util.module_from_spec(importlib.util.spec_from_loader("manifests", loader))
-    loader.exec_module(manifests)
-    folder = Path(manifests.debians_kubectl()).parent
+    folder = debians_kubectl().parent
 
     def run(command: str, codes: tuple = (0,)):
         env = {"PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.control_plane.kubeconfig), "HOME": str(tmp_path)}

@@ -94,6 +94,17 @@ TEST(Announcer, every_refusal_is_told_but_those_that_only_delay_a_release) {
   }
 }
 
+// A pod that a silent attacher kept was told of as something that had to be so.
+TEST(Announcer, a_refusal_that_somebody_has_to_mend_is_a_warning) {
+  for (const Reason reason :
+       {Reason::AttacherSilent, Reason::DetachError, Reason::GuardFailed, Reason::GuardBroken}) {
+    EXPECT_EQ(news(Record::Kind::Refusal, reason), "Warning FencingRefused Pod db/web-0 pod-1");
+  }
+  for (const Reason reason : {Reason::OwnNode, Reason::DriverNotDeclared, Reason::PolicyForbids}) {
+    EXPECT_EQ(news(Record::Kind::Refusal, reason), "Normal FencingRefused Pod db/web-0 pod-1");
+  }
+}
+
 TEST(Announcer, the_end_of_an_incident_is_told_when_there_is_something_to_tell) {
   EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::Settled),
             "Normal FencingSettled Node n1 node-1");
