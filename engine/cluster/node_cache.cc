@@ -31,6 +31,14 @@ bool fell(const NodeView& before, const NodeView& after) {
 NodeCache::NodeCache(loop::Loop& loop, port::Log& log, Duration expiry, NodeListener& listener)
     : loop_(loop), log_(log), expiry_(expiry), listener_(listener) {}
 
+kube::WatchTarget NodeCache::target() {
+  return {.resource = "nodes",
+          .path = "/api/v1/nodes",
+          .field_selector = {},
+          .label_selector = {},
+          .omitted = kube::omitted_of_nodes()};
+}
+
 void NodeCache::on_init() {
   incoming_.clear();
   receiving_ = true;

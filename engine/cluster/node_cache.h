@@ -59,6 +59,9 @@ class NodeCache final : public kube::WatchListener {
   // Default for operators is 1 h. All references must outlive the cache.
   NodeCache(loop::Loop& loop, port::Log& log, Duration expiry, NodeListener& listener);
 
+  // What it is to be fed with.
+  [[nodiscard]] static kube::WatchTarget target();
+
   void on_init() override;
   void on_init_apply(const nlohmann::json& object) override;
   void on_init_done() override;

@@ -89,6 +89,20 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
   return node;
 }
 
+Omitted omitted_of_nodes() {
+  return {{"metadata", "managedFields"},
+          {"status", "images"},
+          {"status", "addresses"},
+          {"status", "allocatable"},
+          {"status", "capacity"},
+          {"status", "config"},
+          {"status", "daemonEndpoints"},
+          {"status", "volumesAttached"},
+          {"status", "volumesInUse"},
+          {"status", "conditions", "message"},
+          {"status", "conditions", "reason"}};
+}
+
 Result<NodeStorage> decode_node_storage(const json& node) {
   Fields fields(node);
   if (fields.fault()) {

@@ -242,6 +242,10 @@ void WatchMachine::on(const StreamClosed& closed) {
   const bool is_short = now_ - *watching->opened < rules_.short_life;
   const bool failed = is_short && (watching->frames == 0 || last_was_short_);
   last_was_short_ = is_short;
+  if (!is_short) {
+    // Or cuts ten seconds apart would add up to a watch that is blind for a minute.
+    backoff_.forget();
+  }
   if (failed) {
     note(Note::What::WatchFailed, "the watch closed at once");
     back_off(/*then_list=*/false, std::nullopt);

@@ -8,6 +8,7 @@
 #include "kube/frames.h"
 #include "kube/items.h"
 #include "kube/json.h"
+#include "kube/object_parser.h"
 #include "kube/status.h"
 
 namespace moonfence::kube {
@@ -42,9 +43,16 @@ std::optional<FrameArrived::Type> frame_type(std::string_view word) {
   return std::nullopt;
 }
 
+Omitted within_frames(Omitted omitted) {
+  for (auto& path : omitted) {
+    path.insert(path.begin(), "object");
+  }
+  return omitted;
+}
+
 // What a frame says, and in `object` the object it carries.
-FrameArrived read_frame(std::string_view text, json& object) {
-  auto parsed = parse_json(text);
+FrameArrived read_frame(ObjectParser& parser, std::string_view text, json& object) {
+  auto parsed = parser.parse(text);
   if (!parsed) {
     return undecodable(parsed.error().text);
   }
@@ -79,7 +87,9 @@ class Watcher::Impl final : public StreamSink {
         listener_(listener),
         stall_limit_(rules.stall_limit),
         list_stall_limit_(rules.list_stall_limit),
-        machine_(rules) {}
+        machine_(rules),
+        item_parser_(target_.omitted),
+        frame_parser_(within_frames(target_.omitted)) {}
 
   void start() { feed(Started{}); }
   void start_from(ResourceVersion version) { feed(Resumed{std::move(version)}); }
@@ -147,7 +157,7 @@ class Watcher::Impl final : public StreamSink {
       return;
     }
     while (auto text = items_.next()) {
-      const auto item = parse_json(*text);
+      const auto item = item_parser_.parse(*text);
       if (!item) {
         feed(ListFailed{Error(item.error()).within("an item of the list")});
         return;
@@ -165,7 +175,7 @@ class Watcher::Impl final : public StreamSink {
     }
     while (auto text = frames_.next()) {
       json object;
-      const FrameArrived frame = read_frame(*text, object);
+      const FrameArrived frame = read_frame(frame_parser_, *text, object);
       count(frame);
       if (!feed(frame, &object)) {
         return;
@@ -312,7 +322,9 @@ class Watcher::Impl final : public StreamSink {
   WatchMachine machine_;
   WatchHealth health_;
   ItemSplitter items_;
+  ObjectParser item_parser_;
   FrameSplitter frames_;
+  ObjectParser frame_parser_;
   bool listing_ = false;
   std::uint64_t request_ = 0;  // which one is running
   std::string last_noted_;

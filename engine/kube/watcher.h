@@ -14,6 +14,7 @@
 
 #include "base/names.h"
 #include "kube/caller.h"
+#include "kube/object_parser.h"
 #include "kube/watch.h"
 #include "loop/loop.h"
 #include "port/log.h"
@@ -26,6 +27,8 @@ struct WatchTarget {
   std::string path;            // "/api/v1/nodes"
   std::string field_selector;  // "" or "metadata.name=moonfence-policies"
   std::string label_selector;
+  // Of each object what the listener does not look at; it is not told of it.
+  Omitted omitted = {};
 };
 
 // An Init without its InitDone is void: the next Init begins again, and an Apply or Delete after it

@@ -147,10 +147,7 @@ std::uint64_t heartbeats(int count) {
   kube::Caller caller(loop, wire, credentials, log, "https://api:6443", "moonfence");
   Indifferent listener;
   cluster::NodeCache cache(loop, log, Duration::zero(), listener);
-  kube::Watcher watcher(
-      loop, caller, random, log,
-      {.resource = "nodes", .path = "/api/v1/nodes", .field_selector = {}, .label_selector = {}},
-      cache);
+  kube::Watcher watcher(loop, caller, random, log, cluster::NodeCache::target(), cache);
   watcher.start();
   test::run_until(loop, [&wire] { return wire.watched(); });
   std::vector<std::string> frames;

@@ -151,14 +151,21 @@ def _wrong_taint(patch: Patch) -> list:
     return wrong
 
 
-def deleted_untainted(entries: Iterable, node_of: dict) -> list:
-    """Pods that the engines deleted before the node had our taint."""
+def deleted_untainted(entries: Iterable, node_of: dict, carry: Iterable = ()) -> list:
+    """Pods that the engines deleted before the node had our taint. Where an engine was killed while its patch was under
+    way the log has no answer, or a 5xx: it has set the taint if the node is one that `carry` names and no other set it."""
+    def sets_taint(entry) -> bool:
+        return any(taint["key"] == KEY for taint in Patch(entry.body).changes.get(TAINTS) or [])
+
     faults, tainted = [], set()
-    for entry in sorted(entries, key=lambda e: e.staged):
-        if entry.resource == "nodes" and entry.verb == "patch" and not entry.subresource and entry.status == 200:
-            patch = Patch(entry.body)
-            has = any(taint["key"] == KEY for taint in patch.changes.get(TAINTS) or [])
-            (tainted.add if has else tainted.discard)(entry.name)
+    ordered = sorted(entries, key=lambda e: e.staged)
+    patches = [e for e in ordered if e.resource == "nodes" and e.verb == "patch" and not e.subresource]
+    answered = {e.name for e in patches if e.status == 200 and sets_taint(e)}
+    for entry in ordered:
+        if entry.resource == "nodes" and entry.verb == "patch" and not entry.subresource:
+            unheard = (entry.status == 0 or entry.status >= 500) and entry.name in set(carry) - answered
+            if entry.status == 200 or (unheard and sets_taint(entry)):
+                (tainted.add if sets_taint(entry) else tainted.discard)(entry.name)
         elif entry.resource == "pods" and entry.verb == "delete" and entry.status == 200:
             if node_of.get(entry.uid_precondition) not in tainted:
                 faults.append(f"pod {entry.name} ({entry.uid_precondition}) was deleted before its node was tainted")

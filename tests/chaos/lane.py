@@ -11,9 +11,9 @@ from e2e.faults import metric
 from e2e.hollow_objects import now_micro
 from e2e.kube import wait_for
 from e2e.policies import policy_text
-from e2e.workloads import Workloads, free
+from e2e.workloads import Workloads, free, taints
 
-from .judge import Absence, deleted_untainted, faults_of, faults_of_patches
+from .judge import KEY, Absence, deleted_untainted, faults_of, faults_of_patches
 from .register import Register
 
 # the shortest term that is accepted, so that a round does not wait long for the next leader
@@ -67,6 +67,7 @@ class Lane:
         self.engines: list = []
         self.doomed: set = set()  # nodes that were let fail
         self.told: set = set()
+        self.carry: set = set()   # nodes that were seen with our taint
         self.closing: list = []   # what else ends with the lane
         self.raced = False        # several engines act at once, on purpose
         self.detach_delay = 0.0   # how long its storage takes to let go of a volume, in seconds
@@ -112,6 +113,9 @@ class Lane:
 
     def new_faults(self) -> list:
         """What was done wrong since the lane began and was not told before."""
+        if self.quarantine:
+            self.carry |= {node["metadata"]["name"] for node in self.cluster.client.list("nodes")
+                           if node["metadata"]["name"] in self.doomed and KEY in {key for key, _ in taints(node)}}
         fresh = [fault for fault in self.faults() if fault not in self.told]
         self.told |= set(fresh)
         return fresh
@@ -135,7 +139,7 @@ class Lane:
         deletes = [entry for entry in ours if entry.verb in ("delete", "deletecollection")]
         double = [f"{volume} on two nodes at once" for volume in self.cluster.hollow.status()["double"]
                   if volume["driver"] == self.driver]
-        untainted = deleted_untainted(ours, self.register.node_of) if self.quarantine else []
+        untainted = deleted_untainted(ours, self.register.node_of, self.carry) if self.quarantine else []
         return [*faults_of(deletes, *self.may_go(), self.raced), *untainted,
                 *faults_of_patches(ours, self.doomed, self.driver, Absence(log)), *self.staying.faults(), *double]
 

@@ -39,13 +39,14 @@ class Relay:
         while True:
             try:
                 visitor, _ = self.listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.target), 5)
-                server.settimeout(None)
-            except ConnectionError:
-                self._end(visitor)  # the server is away
-                continue
             except OSError:
                 return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target), 5)
+                server.settimeout(None)
+            except OSError:
+                self._end(visitor)  # the server is away, or too busy
+                continue
             with self._lock:
                 self._open |= {visitor, server}
             for source, sink in ((visitor, server), (server, visitor)):

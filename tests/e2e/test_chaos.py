@@ -1,6 +1,7 @@
 """Each kind of chaos once: scripts/chaos is the whole of it, many times over. A kind's name is its test's."""
 
 import copy
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -169,6 +170,13 @@ def test_with_a_quarantine_the_taint_comes_first():
     delete, node_of = Asked("delete", "pods", "web-0", 40), {"dead": "node-1"}
     assert deleted_untainted([taint(), delete], node_of) == []
     assert deleted_untainted([lift("True")], node_of) == []
+    # killed while it waited for the answer
+    for status in (0, 409, 504):
+        unheard = dataclasses.replace(taint(), status=status)
+        told = status == 409
+        assert bool(deleted_untainted([unheard, delete], node_of, {"node-1"})) is told
+        assert deleted_untainted([unheard, delete], node_of, ()) != []
+        assert deleted_untainted([unheard, delete, taint(at=41)], node_of, {"node-1"}) != []
     for early in ([delete], [taint(at=41), delete], [taint(name="node-2"), delete]):
         (fault,) = deleted_untainted(early, node_of)
         assert "before its node was tainted" in fault

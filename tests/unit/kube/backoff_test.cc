@@ -30,6 +30,14 @@ TEST(Backoff, two_quiet_minutes_are_forgiveness) {
   EXPECT_EQ(backoff.next(Moment{} + 800ms + 120s + 1600ms + 121s, 0), 800ms);
 }
 
+TEST(Backoff, a_success_is_forgiveness) {
+  Backoff backoff;
+  (void)backoff.next(Moment{}, 0);
+  (void)backoff.next(Moment{}, 0);
+  backoff.forget();
+  EXPECT_EQ(backoff.next(Moment{}, 0), 800ms);
+}
+
 TEST(Backoff, the_servers_wish_is_a_minimum) {
   EXPECT_EQ(Backoff().next(Moment{}, 0, 5s), 5s);
   EXPECT_EQ(Backoff().next(Moment{}, 0, 100ms), 800ms);

@@ -192,6 +192,26 @@ TEST_F(WatchMachineTest, a_server_that_says_one_word_and_closes_is_not_asked_wit
   EXPECT_THAT(step(StreamClosed{}), ElementsAre("note watch_failed", "timer 800ms"));
 }
 
+// A network that cut everything three times within moments, again and again: with pauses that went
+// on growing from one time to the next the nodes were not watched for half a minute, and one that
+// was made and failed meanwhile was never fenced.
+TEST_F(WatchMachineTest, cuts_do_not_add_up_over_a_watch_that_lived_in_between) {
+  prove();
+  for (int time = 0; time < 10; ++time) {
+    EXPECT_THAT(step(StreamClosed{refused()}), ElementsAre("watch rv=12 for 5m"));
+    for (const std::string pause : {"800ms", "1s600ms"}) {
+      step(WatchOpened{});
+      now += 100ms;
+      EXPECT_THAT(step(StreamClosed{refused()}), ElementsAre("note watch_failed", "timer " + pause))
+          << time;
+      now += 2s;
+      step(TimerFired{});
+    }
+    step(WatchOpened{});
+    now += 10s;
+  }
+}
+
 TEST_F(WatchMachineTest, a_server_down_for_twenty_seconds_costs_no_list) {
   prove();
   step(StreamClosed{refused()});
