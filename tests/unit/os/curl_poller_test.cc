@@ -50,12 +50,14 @@ int exit_code_of(pid_t child) {
 
 // Whether now() is an hour ahead of the clock that a suspension stops, on a machine that has been
 // suspended for an hour more than this one: in a time namespace, which only root may make, and only
-// children enter.
+// children enter. 0 yes, 1 no, 2 nobody may make one here.
 int judge_after_a_suspension() {
   if (unshare(CLONE_NEWTIME) != 0) {
     return 2;
   }
-  std::ofstream("/proc/self/timens_offsets") << "boottime 3600 0\n";
+  if (!(std::ofstream("/proc/self/timens_offsets") << "boottime 3600 0\n" << std::flush)) {
+    return 2;  // /proc may be read-only, as in the root that mmdebstrap makes
+  }
   const pid_t child = fork();
   if (child == 0) {
     CurlPoller suspended;
