@@ -67,6 +67,7 @@ class BlackHole(Distant):
 
     seconds = (1, 8)
     steps = STEPS
+    late = True
 
     def __init__(self, name: str, **more):
         super().__init__(name, **more)

@@ -63,6 +63,7 @@ class Kind:
     releases = False  # the engine takes the volumes off the node's status, which it does of silent nodes alone
     quarantine = False  # the engine taints the node before it deletes anything
     raced = False   # all replicas act at once, without leader election
+    late = False    # packets are swallowed, and sent again by the kernel when they pass
     right_within = 150.0  # seconds: a bound, not a wait; 45 more after an outage, until a Lease has stood still
 
     def __init__(self, name: str, **more):
@@ -76,7 +77,7 @@ class Kind:
         return self.replicas > 1 and not self.raced
 
     def equip(self, lane: Lane):
-        lane.raced = self.raced
+        lane.raced, lane.late = self.raced, self.late
         for _ in range(self.replicas):
             lane.engine(elect=self.elects)
 

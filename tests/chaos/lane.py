@@ -70,6 +70,7 @@ class Lane:
         self.carry: set = set()   # nodes that were seen with our taint
         self.closing: list = []   # what else ends with the lane
         self.raced = False        # several engines act at once, on purpose
+        self.late = False         # what an engine has sent may arrive long after
         self.detach_delay = 0.0   # how long its storage takes to let go of a volume, in seconds
 
     def set_detach_delay(self, seconds: float):
@@ -140,7 +141,7 @@ class Lane:
         double = [f"{volume} on two nodes at once" for volume in self.cluster.hollow.status()["double"]
                   if volume["driver"] == self.driver]
         untainted = deleted_untainted(ours, self.register.node_of, self.carry) if self.quarantine else []
-        return [*faults_of(deletes, *self.may_go(), self.raced), *untainted,
+        return [*faults_of(deletes, *self.may_go(), self.raced, self.late), *untainted,
                 *faults_of_patches(ours, self.doomed, self.driver, Absence(log)), *self.staying.faults(), *double]
 
     def end(self) -> list:

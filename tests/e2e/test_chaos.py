@@ -49,6 +49,11 @@ def test_what_may_go_may_go_once():
     again = [Deletion(status=404), Deletion(status=409), Deletion(None, status=403)]
     assert faults_of([Deletion(), *again, Deletion("va", "volumeattachments", grace=None)], {"dead"}, {"va"}) == []
     assert faults_of([Deletion(), Deletion()], {"dead"}, set(), raced=True) == []
+    kept = Deletion("va", "volumeattachments", grace=None)
+    assert faults_of([kept, kept], set(), {"va"}, late=True) == []
+    assert faults_of([kept, kept], set(), {"va"}) == ["va was deleted 2 times"]
+    assert faults_of([kept, kept, kept], set(), {"va"}, late=True) == ["va was deleted 3 times"]
+    assert faults_of([Deletion(), Deletion()], {"dead"}, set(), late=True) == ["dead was deleted 2 times"]
 
 
 @pytest.mark.parametrize("entries, said", [
