@@ -322,15 +322,15 @@ bool waits_for_hands(Reason reason) {
 
 std::optional<EventNews> news_of_refusal(const Record& record) {
   const bool observes = record.reason == Reason::ModeObserves;
-  return EventNews{.type = waits_for_hands(record.reason) ? EventNews::Type::Warning
-                                                          : EventNews::Type::Normal,
-                   .regarding = pod_of(record),
-                   .action = record.attachment.empty() ? "Delete" : "Detach",
-                   .reason = observes ? "WouldForceDelete" : "FencingRefused",
-                   .note = (observes ? "Would be done in mode enforce: " + record.text
-                                     : meaning(record.reason) + because(record)) +
-                           tail(record),
-                   .subject = record.policy + " " + std::string(audit::code(record.reason))};
+  return EventNews{
+      .type = waits_for_hands(record.reason) ? EventNews::Type::Warning : EventNews::Type::Normal,
+      .regarding = pod_of(record),
+      .action = record.attachment.empty() ? "Delete" : "Detach",
+      .reason = observes ? "WouldForceDelete" : "FencingRefused",
+      .note = (observes ? "Would be done in mode enforce: " + record.text
+                        : meaning(record.reason) + because(record)) +
+              tail(record),
+      .subject = record.policy + " " + std::string(audit::code(record.reason))};
 }
 
 std::optional<EventNews> news_by_kind(const Record& record) {

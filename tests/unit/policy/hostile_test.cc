@@ -185,22 +185,19 @@ Ending ending_in(const std::string& where, const policy::Policy& policy,
   return ending;
 }
 
-// Limits are asserted by their counters; wall time would depend on the machine.
-Ending run(const Script& script, port::CpuClock& clock) {
+// In each of two states. Limits are asserted by their counters; wall time would depend on the
+// machine.
+std::vector<Ending> run(const Script& script, port::CpuClock& clock) {
   const policy::Limits limits{.compile_cpu = std::chrono::seconds(2)};
   const auto policy = policy::Policy::load(source_of(script), "test.lua", clock, limits);
   if (!policy) {
-    return ending_of(policy.error(), true);
+    return {ending_of(policy.error(), true)};
   }
-  Ending first;
+  std::vector<Ending> endings;
   for (int state = 0; state < 2; ++state) {
-    const Ending ending = ending_in(script.header.at("where"), *policy, limits);
-    if (state == 0) {
-      first = ending;
-    }
-    EXPECT_EQ(ending.how, first.how) << "two states differ: " << ending.text;
+    endings.push_back(ending_in(script.header.at("where"), *policy, limits));
   }
-  return first;
+  return endings;
 }
 
 class Hostile : public testing::TestWithParam<std::filesystem::path> {};
@@ -214,18 +211,22 @@ TEST_P(Hostile, ends_as_it_must) {
   const bool timed = script.header.at("expect").find("cpu") != std::string::npos;
   ThreadCpuClock running;
   StoppedCpuClock stopped;
-  const Ending ending = timed ? run(script, running) : run(script, stopped);
+  const std::vector<Ending> endings = timed ? run(script, running) : run(script, stopped);
   std::vector<std::string> allowed;
   for (const auto word : split(script.header.at("expect"), ' ')) {
     allowed.emplace_back(word);
   }
-  EXPECT_NE(std::find(allowed.begin(), allowed.end(), ending.how), allowed.end())
-      << "ended with " << ending.how << ": " << ending.text;
-  const auto says = script.header.find("says");
-  if (says != script.header.end()) {
-    EXPECT_NE(ending.text.find(says->second), std::string::npos) << ending.text;
-  } else {
-    EXPECT_NE(ending.how, "error") << "a file that expects an error says which: " << ending.text;
+  for (const Ending& ending : endings) {
+    EXPECT_NE(std::find(allowed.begin(), allowed.end(), ending.how), allowed.end())
+        << "ended with " << ending.how << ": " << ending.text;
+    // Which of two limits a script meets first may depend on the machine where one of them is time.
+    EXPECT_TRUE(timed || ending.how == endings.front().how) << "two states differ: " << ending.text;
+    const auto says = script.header.find("says");
+    if (says != script.header.end()) {
+      EXPECT_NE(ending.text.find(says->second), std::string::npos) << ending.text;
+    } else {
+      EXPECT_NE(ending.how, "error") << "a file that expects an error says which: " << ending.text;
+    }
   }
   EXPECT_EQ(outcome("return fence.delete_pod('as ever')"), "delete_pod: as ever");
 }
