@@ -14,6 +14,7 @@ from pathlib import Path
 
 from e2e.async_http import AsyncClient, follow
 from e2e.control_plane import REPO
+from e2e.growing_file import whole_lines
 from e2e.kube import Access, path_of, wait_for
 from e2e.workloads import is_ready, node_ready, taints
 
@@ -75,8 +76,7 @@ class Observer:
 
     def seen(self) -> list:
         """All that was seen, in the order in which it was."""
-        text = self.out.read_text()
-        return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+        return [json.loads(line) for line in whole_lines(self.out)]
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from e2e.control_plane import REPO
+from e2e.growing_file import next_line
 
 WITHIN = 90  # seconds: a bound, not a wait
 OFTEN = 0.0002
@@ -42,7 +42,7 @@ class Trigger:
         self.engines = engines
         kind, action = STEPS[step]
         order = {"node": node, "kind": kind, "action": action, "count": count, "signal": number, "engines": [
-            {"file": str(e.record_file), "offset": size_of(e.record_file), "pid": e.pid} for e in engines]}
+            {"file": str(e.record_file), "offset": next_line(e.record_file), "pid": e.pid} for e in engines]}
         env = dict(os.environ, PYTHONPATH=str(REPO / "tests"), PYTHONDONTWRITEBYTECODE="1")
         self.process = subprocess.Popen([sys.executable, "-m", __name__, json.dumps(order)], env=env, text=True,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
@@ -62,10 +62,6 @@ class Trigger:
         return Sprung(self.engines[answer["engine"]], answer["beyond"])
 
 
-def size_of(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
 class Tail:
     """The records of a node in a file from an offset on."""
 
@@ -81,7 +77,8 @@ class Tail:
             self._file = open(self.path, "rb")
             self._file.seek(self.offset)
         *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
-        records = [json.loads(line) for line in lines if line]
+        # an engine that was killed may have left half a line, which its successor ended
+        records = [json.loads(line) for line in lines if line.endswith(b"}")]
         return [record for record in records if record.get("node") == self.node]
 
 

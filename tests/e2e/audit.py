@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Optional
 
+from .growing_file import next_line, whole_lines
 
 ENTRY_BEGINS = '{"kind":"Event","apiVersion":"audit.k8s.io/'
 
@@ -73,19 +74,11 @@ class AuditLog:
         self.offset = offset
 
     def mark(self) -> "AuditLog":
-        """A view that begins now."""
-        return AuditLog(self.path, self.path.stat().st_size if self.path.exists() else 0)
+        """A view that begins now. An entry that is being written counts as one that follows."""
+        return AuditLog(self.path, next_line(self.path))
 
     def entries(self) -> list:
-        if not self.path.exists():
-            return []
-        with open(self.path, "rb") as file:
-            file.seek(self.offset)
-            data = file.read()
-        # the last line may be half written, and a killed server may have stopped within a letter. Split at the end of
-        # line alone: splitlines() knows others (U+0085), which the server writes as they are
-        lines = data[:data.rfind(b"\n") + 1].split(b"\n")
-        return [Entry.parse(line.decode(errors="replace")) for line in lines if line]
+        return [Entry.parse(line) for line in whole_lines(self.path, self.offset)]
 
     def find(self, by: str = None, agent: str = None, verb: str = None, resource: str = None,
              name: str = None, namespace: str = None, subresource: str = None, status: int = None) -> list:

@@ -57,6 +57,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from .audit import AuditLog
 from .control_plane import REPO
+from .growing_file import whole_lines
 from .kube import ApiError, wait_for
 from .processes import free_port
 from .witness import Witness
@@ -321,8 +322,8 @@ class Engine:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     def records(self) -> list:
-        text = self.record_file.read_text() if self.record_file.exists() else ""
-        return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+        # an engine that was killed may have left half a line, which its successor ended
+        return [json.loads(line) for line in whole_lines(self.record_file) if line.endswith("}")]
 
     # --- what the API server says of it
 

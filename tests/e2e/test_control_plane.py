@@ -274,3 +274,22 @@ def test_an_audit_log_is_read_whatever_its_entries_hold(tmp_path):
     log = tmp_path / "audit.log"
     log.write_bytes((entry % "a\u2026").encode()[:-3] + (entry % "b\x85").encode() + b"\n" + entry.encode()[:40])
     assert [e.uri for e in AuditLog(log).entries()] == ["/b\x85"]
+
+
+def test_a_view_of_the_audit_log_never_begins_within_an_entry(tmp_path):
+    """A file grows page by page while a long entry is written: `mark()` came within one, and half of it was read."""
+    entry = ENTRY_BEGINS + 'v1","verb":"get","stage":"ResponseComplete","requestURI":"/%s"}'
+    log = tmp_path / "audit.log"
+    log.write_text(entry % "before" + "\n" + (entry % "within")[:70])
+    view = AuditLog(log).mark()
+    assert view.entries() == []
+    with open(log, "a") as server:
+        server.write((entry % "within")[70:] + "\n" + entry % "after" + "\n")
+    assert [e.uri for e in view.entries()] == ["/within", "/after"]
+    assert view.mark().entries() == []
+    with open(log, "a") as server:
+        server.write((entry % "killed")[:70])
+    view = view.mark()
+    with open(log, "a") as server:
+        server.write(entry % "its successor's" + "\n")
+    assert [e.uri for e in view.entries()] == ["/its successor's"]

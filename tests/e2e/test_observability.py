@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from .engine import RULES, STORAGE_RULES, binary
 from .exposition import parse
+from .growing_file import whole_lines
 from .kube import wait_for
 from .policies import DELETES, PolicyMap, policy_text
 from .record_schema import faults_of
@@ -71,7 +72,7 @@ def test_one_incident_is_told_alike_by_records_metrics_log_events_and_terminal(c
         assert told.returncode == 0 and told.stdout.startswith(record["reason"] + "\n")
 
     # one event a line, and every line about the node carries the incident
-    lines = [json.loads(line) for line in engine.log().splitlines()]
+    lines = [json.loads(line) for line in whole_lines(engine.log_file)]
     assert all(list(line)[:3] == ["time", "level", "event"] for line in lines)
     about = [line for line in lines if line.get("node") == node or node in line.get("pod", "")]
     assert about and {line.get("incident") for line in about} == {incident}
