@@ -77,7 +77,6 @@ class Kind:
         return self.replicas > 1 and not self.raced
 
     def equip(self, lane: Lane):
-        lane.raced, lane.late = self.raced, self.late
         for _ in range(self.replicas):
             lane.engine(elect=self.elects)
 

@@ -46,8 +46,8 @@ class Staying:
 class Lane:
     """Several lanes live side by side on one control plane; an engine acts in its own lane's namespace alone."""
 
-    def __init__(self, cluster: Cluster, name: str, folder: Path, settings: Optional[dict] = None,
-                 releases: bool = False, quarantine: bool = False):
+    def __init__(self, cluster: Cluster, name: str, folder: Path, settings: Optional[dict], *,
+                 releases: bool, quarantine: bool, raced: bool, late: bool):
         self.cluster, self.namespace, self.settings = cluster, name, dict(settings or {})
         self.folder = folder / name
         self.folder.mkdir(parents=True)
@@ -55,6 +55,8 @@ class Lane:
         space.create_driver()
         self.driver = space.driver
         self.releases, self.quarantine = releases, quarantine
+        self.raced = raced  # several engines act at once, on purpose
+        self.late = late    # what an engine has sent may arrive long after
         self.account = Account(cluster, name, "moonfence").create(
             [*RULES, *STORAGE_RULES, *(RELEASE_RULES if releases else ()), *(QUARANTINE_RULES if quarantine else ())])
         if releases:
@@ -69,8 +71,6 @@ class Lane:
         self.told: set = set()
         self.carry: set = set()   # nodes that were seen with our taint
         self.closing: list = []   # what else ends with the lane
-        self.raced = False        # several engines act at once, on purpose
-        self.late = False         # what an engine has sent may arrive long after
         self.detach_delay = 0.0   # how long its storage takes to let go of a volume, in seconds
 
     def set_detach_delay(self, seconds: float):

@@ -71,7 +71,8 @@ def play(cluster: Cluster, kind: Kind, times: int, seed: str, settings: Optional
     result, over = Result(kind.name, [], 0), threading.Event()
 
     def one_lane(index: int):
-        lane = Lane(cluster, f"{kind.name}-{index + 1}", folder, settings, kind.releases, kind.quarantine)
+        lane = Lane(cluster, f"{kind.name}-{index + 1}", folder, settings, releases=kind.releases,
+                    quarantine=kind.quarantine, raced=kind.raced, late=kind.late)
         try:
             kind.equip(lane)
             for number in range(index + 1, times + 1, width):

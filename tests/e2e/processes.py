@@ -3,6 +3,7 @@
 A pid alone may belong to somebody else by the time we end it; pid and start time together cannot.
 """
 
+import itertools
 import json
 import os
 import random
@@ -30,15 +31,19 @@ def worker() -> int:
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
+_ports_given = itertools.count(random.randrange(1 << 16))
+
+
 def free_port() -> int:
     """A free loopback port below the range from which the kernel serves outgoing connections: a
-    component that restarts on its port must not find a client's own connection sitting on it. Each
-    worker has a range of its own: a port is free until somebody listens, and they must not meet."""
+    component that restarts on its port must not find a client's own connection sitting on it. A port is
+    free until somebody listens: each worker has a range of its own, and gives no port again before all others."""
     low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     width = 6000
     last = low - 1 - worker() % 3 * width
-    for _ in range(200):
-        port = random.randint(max(1100, last - width + 1), last)
+    first = max(1100, last - width + 1)
+    for _ in range(width):
+        port = first + next(_ports_given) % (last - first + 1)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
