@@ -64,7 +64,7 @@ class Kind:
     quarantine = False  # the engine taints the node before it deletes anything
     raced = False   # all replicas act at once, without leader election
     late = False    # packets are swallowed, and sent again by the kernel when they pass
-    right_within = 150.0  # seconds: a bound, not a wait; 45 more after an outage, until a Lease has stood still
+    right_within = 300.0  # seconds: a bound, not a wait; 45 more after an outage, until a Lease has stood still
 
     def __init__(self, name: str, **more):
         self.name = name

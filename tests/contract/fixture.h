@@ -111,7 +111,7 @@ struct Contract : testing::Test {
     wish.merge_patch(extra);
     Reply made;
     // A new namespace has no service account for some milliseconds.
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 600; ++i) {
       made = post(in("pods"), wish);
       if (made.status != 403) {
         break;

@@ -23,7 +23,7 @@ import subprocess
 import time
 from pathlib import Path
 
-LIMIT = 30
+LIMIT = 120
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " "), "Escape": (27, "")}
 
 

@@ -49,7 +49,7 @@ def running_cluster(place: str, grace: float, **more) -> Iterator[Cluster]:
     try:
         control_plane.start()
         hollow = start_hollow(control_plane.processes, control_plane.folder, interval=lease_interval(grace))
-        wait_for("the hollow process takes orders", hollow.status, 30)
+        wait_for("the hollow process takes orders", hollow.status, 120)
         control_plane.supervise()
         yield Cluster(control_plane, hollow, control_plane.client())
     finally:

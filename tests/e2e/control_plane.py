@@ -205,7 +205,7 @@ class ControlPlane:
         said = [line for line in lines if re.match(r"panic:|fatal error:|F\d{4} |runtime: ", line)]
         return "\n".join(said[-3:] or lines[-5:])
 
-    def wait_ready(self, seconds: float = 60):
+    def wait_ready(self, seconds: float = 180):
         client = self.client()
 
         def ready():
@@ -217,7 +217,7 @@ class ControlPlane:
     def _wait_default_account(self):
         # pods are refused until the controller manager has made the service account of the namespace
         client = self.client()
-        wait_for("the default service account", lambda: client.find("serviceaccounts", "default", "default"), 60)
+        wait_for("the default service account", lambda: client.find("serviceaccounts", "default", "default"), 180)
 
     # --- access
 

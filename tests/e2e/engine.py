@@ -66,7 +66,7 @@ NOOBAA = REPO / "policies" / "noobaa" / "policy.lua"
 # Tests have clusters of one to three nodes, in which one that fails is half of them or more, and a benchmark fails
 # many nodes one after another. What the brake does has tests of its own.
 UNBRAKED = "{maxDown: off, maxPerWindow: off}"
-START_LIMIT = 60  # a bound, not a wait; with sanitizers and other work on the machine it is slow
+START_LIMIT = 150  # a bound, not a wait; with sanitizers and other work on the machine it is slow
 STOP_LIMIT = 30
 SANITIZER = re.compile(r"ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|: runtime error: |WARNING: ThreadSanitizer")
 
@@ -310,7 +310,7 @@ class Engine:
     def get(self, path: str, port: Optional[int] = None, host: str = "127.0.0.1") -> tuple:
         """(status, text) from its health server."""
         try:
-            with urllib.request.urlopen(f"http://{host}:{port or self.health_port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{host}:{port or self.health_port}{path}", timeout=30) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -94,7 +94,7 @@ class Victims:
         """UIDs of those that still exist."""
         return self.uids & {pod["metadata"]["uid"] for pod in self.workloads.pods("noobaa")}
 
-    def wait_replaced(self, seconds: float = 60) -> list:
+    def wait_replaced(self, seconds: float = 180) -> list:  # after an outage a Lease has to stand still for 40 s
         """All are gone and as many others run elsewhere, which are returned."""
         self.workloads.wait(f"the pods of {self.node} are gone", lambda: not self.alive(), seconds)
         return self.workloads.wait_all_running("noobaa", len(self.uids), not_on=self.node, seconds=seconds)
@@ -137,6 +137,6 @@ MOVED = 180
 LOOKS = 3  # after a deletion: 1 s, 5 s and 15 s after one another
 
 
-def wait_closed(engine, reason: str, count: int = 1, seconds: float = 40):
+def wait_closed(engine, reason: str, count: int = 1, seconds: float = 150):
     wait_for(f"{count} incidents of {engine.name} end with {reason}",
              lambda: metric(engine, "moonfence_incidents_closed_total", reason=reason) >= count, seconds, 0.05)

@@ -269,7 +269,7 @@ class Client:
             connection.close()
 
 
-def wait_for(what: str, condition: Callable[[], Any], seconds: float = 30, every: float = 0.1) -> Any:
+def wait_for(what: str, condition: Callable[[], Any], seconds: float = 120, every: float = 0.1) -> Any:
     """Polls until `condition` returns something true, which is returned. An API server that is just
     restarting counts as "not yet"."""
     end = time.monotonic() + seconds

@@ -67,7 +67,7 @@ class PolicyMap:
                     return entry
         return {}
 
-    def wait_state(self, policy: str, state: str, seconds: float = 20) -> dict:
+    def wait_state(self, policy: str, state: str, seconds: float = 90) -> dict:
         seen: list = [None]
 
         def check():
@@ -79,7 +79,7 @@ class PolicyMap:
             raise TimeoutError(f"{error}; last seen: {json.dumps(seen[0])}") from None
         return self.told(policy)
 
-    def wait_observed(self, written: dict, seconds: float = 20) -> dict:
+    def wait_observed(self, written: dict, seconds: float = 90) -> dict:
         """The status speaks of this version of the ConfigMap; it is returned."""
         version = written["metadata"]["resourceVersion"]
 

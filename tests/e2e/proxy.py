@@ -163,7 +163,7 @@ class Proxy:
             return [e for e in self.exchanges if wanted.takes(e)]
 
     def wait(self, count: int = 1, method: Optional[str] = None, path: str = "", query: Optional[str] = None,
-             seconds: float = 30) -> list:
+             seconds: float = 120) -> list:
         """Waits until at least `count` such requests have come in."""
         def enough():
             found = self.find(method, path, query)

@@ -90,10 +90,10 @@ class Stage:
         for subject in self.subjects.values():
             self._create_claims(subject)
         wait_for("all claims are bound", lambda: all(
-            claim["status"].get("phase") == "Bound" for claim in self._list("persistentvolumeclaims")), 60)
+            claim["status"].get("phase") == "Bound" for claim in self._list("persistentvolumeclaims")), 180)
         for subject in self.subjects.values():
             self._create_workload(subject)
-        wait_for("all pods run", self._find_pods, 90)
+        wait_for("all pods run", self._find_pods, 240)
         for subject in self.subjects.values():
             assert subject.pod["spec"]["nodeName"] == self.node(subject.node), subject
 
@@ -166,7 +166,7 @@ class Stage:
             config={"fencingDrivers": f"[{', '.join(drivers)}]", "retryInterval": "500ms", "retryWindow": "20s",
                     **(config or {})})
         wait_for("its policies are in force", lambda: any(
-            p["state"] == "Active" for r in self.policies.status().values() for p in r["policies"]), 20, 0.05)
+            p["state"] == "Active" for r in self.policies.status().values() for p in r["policies"]), 90, 0.05)
         (told,) = self.policies.status().values()
         assert not told["faults"] and {p["state"] for p in told["policies"]} == {"Active"}, told
 
@@ -192,7 +192,7 @@ class Stage:
     def detach(self, row: str, number: int = 0):
         """Takes an attachment away; Kubernetes looks once a minute, and makes it again while the pod is there."""
         self.client.delete("volumeattachments", self.attachment_name(row, number))
-        wait_for(f"the attachment of {row} is gone", lambda: not self.attachment(row, number), 20, 0.02)
+        wait_for(f"the attachment of {row} is gone", lambda: not self.attachment(row, number), 60, 0.02)
 
     def keep_detached(self, row: str):
         """Whenever the engine is about to look at the node, its attachment has just been taken away."""
@@ -217,7 +217,7 @@ class Stage:
                     raise
                 return False  # the controller was faster
             return True
-        wait_for(f"another attachment has the name of {row}'s", replaced, 20, 0.02)
+        wait_for(f"another attachment has the name of {row}'s", replaced, 60, 0.02)
 
     def hold(self, row: str, held: bool = True):
         """With a finalizer of ours its attachment does not go."""
@@ -241,13 +241,13 @@ class Stage:
     def attachment_deletes(self, row: str, number: int = 0) -> list:
         return self.engine.deletes(resource="volumeattachments", name=self.attachment_name(row, number) + "$")
 
-    def wait_deleted(self, row: str, seconds: float = 30):
+    def wait_deleted(self, row: str, seconds: float = 90):
         """The engine has deleted the pod; the one DELETE that did it is returned."""
         def done():
             return [e for e in self.pod_deletes(row) if e.status == 200]
         return wait_for(f"the engine deletes the pod of {row}", done, seconds)[0]
 
-    def wait_detached(self, row: str, number: int = 0, seconds: float = 30):
+    def wait_detached(self, row: str, number: int = 0, seconds: float = 90):
         def done():
             return [e for e in self.attachment_deletes(row, number) if e.status == 200]
         return wait_for(f"the engine deletes an attachment of {row}", done, seconds)[0]
@@ -264,7 +264,7 @@ class Stage:
         return [r for r in self.engine.records() if r["kind"] == "verdict" and r.get("pod_uid") == self.subjects[row].uid
                 and r["reason"] == reason]
 
-    def wait_judged(self, row: str, reason: str, seconds: float = 30) -> list:
+    def wait_judged(self, row: str, reason: str, seconds: float = 90) -> list:
         return wait_for(f"{row} is judged {reason}", lambda: self.judged(row, reason), seconds)
 
     def assert_kept(self, row: str):

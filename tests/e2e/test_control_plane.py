@@ -111,7 +111,7 @@ def test_release_last_moves_a_volume_at_once(cluster, nodes, workloads):
         {"op": "test", "path": "/status/volumesInUse", "value": in_use},
         {"op": "replace", "path": "/status/volumesInUse", "value": [v for v in in_use if v != volume]},
     ], kind="json", subresource="status")
-    workloads.wait_running("db-0", not_on=node, seconds=20)
+    workloads.wait_running("db-0", not_on=node, seconds=45)  # sooner than Kubernetes looks by itself
     assert cluster.hollow.status()["double"] == []
 
 
@@ -191,6 +191,7 @@ def test_a_service_account_token_is_who_it_says(cluster, workloads):
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("large")  # never beside the other 500 nodes
 def test_500_nodes_stay_ready_for_a_minute(tmp_path):
     """On their own control plane: with their heartbeats the short grace period of the others is not fair."""
     grace = 20
@@ -203,7 +204,7 @@ def test_500_nodes_stay_ready_for_a_minute(tmp_path):
 
         def ready():
             return [n for n in client.list("nodes") if node_ready(n) == "True" and not n["spec"].get("taints")]
-        wait_for("500 nodes are Ready", lambda: len(ready()) == 500, 60, every=1)
+        wait_for("500 nodes are Ready", lambda: len(ready()) == 500, 300, every=2)
         until = time.monotonic() + 60
         while time.monotonic() < until:
             assert len(ready()) == 500

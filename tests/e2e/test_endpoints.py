@@ -171,20 +171,21 @@ def large(tmp_path):
                      conditions=True, status_period=300)
         client = plane.client()
         wait_for("500 nodes are Ready", lambda: sum(
-            node_ready(n) == "True" and not n["spec"].get("taints") for n in client.list("nodes")) == 500, 90, every=1)
+            node_ready(n) == "True" and not n["spec"].get("taints") for n in client.list("nodes")) == 500, 300, every=2)
         yield Large(plane, client)
     finally:
         plane.stop()
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("large")
 def test_500_nodes_fit_into_25_megabytes(large, tmp_path):
     large.client.create("namespaces", {"metadata": {"name": "noobaa"}})
     account = Account(large, "noobaa", "moonfence").create()
     engine = Engine(large, tmp_path, account, "noobaa", witnessed=False)
     try:
         engine.start()
-        wait_for("500 nodes are known", lambda: metric(engine, "moonfence_nodes", state="ready") == 500, 30)
+        wait_for("500 nodes are known", lambda: metric(engine, "moonfence_nodes", state="ready") == 500, 120)
         holds(20, engine.alive, every=1)
         used = resident(engine.pid)
         print(f"{used / 1e6:.1f} MB")

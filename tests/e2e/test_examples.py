@@ -46,7 +46,7 @@ def test_a_vendor_of_ones_own_is_a_lua_file_and_an_endpoint(cluster, tmp_path):
         stage.wait_judged("moved", "policy_waits")
         holds(3, lambda: not stage.engine.deletes())
         last["lease"] = None
-        pod = stage.wait_deleted("moved", 15)
+        pod = stage.wait_deleted("moved", 60)
         for number in range(2):
             assert stage.wait_detached("moved", number).received >= pod.staged
         stage.wait_judged("other", "policy_skips")

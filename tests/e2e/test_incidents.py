@@ -11,12 +11,14 @@ from .engine import RULES
 from .faults import LOOKS, wait_closed
 from .kube import wait_for
 from .proxy_rules import Call, status_answer
+from .stage import parse_time
 from .test_fencing import NOOBAA, name, no_schedule, owner, uid  # noqa: F401 (owner is a fixture)
 
 FAILS = status_answer(500, "InternalError")
 QUICK = {"retryInterval": "1s", "retryWindow": "5s"}    # a fifth of the defaults
 NO_WATCH = "^(?!.*watch=)"
 HASTY = {"retryInterval": "200ms", "retryWindow": "1s"}
+SLOWER = {"retryInterval": "2s", "retryWindow": "10s"}  # two fifths
 
 
 def deletes_of(proxy, pod: str) -> list:
@@ -51,7 +53,7 @@ def test_e_06_a_node_that_fails_again_is_fenced_again_at_once(cluster, make_node
     second = workloads.wait_running("noobaa-core-0")
     assert uid(second) != uid(first) and second["spec"]["nodeName"] == node
     cluster.hollow.fail(node, "notready")
-    wait_for("it is replaced again", lambda: uid(workloads.get_pod("noobaa-core-0") or second) != uid(second), 5)
+    wait_for("it is replaced again", lambda: uid(workloads.get_pod("noobaa-core-0") or second) != uid(second), 60)
     assert [d.uid_precondition for d in engine.deletes()] == [uid(first), uid(second)]
     assert engine.incidents(node) == 2
 
@@ -67,18 +69,18 @@ def test_e_22_while_most_of_the_workers_are_down_nothing_is_deleted(cluster, mak
     def held() -> list:
         return [r["node"] for r in engine.records() if r["kind"] == "incident_held" and r["reason"] == "too_many_down"]
     cluster.hollow.fail(other, "notready")  # first: it has no pod that could be deleted before the second fails
-    wait_for("it is dealt with", lambda: [r for r in engine.records() if r["kind"] == "incident_closed"], 10)
+    wait_for("it is dealt with", lambda: [r for r in engine.records() if r["kind"] == "incident_closed"], 60)
     cluster.hollow.fail(node, "notready")
-    wait_for("the brake holds", held, 10)
+    wait_for("the brake holds", held, 60)
     time.sleep(3)
     assert held() == [node] and engine.deletes() == []
     assert "moonfence_brake_engaged 1" in engine.metrics()
     assert uid(workloads.get_pod("noobaa-core-0")) == uid(pod)
     wait_for("it is told", lambda: [e for e in cluster.client.list("events", "default")
-                                    if e.get("reason") == "FencingBraked"], 10)
+                                    if e.get("reason") == "FencingBraked"], 60)
 
     cluster.hollow.heal(other)
-    wait_for("the pod is replaced", lambda: uid(workloads.get_pod("noobaa-core-0") or pod) != uid(pod), 15)
+    wait_for("the pod is replaced", lambda: uid(workloads.get_pod("noobaa-core-0") or pod) != uid(pod), 60)
     assert [d.uid_precondition for d in engine.deletes()] == [uid(pod)]
 
 
@@ -105,22 +107,22 @@ def test_e_22_of_a_storm_nothing_is_deleted_although_the_policy_acts_at_once(
 
 def test_e_07_a_failing_deletion_is_tried_again_inside_the_window_and_not_after_it(
         cluster, make_nodes, workloads, proxy, start_engine):
-    """E-07, a fifth as long: attempts at 0, 1, 2, 3, 4 s, none from 5 s on until the node fails again.
+    """E-07, two fifths as long: attempts at 0, 2, 4, 6, 8 s, none from 10 s on until the node fails again.
     E-15: that the node object changes meanwhile starts nothing beside it."""
     node, pods = doomed(make_nodes, workloads, "core")
     rule = proxy.on("DELETE", "/pods/core-0$", FAILS)
-    engine = start_engine(server=proxy.server, config=QUICK)
+    engine = start_engine(server=proxy.server, config=SLOWER)
     cluster.hollow.fail(node, "notready")
     for beat in range(1, 5):
         proxy.wait(beat, "DELETE", "/pods/core-0$")
         cluster.client.patch("nodes", node, {"metadata": {"labels": {"beat": str(beat)}},
                                              "spec": {"unschedulable": beat % 2 == 1}})
     proxy.wait(5, "DELETE", "/pods/core-0$")
-    time.sleep(2.5)  # two more intervals, and the end of the window among them
+    time.sleep(5)  # two more intervals, and the end of the window among them
     attempts = deletes_of(proxy, "core-0")
     assert len(attempts) == 5
-    assert [round(at) for at in seconds(attempts)] == [0, 1, 2, 3, 4]
-    assert all(abs(at - due) < 0.4 for due, at in enumerate(seconds(attempts)))
+    assert [round(at / 2) for at in seconds(attempts)] == [0, 1, 2, 3, 4]
+    assert all(abs(at - 2 * due) < 0.8 for due, at in enumerate(seconds(attempts)))
     assert {e.status for e in attempts} == {500}
     assert engine.deletes() == [] and engine.passes(node) == 5
 
@@ -138,14 +140,14 @@ def test_missing_rights_are_tried_again_without_haste_and_may_come_back(
     """E-24: at most five refusals in the window, then none; once the right is granted the next expiry does it."""
     node, pods = doomed(make_nodes, workloads, "core")
     rules = [rule for rule in RULES if rule["resources"] != ["pods"]]
-    engine = start_engine(config={**HASTY, "cacheExpiry": "3s"}, rules=[
+    engine = start_engine(config={**QUICK, "cacheExpiry": "15s"}, rules=[
         *rules, {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])
     cluster.hollow.fail(node, "notready")
     wait_for("a refusal", lambda: engine.deletes(status=403))
-    time.sleep(1.5)  # the window and more than two intervals
+    time.sleep(7.5)  # the window and more than two intervals
     refused = [d.received for d in engine.deletes(status=403)]
     assert 2 <= len(refused) <= 5 and len(engine.deletes()) == len(refused)
-    assert all(after - before > 0.15 for before, after in zip(refused, refused[1:]))
+    assert all(after - before > 0.75 for before, after in zip(refused, refused[1:]))
     engine.account.allow(RULES)
     workloads.wait_running("core-0", not_on=node)
     assert [d.uid_precondition for d in engine.deletes(status=200)] == [uid(pods["core-0"])]
@@ -154,11 +156,15 @@ def test_missing_rights_are_tried_again_without_haste_and_may_come_back(
 def test_e_08_a_recovered_node_ends_the_retries(cluster, make_nodes, workloads, proxy, start_engine):
     """E-08, NB-15."""
     node, pods = doomed(make_nodes, workloads, "core")
-    proxy.on("DELETE", "/pods/core-0$", FAILS)
+
+    def fail_it(_):
+        if len(deletes_of(proxy, "core-0")) == 2:
+            cluster.hollow.heal(node)  # before the second is answered, and so before the third is due
+        return FAILS
+    proxy.on("DELETE", "/pods/core-0$", Call(fail_it))
     engine = start_engine(server=proxy.server, config=QUICK)
     cluster.hollow.fail(node, "notready")
-    proxy.wait(2, "DELETE", "/pods/core-0$")
-    cluster.hollow.heal(node)
+    wait_closed(engine, "node_ready")
     attempts, passes = len(deletes_of(proxy, "core-0")), engine.passes(node)
     time.sleep(2.5)  # two attempts would have been due
     assert len(deletes_of(proxy, "core-0")) == attempts == 2
@@ -177,9 +183,13 @@ def test_e_09_one_failing_deletion_does_not_stop_the_others(cluster, make_nodes,
     time.sleep(1.2)  # one more interval
     assert {pod: len(deletes_of(proxy, pod)) for pod in pods} == {"a-0": 3, "b-0": 1, "c-0": 1}
     first, second, _ = deletes_of(proxy, "a-0")
+    lists = proxy.find("GET", "/pods$", "fieldSelector")
+
+    def passes(delete) -> int:
+        return sum(each.received_ns < delete.received_ns for each in lists)
     for pod in ("b-0", "c-0"):
         (only,) = deletes_of(proxy, pod)
-        assert abs(only.received_ns - first.received_ns) < 0.4e9 and only.received_ns < second.received_ns
+        assert passes(only) == passes(first) and only.received_ns < second.received_ns
     assert sorted(d.uid_precondition for d in engine.deletes()) == sorted(map(uid, pods.values()))
     assert engine.incidents(node) == 1 and 3 <= engine.passes(node) <= 3 + LOOKS
 
@@ -264,13 +274,13 @@ def test_e_04_a_pod_that_is_bound_to_a_down_node_later_is_deleted_at_the_expiry(
     first = workloads.pod("first", node, metadata=owner, **NOOBAA)
     workloads.wait_running("first")
     engine = start_engine(config={**HASTY, "cacheExpiry": "3s", "replacementWait": "0"})  # nothing replaces it
-    began = time.time()
     cluster.hollow.fail(node, "notready")
     wait_for("the first pod is deleted", lambda: workloads.get_pod("first") is None)
     wait_closed(engine, "settled")  # until then it looks after the deletion by itself
     second = workloads.pod("second", node, metadata=owner, **NOOBAA)
-    wait_for("the second pod is deleted", lambda: workloads.get_pod("second") is None, 10)
+    wait_for("the second pod is deleted", lambda: workloads.get_pod("second") is None, 60)
     assert [d.uid_precondition for d in engine.deletes()] == [uid(first), uid(second)]
-    assert (engine.deletes()[1].received - began + 0.1) % 3 < 1.1
+    opened = [parse_time(r["time"]) for r in engine.records() if r["kind"] == "incident_opened"]
+    assert (opened[-1] - opened[0] + 0.1) % 3 < 1.1
     assert {r["reason"] for r in engine.records() if r["kind"] == "incident_opened"} == {
         "node_not_ready", "entry_expired"}

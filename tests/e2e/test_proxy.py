@@ -241,7 +241,7 @@ def test_dead_and_alive_again(cluster, proxy, via, workloads, config):
 def test_a_black_hole_swallows_new_and_old_connections(cluster, proxy, workloads, config):
     version = config("a")["metadata"]["resourceVersion"]
     access = Access(proxy.server, cluster.client.access.ca)
-    old, fresh = Client(access, timeout=1), Client(access, timeout=1)
+    old, fresh = Client(access, timeout=5), Client(access, timeout=5)
     old.get("configmaps", "a", workloads.namespace)
     watcher = Watcher(Client(access), "configmaps", workloads.namespace, version)
     wait_for("the watch is open", lambda: proxy.open_watches() == 1)
@@ -261,7 +261,7 @@ def test_an_api_server_that_restarts_behind_it(cluster, proxy, via, workloads, c
     config("a")
     assert via.get("configmaps", "a", workloads.namespace)
     cluster.control_plane.restart("kube-apiserver", hard=True)
-    wait_for("it answers again", lambda: via.get("configmaps", "a", workloads.namespace), 20)
+    wait_for("it answers again", lambda: via.get("configmaps", "a", workloads.namespace), 90)
 
 
 def test_it_costs_little(cluster, proxy, via, workloads, config):

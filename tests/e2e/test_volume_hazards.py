@@ -196,20 +196,23 @@ def test_a_controller_manager_that_dies_around_the_release_goes_on_where_it_was(
     def die(_=None):
         plane.stop_component("kube-controller-manager", hard=True)
         dies.set()
-    proxy.on("PATCH", path, Call(die) if when.startswith("before") else DelayAnswer(0.5), times=1)
+    # after it: the controller stands still from before the release on, so that it cannot do a part of its work first
+    freeze = Call(lambda _: plane.processes.signal("kube-controller-manager", signal.SIGSTOP))
+    proxy.on("PATCH", path, Call(die) if when.startswith("before") else freeze, times=1)
     cluster.hollow.fail(node, "silent")
     try:
         proxy.wait(1, "PATCH", path, seconds=60)
         if not when.startswith("before"):
-            wait_for("it is released", lambda: not releasing.is_claimed()[0], 10, 0.002)
+            wait_for("it is released", lambda: not releasing.is_claimed()[0], 60, 0.002)
             die()
-        assert dies.wait(10)
-        wait_for("it is released", releasing.released_once, 10)
+        assert dies.wait(60)
+        wait_for("it is released", releasing.released_once, 60)
         time.sleep(2)
         assert not elsewhere(cluster, workloads, node)
     finally:
+        plane.stop_component("kube-controller-manager", hard=True)  # it may stand still
         plane.start_component("kube-controller-manager")
-    workloads.wait_running("web-0", not_on=node, seconds=30)
+    workloads.wait_running("web-0", not_on=node, seconds=45)
     wait_for("the incident is closed", lambda: reasons(engine, "incident_closed") == ["settled"], MOVED)
     assert releasing.released_once() and releasing.is_claimed() == (False, False)
 

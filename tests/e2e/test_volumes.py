@@ -136,14 +136,14 @@ def test_a_volume_is_released_as_soon_as_the_storage_has_let_go(cluster, workloa
     wait_for("the attachment is deleted", lambda: deleted(engine, "volumeattachments") == 1, 60, 0.02)
     wait_for("the storage has let go", lambda: not attachment(cluster, workloads, node), 30, 0.01)
     gone = time.monotonic()
-    wait_for("the controller has heard of it", lambda: volume not in claims(cluster, node)[1], 10, 0.01)
+    wait_for("the controller has heard of it", lambda: volume not in claims(cluster, node)[1], 30, 0.01)
     took = time.monotonic() - gone
-    workloads.wait_running("web-0", not_on=node, seconds=20)
+    workloads.wait_running("web-0", not_on=node, seconds=45)
     (released,) = [r for r in engine.records() if r["reason"] == "policy_releases"]
     assert released["action"] == "release_volume" and released["attachment_uid"]
     wait_for("it is acknowledged", lambda: "release_acknowledged" in reasons(engine, "outcome"), 30)
     print(f"off volumesAttached {took:.3f} s after the attachment was gone")
-    assert took < 1.0, took  # the controller's own check comes once a minute
+    assert took < 4.0, took  # the next pass comes after 5 s, the controller's own check once a minute
 
 
 def test_nothing_is_released_while_the_storage_has_not_let_go(cluster, workloads, storage):
@@ -154,7 +154,7 @@ def test_nothing_is_released_while_the_storage_has_not_let_go(cluster, workloads
     holds(5, lambda: volume in claims(cluster, node)[0] and "policy_releases" not in reasons(engine, "intent"))
     cluster.hollow.attacher(workloads.driver, refuse_detach="")
     wait_for("it is released", lambda: volume not in claims(cluster, node)[0], 60)
-    workloads.wait_running("web-0", not_on=node, seconds=20)
+    workloads.wait_running("web-0", not_on=node, seconds=45)
 
 
 def test_a_restart_detaches_what_sigkill_left(cluster, workloads, storage):

@@ -175,7 +175,7 @@ class Workloads:
     def pods(self, app: str = "") -> list:
         return self.client.list("pods", self.namespace, labels=f"app={app}" if app else None)
 
-    def wait_pod(self, name: str, what: str, condition: Callable[[Optional[dict]], bool], seconds: float = 60) -> dict:
+    def wait_pod(self, name: str, what: str, condition: Callable[[Optional[dict]], bool], seconds: float = 180) -> dict:
         """Waits until condition(pod) holds; it gets None when the pod does not exist."""
         seen: list = [None]
 
@@ -185,30 +185,30 @@ class Workloads:
         self.wait(f"pod {self.namespace}/{name} {what}", check, seconds)
         return seen[0]
 
-    def wait_running(self, name: str, not_on: str = "", seconds: float = 60) -> dict:
+    def wait_running(self, name: str, not_on: str = "", seconds: float = 180) -> dict:
         """Waits until the pod is Running and Ready, on another node than `not_on`."""
         return self.wait_pod(name, f"is Running{' elsewhere than on ' + not_on if not_on else ''}",
                              lambda p: is_ready(p) and p["spec"]["nodeName"] != not_on, seconds)
 
-    def wait_terminating(self, name: str, seconds: float = 60) -> dict:
+    def wait_terminating(self, name: str, seconds: float = 180) -> dict:
         return self.wait_pod(name, "is Terminating", lambda p: bool(p) and "deletionTimestamp" in p["metadata"],
                              seconds)
 
-    def wait_all_running(self, app: str, count: int, not_on: str = "", seconds: float = 60) -> list:
+    def wait_all_running(self, app: str, count: int, not_on: str = "", seconds: float = 180) -> list:
         """Waits until `count` pods with the label app=<app> are Running and Ready elsewhere than on `not_on`."""
         def check():
             found = [p for p in self.pods(app) if is_ready(p) and p["spec"]["nodeName"] != not_on]
             return found if len(found) >= count else None
         return self.wait(f"{count} pods of {app} are Running", check, seconds)
 
-    def wait_node(self, name: str, ready: str, seconds: float = 60) -> dict:
+    def wait_node(self, name: str, ready: str, seconds: float = 180) -> dict:
         """Waits for a Ready condition of True, False, Unknown or "" (none)."""
         def check():
             node = self.client.get("nodes", name)
             return node if node_ready(node) == ready else None
         return self.wait(f"node {name} has Ready={ready or 'nothing'}", check, seconds)
 
-    def wait_taint(self, name: str, key: str, effect: str, seconds: float = 30) -> dict:
+    def wait_taint(self, name: str, key: str, effect: str, seconds: float = 120) -> dict:
         def check():
             node = self.client.get("nodes", name)
             return node if (key, effect) in taints(node) else None

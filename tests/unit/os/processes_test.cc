@@ -187,11 +187,11 @@ TEST_F(ProcessesTest, what_cannot_be_started_is_told_in_a_later_turn) {
 TEST_F(ProcessesTest, a_hanging_process_dies_with_its_whole_group) {
   const std::string file = testing::TempDir() + "moonfence_grandchild";
   port::Command command = shell("sleep 1000 & echo $! >" + file + "; sleep 1000");
-  command.timeout = 300ms;
+  command.timeout = 3s;  // in which the shell writes its file
   const auto result = run(command);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, Error::Kind::Retryable);
-  EXPECT_THAT(result.error().text, HasSubstr("did not end within 300ms"));
+  EXPECT_THAT(result.error().text, HasSubstr("did not end within 3s"));
   std::string grandchild;
   std::getline(std::ifstream(file), grandchild);
   ASSERT_FALSE(grandchild.empty());
