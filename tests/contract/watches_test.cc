@@ -127,9 +127,9 @@ TEST_F(Watches, version_of_the_future_is_silent) {
 }
 
 TEST_F(Watches, ends_after_its_timeout) {
-  const auto events = watch(kOurs + ("timeoutSeconds=1&resourceVersion=" + now()));
+  const auto events = watch(kOurs + ("timeoutSeconds=3&resourceVersion=" + now()));
   EXPECT_FALSE(events->ended(500ms));
-  EXPECT_TRUE(events->ended(5s));
+  EXPECT_TRUE(events->ended(10s));
 }
 
 TEST_F(Watches, bookmark_precedes_the_end) {

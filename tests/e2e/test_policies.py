@@ -274,10 +274,13 @@ def test_fifty_edits_in_a_second_end_at_the_last(policies, start):
     engine = start()
     policies.wait_state("db", "Active")
     before = metric(engine, "moonfence_policy_reload_total")
+    began = time.monotonic()
     for number in range(50):
         written = policies.edit(db_lua=f"{CAREFUL}-- edit {number}\n")
+    took = time.monotonic() - began
     policies.wait_observed(written)
-    assert metric(engine, "moonfence_policy_reload_total") - before <= 10
+    # none sooner than 200 ms after another; on a slow machine the fifty take longer
+    assert metric(engine, "moonfence_policy_reload_total") - before <= min(max(10, 2 + took / 0.2), 45)
 
 
 def test_a_change_of_labels_reloads_nothing(policies, start, cluster, workloads):

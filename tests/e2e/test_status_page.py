@@ -160,10 +160,14 @@ def test_an_incident_under_way(browser, trouble):
     look(browser, engine, "status-incident", "1 incident under way", *said)
     look(browser, engine, "status-incident-alone", *said, path=f"/incidents/{incident}")
     # every verdict and outcome of the audit stands there, in its words
-    told = json.loads(engine.get(f"/incidents/{incident}.json", engine.status_port)[1])
-    lines = {(line["kind"], line["reason"], pod["name"]) for pod in told["pods"] for line in pod["lines"]}
-    records = {(r["kind"], r["reason"], r["pod"]) for r in engine.records() if r.get("pod") and r["incident"] == incident}
-    assert records and records == lines
+    def told() -> set:
+        page = json.loads(engine.get(f"/incidents/{incident}.json", engine.status_port)[1])
+        return {(line["kind"], line["reason"], pod["name"]) for pod in page["pods"] for line in pod["lines"]}
+
+    def recorded() -> set:
+        return {(r["kind"], r["reason"], r["pod"]) for r in engine.records() if r.get("pod") and r["incident"] == incident}
+    # the page is made anew once a second
+    wait_for("the page says what is recorded", lambda: recorded() and told() == recorded())
 
 
 def test_what_a_policy_says_is_only_text(browser, cluster, make_nodes, workloads, policies, start_engine):
