@@ -1,5 +1,6 @@
 #include "fence/actions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fence/replies.h"
@@ -13,8 +14,7 @@ struct GuardedActions::Call {
   PodDeletion deletion;
   std::optional<AttachmentCase> target;  // absent: the pod itself
   std::shared_ptr<const Authority> authority;
-  std::weak_ptr<const void> listener;
-  Done done;
+  Listeners listeners;
   Moment started{};
   std::optional<Reason> refused_at_the_wire = std::nullopt;
   Brake::Place place =
@@ -30,11 +30,14 @@ Ground ground_of(const PodDeletion& deletion) {
 
 }  // namespace
 
+struct GuardedActions::ReleasePart {
+  VolumeRelease volume;
+  Listeners listeners;
+};
+
 struct GuardedActions::Release {
-  std::vector<VolumeRelease> volumes;
+  std::vector<ReleasePart> parts;
   std::shared_ptr<const Authority> authority;
-  std::weak_ptr<const void> listener;
-  Released done;
   Moment started{};
   std::optional<Reason> refused_at_the_wire = std::nullopt;
   Brake::Place place = {};
@@ -72,8 +75,7 @@ void GuardedActions::delete_pod(PodDeletion deletion, std::shared_ptr<const Auth
   start({.deletion = std::move(deletion),
          .target = std::nullopt,
          .authority = std::move(authority),
-         .listener = std::move(listener),
-         .done = std::move(done)});
+         .listeners = {{.alive = std::move(listener), .done = std::move(done)}}});
 }
 
 void GuardedActions::delete_attachment(AttachmentDeletion deletion,
@@ -82,8 +84,7 @@ void GuardedActions::delete_attachment(AttachmentDeletion deletion,
   start({.deletion = std::move(deletion.verdict),
          .target = std::move(deletion.target),
          .authority = std::move(authority),
-         .listener = std::move(listener),
-         .done = std::move(done)});
+         .listeners = {{.alive = std::move(listener), .done = std::move(done)}}});
 }
 
 void GuardedActions::set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
@@ -117,7 +118,21 @@ const Uid& GuardedActions::uid_of(const Call& call) {
   return call.target ? call.target->attachment.uid : call.deletion.pod.uid;
 }
 
+bool GuardedActions::join(Call& call) {
+  const auto same = std::find_if(calls_.begin(), calls_.end(), [&call](const Call& other) {
+    return other.authority == call.authority && uid_of(other) == uid_of(call);
+  });
+  if (same == calls_.end()) {
+    return false;
+  }
+  same->listeners.push_back(std::move(call.listeners.front()));
+  return true;
+}
+
 void GuardedActions::start(Call call) {
+  if (join(call)) {
+    return;
+  }
   call.started = loop_.now();
   std::optional<Reason> reason = refusal(call, loop_.now());
   if (!reason) {
@@ -135,7 +150,7 @@ void GuardedActions::start(Call call) {
     if (call.authority->page != nullptr) {
       call.authority->page->refused(uid_of(call), *reason);
     }
-    call.done({.reason = *reason, .retry_after = std::nullopt});
+    tell(call.listeners, {.reason = *reason, .retry_after = std::nullopt});
     return;
   }
   const Brake::Candidate candidate = {.node = call.authority->node, .zone = call.authority->zone};
@@ -183,9 +198,8 @@ void GuardedActions::finish(Calls::iterator call, const Result<kube::DeleteReply
   if (reason == Reason::Deposed) {
     deposed_();
   }
-  if (!ended.listener.expired()) {
-    ended.done({.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
-  }
+  tell(ended.listeners,
+       {.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
 }
 
 Record GuardedActions::record_of(const Call& call, Record::Kind kind, Reason reason) {
@@ -210,19 +224,17 @@ Record GuardedActions::record_of(const Call& call, Record::Kind kind, Reason rea
 }
 
 void GuardedActions::release(std::vector<VolumeRelease> volumes,
-                             std::shared_ptr<const Authority> authority,
-                             std::weak_ptr<const void> listener, Released done) {
-  Release release = {.volumes = {},
-                     .authority = std::move(authority),
-                     .listener = std::move(listener),
-                     .done = std::move(done),
-                     .started = loop_.now()};
-  for (VolumeRelease& volume : volumes) {
-    if (may_begin(volume, release)) {
-      release.volumes.push_back(std::move(volume));
+                             const std::shared_ptr<const Authority>& authority,
+                             const std::weak_ptr<const void>& listener, const Released& done) {
+  Release release = {.parts = {}, .authority = authority, .started = loop_.now()};
+  for (const VolumeRelease& volume : volumes) {
+    const auto ended = [volume, done](const ActionOutcome& outcome) { done(volume, outcome); };
+    ReleasePart part = {.volume = volume, .listeners = {{.alive = listener, .done = ended}}};
+    if (!join(part, authority) && may_begin(part, *authority)) {
+      release.parts.push_back(std::move(part));
     }
   }
-  if (release.volumes.empty()) {
+  if (release.parts.empty()) {
     return;
   }
   const Brake::Candidate candidate = {.node = release.authority->node,
@@ -230,8 +242,8 @@ void GuardedActions::release(std::vector<VolumeRelease> volumes,
   release.place = release.authority->brake->begin(candidate);
   release.authority->brake->acted(candidate, loop_.now());
   std::set<std::string> names;
-  for (const VolumeRelease& volume : release.volumes) {
-    names.insert(volume.target.name);
+  for (const ReleasePart& part : release.parts) {
+    names.insert(part.volume.target.name);
   }
   const auto started = releases_.insert(releases_.end(), std::move(release));
   kube::NodePatch patch;
@@ -240,7 +252,8 @@ void GuardedActions::release(std::vector<VolumeRelease> volumes,
   patch.of_status = true;
   patch.timeout = kCallTimeout;
   patch.may_send = [this, started] {
-    for (const VolumeRelease& volume : started->volumes) {
+    for (const ReleasePart& part : started->parts) {
+      const VolumeRelease& volume = part.volume;
       const auto reason = refuse_release(*started->authority, ground_of(volume.verdict),
                                          volume.verdict.pod, volume.target, loop_.live_now());
       started->refused_at_the_wire = reason ? reason : started->refused_at_the_wire;
@@ -252,8 +265,21 @@ void GuardedActions::release(std::vector<VolumeRelease> volumes,
       [this, started](const Result<kube::NodePatchReply>& reply) { finish(started, reply); });
 }
 
-bool GuardedActions::may_begin(const VolumeRelease& volume, const Release& release) {
-  const Authority& authority = *release.authority;
+bool GuardedActions::join(ReleasePart& part, const std::shared_ptr<const Authority>& authority) {
+  for (Release& release : releases_) {
+    for (ReleasePart& other : release.parts) {
+      if (release.authority == authority && other.volume.target.attachment.attachment.uid ==
+                                                part.volume.target.attachment.attachment.uid) {
+        other.listeners.push_back(std::move(part.listeners.front()));
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool GuardedActions::may_begin(const ReleasePart& part, const Authority& authority) {
+  const VolumeRelease& volume = part.volume;
   auto reason = refuse_release(authority, ground_of(volume.verdict), volume.verdict.pod,
                                volume.target, loop_.now());
   if (!reason) {
@@ -267,7 +293,7 @@ bool GuardedActions::may_begin(const VolumeRelease& volume, const Release& relea
   Record record = record_of(volume, authority, Record::Kind::Refusal, *reason);
   record.text = volume.target.name;
   (void)trail_.write(record);
-  release.done(volume, {.reason = *reason, .retry_after = std::nullopt});
+  tell(part.listeners, {.reason = *reason, .retry_after = std::nullopt});
   return false;
 }
 
@@ -279,10 +305,10 @@ void GuardedActions::finish(Releases::iterator release, const Result<kube::NodeP
       !reply && reply.error().kind == Error::Kind::Cancelled && ended.refused_at_the_wire;
   const Reason reason =
       unsent ? *ended.refused_at_the_wire : reason_of(reply, Reason::ReleaseOvertaken);
-  for (const VolumeRelease& volume : ended.volumes) {
-    Record record = record_of(volume, *ended.authority,
+  for (const ReleasePart& part : ended.parts) {
+    Record record = record_of(part.volume, *ended.authority,
                               unsent ? Record::Kind::Refusal : Record::Kind::Outcome, reason);
-    record.text = reply ? volume.target.name : reply.error().message();
+    record.text = reply ? part.volume.target.name : reply.error().message();
     record.server_audit_id = reply ? reply->audit_id : std::string();
     record.took = loop_.now() - ended.started;
     (void)trail_.write(record);
@@ -290,11 +316,9 @@ void GuardedActions::finish(Releases::iterator release, const Result<kube::NodeP
   if (reason == Reason::Deposed) {
     deposed_();
   }
-  for (const VolumeRelease& volume : ended.volumes) {
-    if (!ended.listener.expired()) {
-      ended.done(volume, {.reason = reason,
-                          .retry_after = reply ? std::nullopt : reply.error().retry_after});
-    }
+  for (const ReleasePart& part : ended.parts) {
+    tell(part.listeners,
+         {.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
   }
 }
 

@@ -18,6 +18,7 @@
 #include "audit/reason.h"
 #include "audit/trail.h"
 #include "fence/guard.h"
+#include "fence/listener.h"
 #include "fence/node_actions.h"
 #include "kube/destroyer.h"
 #include "kube/objects.h"
@@ -89,7 +90,8 @@ class GuardedActions {
 
   // `done` hears the outcome in a later turn, or in this one when the guard refuses, unless
   // `listener` has died by then. The authority is shared because the call may outlive the incident;
-  // it is asked when the call is made and again when its bytes leave.
+  // it is asked when the call is made and again when its bytes leave. What is under way by the same
+  // authority is not sent again: `done` hears of that call. So with all of them below.
   void delete_pod(PodDeletion deletion, std::shared_ptr<const Authority> authority,
                   std::weak_ptr<const void> listener, Done done);
 
@@ -101,8 +103,9 @@ class GuardedActions {
   // Volumes of one node, by one patch. `done` hears of each of them. `release_overtaken`: the
   // node's status is not what it was read as, and stays as it is.
   using Released = std::function<void(const VolumeRelease&, const ActionOutcome&)>;
-  void release(std::vector<VolumeRelease> volumes, std::shared_ptr<const Authority> authority,
-               std::weak_ptr<const void> listener, Released done);
+  void release(std::vector<VolumeRelease> volumes,
+               const std::shared_ptr<const Authority>& authority,
+               const std::weak_ptr<const void>& listener, const Released& done);
   // Sets our taint, by operations_to_set(), before the deletion that waits for it and by the
   // deletion's own right. `node_changed`: it was read by what is no longer so.
   void set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
@@ -121,6 +124,8 @@ class GuardedActions {
  private:
   struct Call;
   using Calls = std::list<Call>;
+  // By one that is under way under the same authority: it is answered to both.
+  [[nodiscard]] bool join(Call& call);
   void start(Call call);
   void finish(Calls::iterator call, const Result<kube::DeleteReply>& reply);
   [[nodiscard]] static const Uid& uid_of(const Call& call);
@@ -128,9 +133,11 @@ class GuardedActions {
   [[nodiscard]] static audit::Record record_of(const Call& call, audit::Record::Kind kind,
                                                audit::Reason reason);
 
+  struct ReleasePart;
   struct Release;
   using Releases = std::list<Release>;
-  [[nodiscard]] bool may_begin(const VolumeRelease& volume, const Release& release);
+  [[nodiscard]] bool join(ReleasePart& part, const std::shared_ptr<const Authority>& authority);
+  [[nodiscard]] bool may_begin(const ReleasePart& part, const Authority& authority);
   void finish(Releases::iterator release, const Result<kube::NodePatchReply>& reply);
   [[nodiscard]] static audit::Record record_of(const VolumeRelease& volume,
                                                const Authority& authority, audit::Record::Kind kind,

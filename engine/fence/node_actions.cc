@@ -1,5 +1,6 @@
 #include "fence/node_actions.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -18,8 +19,7 @@ struct NodeActions::Call {
   std::string why;
   json operations;
   std::function<std::optional<Reason>(Moment)> refusal;  // the guard
-  std::weak_ptr<const void> listener;
-  Done done;
+  Listeners listeners;
   Brake::Place place = {};
   std::shared_ptr<Page> page = nullptr;  // where it stands as a step of its own
   Moment started{};
@@ -84,8 +84,7 @@ void NodeActions::set_quarantine(const PodDeletion& waiting, json operations,
          .why = "before the deletion of pod " + waiting.pod.ref.text(),
          .operations = std::move(operations),
          .refusal = refusal,
-         .listener = std::move(listener),
-         .done = std::move(done),
+         .listeners = {{.alive = std::move(listener), .done = std::move(done)}},
          .place = std::move(place)});
 }
 
@@ -112,8 +111,7 @@ void NodeActions::set_out_of_service(const Retirement& retirement, json operatio
          .why = retirement.why,
          .operations = std::move(operations),
          .refusal = refusal,
-         .listener = std::move(listener),
-         .done = std::move(done),
+         .listeners = {{.alive = std::move(listener), .done = std::move(done)}},
          .place = std::move(place),
          .page = authority->page});
 }
@@ -127,11 +125,25 @@ void NodeActions::lift_quarantine(std::shared_ptr<const Lift> lift, json operati
          .why = std::move(why),
          .operations = std::move(operations),
          .refusal = [lift = std::move(lift)](Moment now) { return refuse_lift(*lift, now); },
-         .listener = std::move(listener),
-         .done = std::move(done)});
+         .listeners = {{.alive = std::move(listener), .done = std::move(done)}}});
+}
+
+bool NodeActions::join(Call& call) {
+  const auto same = std::find_if(calls_.begin(), calls_.end(), [&call](const Call& other) {
+    return other.told.incident == call.told.incident && other.told.action == call.told.action &&
+           other.told.node_uid == call.told.node_uid;
+  });
+  if (same == calls_.end()) {
+    return false;
+  }
+  same->listeners.push_back(std::move(call.listeners.front()));
+  return true;
 }
 
 void NodeActions::start(Call call) {
+  if (join(call)) {
+    return;
+  }
   call.started = loop_.now();
   std::optional<Reason> reason = call.refusal(loop_.now());
   Record record = call.told;
@@ -148,7 +160,7 @@ void NodeActions::start(Call call) {
     if (call.page != nullptr) {
       call.page->refused(call.told.node_uid, *reason);
     }
-    call.done({.reason = *reason, .retry_after = std::nullopt});
+    tell(call.listeners, {.reason = *reason, .retry_after = std::nullopt});
     return;
   }
   const auto started = calls_.insert(calls_.end(), std::move(call));
@@ -191,9 +203,8 @@ void NodeActions::finish(Calls::iterator call, const Result<kube::NodePatchReply
   if (reason == Reason::Deposed) {
     deposed_();
   }
-  if (!ended.listener.expired()) {
-    ended.done({.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
-  }
+  tell(ended.listeners,
+       {.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
 }
 
 }  // namespace moonfence::fence

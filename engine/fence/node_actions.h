@@ -15,6 +15,7 @@
 #include "audit/reason.h"
 #include "audit/trail.h"
 #include "fence/guard.h"
+#include "fence/listener.h"
 #include "kube/destroyer.h"
 #include "loop/loop.h"
 
@@ -49,6 +50,7 @@ class NodeActions {
  private:
   struct Call;
   using Calls = std::list<Call>;
+  [[nodiscard]] bool join(Call& call);  // as of GuardedActions
   void start(Call call);
   void finish(Calls::iterator call, const Result<kube::NodePatchReply>& reply);
 

@@ -1,5 +1,8 @@
 #include "fence/actions.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "fence/steps.h"
 #include "unit/fence/fence_fixture.h"
 
@@ -254,6 +257,123 @@ TEST_F(ActionsTest, what_has_left_is_recorded_also_when_nobody_listens_any_more)
   run_for(1s);
   EXPECT_EQ(story.told().back(), "outcome done db/web-0");
   EXPECT_TRUE(outcomes.empty());
+}
+
+// Seed 954304571: a pass was cancelled while its deletion hung, and the next one sent it again.
+TEST_F(ActionsTest, what_is_under_way_is_not_sent_again_and_both_hear_of_it) {
+  delete_delay = 3s;
+  start(deletion());
+  run_for(2s);
+  authority->reading.sent = loop.now();
+  start(deletion());
+  EXPECT_TRUE(outcomes.empty());
+  EXPECT_TRUE(run_until([this] { return !outcomes.empty(); }));
+  EXPECT_EQ(http.requests.size(), 1U);
+  EXPECT_EQ(story.told(), (Lines{"intent policy_deletes_pod db/web-0", "outcome done db/web-0"}));
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[1].reason, Reason::Done);
+  EXPECT_FALSE(authority->page->is_busy());
+}
+
+TEST_F(ActionsTest, a_pass_that_was_cancelled_does_not_hear_of_what_the_next_one_joined) {
+  delete_delay = 3s;
+  start(deletion());
+  run_for(2s);
+  listener = std::make_shared<int>(0);
+  start(deletion());
+  run_for(10s);
+  EXPECT_EQ(outcomes.size(), 1U);
+}
+
+TEST_F(ActionsTest, another_incident_of_the_node_does_not_rest_on_a_call_of_the_first) {
+  delete_delay = 3s;
+  start(deletion());
+  run_for(500ms);
+  authority->incident_open = false;
+  authority = std::make_shared<Authority>(*authority);
+  authority->incident_open = true;
+  authority->page = new_page();
+  authority->reading.sent = loop.now();
+  record(deletion());
+  start(deletion());
+  run_for(10s);
+  EXPECT_EQ(http.requests.size(), 2U);
+  EXPECT_EQ(outcomes.size(), 2U);
+}
+
+TEST_F(ActionsTest, a_taint_that_is_under_way_is_not_set_again) {
+  patch_answers = {{.body = node_json("n1").dump(), .delay = 3s}};
+  authority->quarantine = Quarantine::Always;
+  for (int pass = 0; pass < 2; ++pass) {
+    authority->reading.sent = loop.now();
+    actions->set_quarantine(deletion(), nlohmann::json::array(), authority, listener,
+                            [this](const ActionOutcome& outcome) { outcomes.push_back(outcome); });
+    run_for(1s);
+  }
+  run_for(5s);
+  EXPECT_EQ(http.requests.size(), 1U);
+  EXPECT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(story.told().size(), 2U);
+}
+
+TEST_F(ActionsTest, a_release_that_is_under_way_is_not_sent_again) {
+  const std::set<std::string> drivers = {"csi.example.com"};
+  release.on = true;
+  const auto storage =
+      std::make_shared<kube::NodeStorage>(kube::NodeStorage{.boot_id = "boot-1",
+                                                            .attach_managed = true,
+                                                            .ready_index = 0,
+                                                            .ready_status = "Unknown",
+                                                            .ready_heartbeat = "t"});
+  authority->fencing_drivers = &drivers;
+  authority->release = &release;
+  authority->boot_id = "boot-1";
+  authority->reading.storage = storage;
+  patch_answers = {{.body = node_json("n1").dump(), .delay = 3s}, {.body = node_json("n1").dump()}};
+  const auto order = [&](const std::string& volume) {
+    VolumeRelease made = {.verdict = deletion(), .target = {}};
+    made.target = {.attachment = {.attachment = {.name = "csi-" + volume,
+                                                 .uid = Uid("va-" + volume),
+                                                 .attacher = "csi.example.com",
+                                                 .node = NodeName("n1"),
+                                                 .volume = "pv-" + volume,
+                                                 .held_by_attacher = true},
+                                  .driver = "csi.example.com",
+                                  .volume = "pv-" + volume,
+                                  .used_by_others = false},
+                   .name = "kubernetes.io/csi/csi.example.com^" + volume,
+                   .attachment_is_gone = true,
+                   .controller_is_alive = true,
+                   .attacher_is_alive = true,
+                   .checked = loop.now(),
+                   .seen = storage};
+    IncidentRecord::Step step;
+    step.kind = IncidentRecord::Step::Kind::DeleteAttachment;
+    step.attachment_uid = made.target.attachment.attachment.uid;
+    authority->page->plan(std::move(step));
+    authority->page->stands(authority->page->revision());
+    return made;
+  };
+  Lines heard;
+  const auto send = [&](const Lines& volumes) {
+    authority->reading.sent = loop.now();
+    std::vector<VolumeRelease> orders;
+    std::transform(volumes.begin(), volumes.end(), std::back_inserter(orders), order);
+    actions->release(orders, authority, listener,
+                     [&heard](const VolumeRelease& volume, const ActionOutcome& outcome) {
+                       heard.push_back(volume.target.name.substr(volume.target.name.size() - 1) +
+                                       " " + std::string(audit::code(outcome.reason)));
+                     });
+    run_for(1s);
+  };
+  send({"a", "b"});
+  send({"b", "c"});  // what is new of it goes
+  EXPECT_EQ(http.requests.size(), 2U);
+  EXPECT_EQ(heard, Lines{"c done"});
+  run_for(5s);
+  EXPECT_EQ(http.requests.size(), 2U);
+  EXPECT_EQ(heard, (Lines{"c done", "a done", "b done", "b done"}));
+  EXPECT_EQ(story.count(Record::Kind::Intent, Reason::PolicyReleases), 3U);
 }
 
 TEST_F(ActionsTest, nothing_calls_back_into_actions_that_are_gone) {
