@@ -311,6 +311,9 @@ void IncidentDesk::await_records() {
 
 void IncidentDesk::take_over(const std::vector<Journal::Found>& records) {
   awaits_records_ = false;
+  if (stopped_) {
+    return;  // they came too late: the next leader reads them too
+  }
   for (const Journal::Found& found : records) {
     const IncidentRecord& record = found.record;
     if (const auto acted = record.acted()) {

@@ -71,6 +71,18 @@ TEST_F(TakeOverTest, without_the_records_nothing_is_opened) {
   EXPECT_FALSE(journal->problem().empty());
 }
 
+// Seed 429427: it led for a moment, was asked to leave, and opened what its first records told.
+TEST_F(TakeOverTest, what_was_left_open_is_not_opened_by_one_who_leaves) {
+  crash_in_between();
+  restart();
+  tell(Look::Swept);
+  desk->stop();
+  run_for(1min);
+  EXPECT_EQ(desk->open_incidents(), 0U);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_FALSE(records.record("i1").closed.has_value());
+}
+
 TEST_F(TakeOverTest, what_cannot_be_recorded_is_not_deleted) {
   records.faults.assign(100, {.answer = broken()});
   open_desk(detaching_policy());
