@@ -227,9 +227,10 @@ void GuardedActions::release(std::vector<VolumeRelease> volumes,
                              const std::shared_ptr<const Authority>& authority,
                              const std::weak_ptr<const void>& listener, const Released& done) {
   Release release = {.parts = {}, .authority = authority, .started = loop_.now()};
-  for (const VolumeRelease& volume : volumes) {
+  for (VolumeRelease& volume : volumes) {
     const auto ended = [volume, done](const ActionOutcome& outcome) { done(volume, outcome); };
-    ReleasePart part = {.volume = volume, .listeners = {{.alive = listener, .done = ended}}};
+    ReleasePart part = {.volume = std::move(volume),
+                        .listeners = {{.alive = listener, .done = ended}}};
     if (!join(part, authority) && may_begin(part, *authority)) {
       release.parts.push_back(std::move(part));
     }
