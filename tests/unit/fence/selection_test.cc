@@ -9,6 +9,7 @@ using audit::Reason;
 
 kube::Pod owned_by(const std::string& kind, const std::string& phase = "Running") {
   kube::Pod pod;
+  pod.uid = Uid("pod-1");
   pod.phase = phase;
   if (!kind.empty()) {
     pod.owners = {{.api_version = "apps/v1",
