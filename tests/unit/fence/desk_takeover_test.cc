@@ -62,10 +62,12 @@ TEST_F(TakeOverTest, another_attachment_of_the_name_is_left_alone) {
 
 TEST_F(TakeOverTest, without_the_records_nothing_is_opened) {
   crash_in_between();
+  add_pod_with_volume("web-1");
   http.on(port::Method::Get, test::RecordServer::kAll,
           [](const test::FakeRequest&) { return broken(); });
   restart();
   tell(Look::Swept);
+  EXPECT_EQ(desk->open_incidents(), 0U);
   run_for(1min);
   EXPECT_EQ(deleted(), Lines{"pod web-0"});
   EXPECT_FALSE(journal->problem().empty());
