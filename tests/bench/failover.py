@@ -6,9 +6,9 @@ real node adds its own status tick (2 to 10 s). Two ways take turns in the same 
     plain      pod, then attachment; Kubernetes finds out by its check once a minute
     release    the same, and the engine tells Kubernetes that the volume is free
 
-Several nodes fail one after the other in a batch, so that the waiting for NotReady is shared. Nodes, pods and
-attachments come by three watches: of steps that are a few milliseconds apart the later may be seen first. When the
-engine's DELETE came to the API server is read from the audit log.
+Several nodes fail one after the other in a batch, so that the waiting for NotReady is shared; but each falls alone.
+Nodes, pods and attachments come by three watches: of steps that are a few milliseconds apart the later may be seen
+first. When the engine's DELETE came to the API server is read from the audit log.
 """
 
 import itertools
@@ -31,7 +31,7 @@ from .observer import Observer
 from .stage import Stage
 
 BATCH = 15      # nodes that fail in one batch
-APART = 1.5     # seconds between two of them
+APART = 6       # seconds between two of them, so that Kubernetes, which looks every 5 s, finds them one by one
 STEPS = ("NotReady → pod deleted", "→ attachment gone", "→ volume left volumesAttached", "→ new attachment",
          "→ Running", "NotReady → Running", "NotReady → its DELETE at the API server")
 _numbers = itertools.count(1)
@@ -145,8 +145,8 @@ def report(found: dict) -> Block:
     head = [f"{way}, attacher {detach:g} s ({len(failovers)})" for (way, detach), failovers in found.items()]
     rows = [[step, *[cell(failovers, i) for failovers in found.values()]] for i, step in enumerate(STEPS)]
     every = [f for failovers in found.values() for f in failovers]
-    how = ("StatefulSet pods with one CSI volume each; their nodes fall silent one after another, with the release of "
-           "volumes and without (plain), in turns. "
+    how = (f"StatefulSet pods with one CSI volume each; their nodes fall silent one after another, {APART} s apart, with "
+           "the release of volumes and without (plain), in turns. "
            "Stand-in kubelets and attacher: a real kubelet adds its own status tick (2 to 10 s). Seconds, by the clock of "
            "one process that "
            "watches nodes, pods and attachments: median and largest; how many in the head.")
