@@ -1,5 +1,6 @@
 #include "fence/eviction.h"
 
+#include "fence/triggers.h"
 #include "kube/decode.h"
 #include "unit/fence/guard_fixture.h"
 
@@ -155,9 +156,24 @@ TEST_F(EvictionGuardTest, never_with_a_kubelet_that_lives_whatever_the_trigger_s
   authority.reading.pulse = Pulse::Dead;
   authority.reading.readiness = Readiness::Missing;
   EXPECT_EQ(refusal(), Reason::ReadyMissing);
-  authority.reading.readiness = Readiness::False;
-  authority.source = "vendor";
+}
+
+// Not even by a policy that goes by it.
+TEST_F(EvictionGuardTest, never_by_the_word_of_a_health_source) {
+  policy_ = std::make_shared<const policy::Policy>(
+      *load_text(policy_text("return fence.skip('x')",
+                             R"(source = { every = "5s", expiry = "1h",
+           plan = function() return nil end,
+           nodes = function() return { n1 = "failed" } end },)")));
+  bind(Mode::Enforce, true);
+  authority.source = signal_of(active.current()->bindings.front());
+  ASSERT_FALSE(authority.source.empty());
   EXPECT_EQ(refusal(), Reason::SignalUnfit);
+  EXPECT_EQ(
+      refuse_pod_deletion(
+          authority, {.policy = "shop", .digest = policy_->digest(), .set = "set-1"}, pod, now),
+      std::nullopt)
+      << "which may delete the node's pods";
 }
 
 TEST_F(EvictionGuardTest, what_speaks_against_any_of_its_pods_speaks_against_it) {
