@@ -70,6 +70,13 @@ TEST_F(ReleaseGuardTest, whatever_speaks_against_detaching_it_speaks_against_it)
   EXPECT_EQ(refuse(), Reason::NotLeader);
 }
 
+TEST_F(ReleaseGuardTest, never_beside_kubernetes_that_detaches_from_a_node_out_of_service) {
+  for (const Carried carried : {Carried::Ours, Carried::Foreign}) {
+    authority.reading.out_of_service = carried;
+    EXPECT_EQ(refuse(), Reason::OutOfService);
+  }
+}
+
 // A storage system calls a node failed whose kubelet is well, and will restore its list.
 TEST_F(ReleaseGuardTest, never_on_the_word_of_a_health_source) {
   storage->ready_status = "True";

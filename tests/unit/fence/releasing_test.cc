@@ -98,6 +98,17 @@ TEST_F(ReleasingTest, nothing_is_released_when_the_engine_is_not_allowed_to) {
   EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::ReleaseNotServed), 1U);
 }
 
+// Kubernetes detaches the volumes of such a node by itself.
+TEST_F(ReleasingTest, nothing_is_released_of_a_node_that_is_out_of_service) {
+  nodes["n1"].taints = {{{"key", "node.kubernetes.io/out-of-service"}, {"effect", "NoExecute"}}};
+  add("web-0", "vol-1");
+  open();
+  run_incident();
+  EXPECT_EQ(deleted().front(), "pod web-0");
+  EXPECT_EQ(released.size(), 0U);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::OutOfService), 0U) << "none is asked for";
+}
+
 TEST_F(ReleasingTest, nothing_is_released_that_the_policy_does_not_ask_for) {
   add("web-0", "vol-1");
   open_desk(detaching_policy());
