@@ -47,7 +47,10 @@ void BudgetChecker::on_left(const WireRequest& request) {
       count_list(request);
     }
   } else if (is_destructive(request)) {
-    const std::string target = path.space + "/" + path.resource + "/" + path.name;
+    std::string target = path.space + "/" + path.resource + "/" + path.name;
+    if (request.body.find("moonfence.io~1out-of-service") != std::string::npos) {
+      target += " out-of-service";
+    }
     const auto released = removed_entries(request.body, "/status/volumesInUse");
     if (released.empty()) {
       count_try(request, target);

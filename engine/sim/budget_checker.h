@@ -20,7 +20,8 @@ class BudgetChecker final : public Checker {
   // Lists of a namespace's pods, from all nodes; the incidents that a replica had lend each other.
   static constexpr double kListsAtFirst = 30;
   static constexpr double kListsEachSecond = 1;
-  // Of one pod, attachment or node. Of a node's volumes each is released on its own.
+  // Of one pod, attachment or node. Of a node's volumes each is released on its own, and of its two
+  // taints each is set on its own.
   static constexpr int kTriesAtFirst = 4;
   static constexpr Duration kSecondsForATry = std::chrono::seconds(2);
 

@@ -131,6 +131,11 @@ void Host::turn() {
   ++turns_;
   process_->loop.turn();
   process_->http->flush();
+  end_if_over();
+}
+
+// What it does when it is asked to leave may be what it does not live to end.
+void Host::end_if_over() {
   if (cut_) {
     die(false, away_);
   } else if (left_) {
@@ -171,9 +176,7 @@ void Host::stop(Duration away) {
   // order in which they came.
   process_->replica->drain([this, away] { left_ = away; });
   process_->http->flush();
-  if (left_) {
-    die(true, *left_);
-  }
+  end_if_over();
 }
 
 void Host::pause(Duration length) {

@@ -65,6 +65,7 @@ class Host {
  private:
   struct Process;
   [[nodiscard]] bool spend_effect();
+  void end_if_over();
   void die(bool told, Duration away);
   void tell(std::string_view what) const;
 
