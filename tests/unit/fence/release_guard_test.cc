@@ -71,7 +71,7 @@ TEST_F(ReleaseGuardTest, whatever_speaks_against_detaching_it_speaks_against_it)
 }
 
 TEST_F(ReleaseGuardTest, never_beside_kubernetes_that_detaches_from_a_node_out_of_service) {
-  for (const Carried carried : {Carried::Ours, Carried::Foreign}) {
+  for (const Carried carried : {Carried::Ours, Carried::OutOfDate, Carried::Foreign}) {
     authority.reading.out_of_service = carried;
     EXPECT_EQ(refuse(), Reason::OutOfService);
   }

@@ -306,5 +306,25 @@ TEST_F(JudgeTest, every_volume_of_a_node_may_be_released_so_often_and_no_oftener
   EXPECT_TRUE(breaks(rules::kBoundedIncident));
 }
 
+// Seed 518956: a busy server refused both, and their tries were counted together.
+TEST_F(JudgeTest, each_taint_of_a_node_may_be_tried_so_often_and_no_oftener) {
+  tell("incident_opened", "node_unknown");
+  const auto patch = [this](const std::string& mark) {
+    WireRequest patched = request(port::Method::Patch, "/api/v1/nodes/n1?timeout=5s");
+    patched.body = Json::array({{{"op", "add"},
+                                 {"path", "/metadata/annotations/moonfence.io~1" + mark},
+                                 {"value", "i1"}}})
+                       .dump();
+    judge.on_left(patched);
+  };
+  for (int i = 0; i < 4; ++i) {
+    patch("fenced");
+    patch("out-of-service");
+  }
+  EXPECT_FALSE(breaks(rules::kBoundedIncident));
+  patch("out-of-service");
+  EXPECT_TRUE(breaks(rules::kBoundedIncident));
+}
+
 }  // namespace
 }  // namespace moonfence::sim
