@@ -7,12 +7,6 @@
 namespace moonfence::cluster {
 namespace {
 
-// The resource version moves with every heartbeat and is no change.
-bool same_belief(NodeView a, const NodeView& b) {
-  a.resource_version = b.resource_version;
-  return a == b;
-}
-
 // The same node went down, or went down again while we were not looking: its Ready condition has
 // the status we know but changed in between.
 bool fell(const NodeView& before, const NodeView& after) {
@@ -36,7 +30,8 @@ kube::WatchTarget NodeCache::target() {
           .path = "/api/v1/nodes",
           .field_selector = {},
           .label_selector = {},
-          .omitted = kube::omitted_of_nodes()};
+          .omitted = kube::omitted_of_nodes(),
+          .only_news = true};
 }
 
 void NodeCache::on_init() {
@@ -144,7 +139,7 @@ void NodeCache::apply(const NodeView& view) {
   const NodeView before = entry.view;
   entry.view = view;
   entry.joining = is_down(view.readiness) && (entry.joining || before.uid != view.uid);
-  if (same_belief(before, view)) {
+  if (before == view) {
     return;
   }
   recount(&before, &view);

@@ -28,7 +28,6 @@ NodeView view_of(const kube::Node& node) {
           .unschedulable = node.unschedulable,
           .control_plane = is_control_plane(node),
           .since = node.ready ? node.ready->last_transition_time : std::nullopt,
-          .resource_version = node.resource_version,
           .zone = node.zone,
           .fenced = carries_fenced_taint(node),
           .fence_mark = node.fence_mark,

@@ -21,9 +21,8 @@ struct NodeView {
   bool unschedulable = false;
   bool control_plane = false;     // by its taint: one without it runs workloads and is a worker
   std::optional<WallTime> since;  // lastTransitionTime of Ready
-  ResourceVersion resource_version;
-  std::string zone = {};  // "" when the node names none
-  bool fenced = false;    // carries the taint moonfence.io/fenced:NoSchedule, whoever set it
+  std::string zone = {};          // "" when the node names none
+  bool fenced = false;  // carries the taint moonfence.io/fenced:NoSchedule, whoever set it
   // The annotations by which a taint is ours: that one, and Kubernetes' out-of-service; "" without.
   std::string fence_mark = {};
   std::string out_of_service_mark = {};

@@ -78,8 +78,7 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
           return;
         }
         node.ready = Condition{.status = condition.string({"status"}),
-                               .last_transition_time = condition.time({"lastTransitionTime"}),
-                               .last_heartbeat_time = condition.time({"lastHeartbeatTime"})};
+                               .last_transition_time = condition.time({"lastTransitionTime"})};
       });
   if (fields.fault()) {
     return failure(
@@ -99,6 +98,7 @@ Omitted omitted_of_nodes() {
           {"status", "daemonEndpoints"},
           {"status", "volumesAttached"},
           {"status", "volumesInUse"},
+          {"status", "conditions", "lastHeartbeatTime"},
           {"status", "conditions", "message"},
           {"status", "conditions", "reason"}};
 }

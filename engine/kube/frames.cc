@@ -22,7 +22,7 @@ Result<void> FrameSplitter::append(std::string_view bytes) {
   return {};
 }
 
-std::optional<std::string> FrameSplitter::next() {
+std::optional<std::string_view> FrameSplitter::next() {
   while (true) {
     const auto end = buffer_.find('\n', std::max(scanned_, start_));
     if (end == std::string::npos) {
@@ -32,10 +32,10 @@ std::optional<std::string> FrameSplitter::next() {
       scanned_ = buffer_.size();
       return std::nullopt;
     }
-    std::string frame = buffer_.substr(start_, end - start_);
+    std::string_view frame = std::string_view(buffer_).substr(start_, end - start_);
     start_ = scanned_ = end + 1;
     if (!frame.empty() && frame.back() == '\r') {
-      frame.pop_back();
+      frame.remove_suffix(1);
     }
     if (!frame.empty()) {
       return frame;

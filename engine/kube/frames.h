@@ -19,9 +19,10 @@ class FrameSplitter {
 
   // Limit when a frame grows beyond the bound; the stream is then of no more use.
   Result<void> append(std::string_view bytes);
-  // The next whole frame without its line end; empty lines are skipped. Pulled rather than pushed
-  // so that whoever handles a frame may destroy the splitter's owner.
-  [[nodiscard]] std::optional<std::string> next();
+  // The next whole frame without its line end; empty lines are skipped. It stands until the next
+  // call of append() or next(). Pulled rather than pushed so that whoever has read a frame may
+  // destroy the splitter's owner.
+  [[nodiscard]] std::optional<std::string_view> next();
   // The bytes of an unfinished frame.
   [[nodiscard]] std::size_t pending() const { return open_; }
 

@@ -1,6 +1,8 @@
 #include "kube/object_parser.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -9,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <simdjson.h>
 
+#include "base/sha256.h"
 #include "kube/json.h"
 
 namespace moonfence::kube {
@@ -92,14 +95,87 @@ json tree_of(simdjson::dom::element value, const Branch* omitted) {
   return nullptr;
 }
 
+// Everything that tree_of() would make, in an order and with marks that leave no doubt.
+template <class Branch>
+void append_content(std::string& out, simdjson::dom::element value, const Branch* omitted) {
+  const auto append_text = [&out](std::string_view text) {
+    const std::size_t size = text.size();
+    out.append(reinterpret_cast<const char*>(&size), sizeof size).append(text);
+  };
+  const auto append_bits = [&out](char mark, auto number) {
+    out.append(1, mark).append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  switch (value.type()) {
+    case element_type::OBJECT:
+      out += '{';
+      for (const auto& [key, member] : simdjson::dom::object(value)) {
+        const Branch* const part = omitted == nullptr ? nullptr : omitted->find(key);
+        if (part == nullptr || !part->inside.empty()) {
+          out += ':';
+          append_text(key);
+          append_content(out, member, part);
+        }
+      }
+      out += '}';
+      return;
+    case element_type::ARRAY:
+      out += '[';
+      for (const simdjson::dom::element each : simdjson::dom::array(value)) {
+        append_content(out, each, omitted);
+      }
+      out += ']';
+      return;
+    case element_type::STRING:
+      out += '"';
+      append_text(std::string_view(value));
+      return;
+    case element_type::INT64:
+      append_bits('i', std::int64_t(value));
+      return;
+    case element_type::UINT64:
+      append_bits('u', std::uint64_t(value));
+      return;
+    case element_type::DOUBLE:
+      append_bits('d', double(value));
+      return;
+    case element_type::BOOL:
+      out += bool(value) ? 't' : 'f';
+      return;
+    case element_type::NULL_VALUE:
+      out += 'n';
+      return;
+  }
+}
+
+// Null: it is no object, or has no such member. Of two equal keys the last one counts.
+std::optional<simdjson::dom::element> member_of(std::optional<simdjson::dom::element> value,
+                                                std::string_view wanted) {
+  std::optional<simdjson::dom::element> found;
+  if (value && value->is_object()) {
+    for (const auto& [key, member] : simdjson::dom::object(*value)) {
+      if (key == wanted) {
+        found = member;
+      }
+    }
+  }
+  return found;
+}
+
+// "" for what is no string.
+std::string_view word_of(std::optional<simdjson::dom::element> value) {
+  return value && value->is_string() ? std::string_view(*value) : std::string_view();
+}
+
 }  // namespace
 
 struct ObjectParser::Parser {
   simdjson::dom::parser parser;
-  std::string text;  // with the bytes behind it that simdjson may read
+  std::string text;     // with the bytes behind it that simdjson may read
+  std::string content;  // of a glance
+  Sha256 sha256;
 
   // Null: it is for parse_json() to say.
-  std::optional<json> parse(std::string_view given, const Branch& omitted) {
+  std::optional<simdjson::dom::element> read(std::string_view given) {
     const std::size_t room = given.size() + simdjson::SIMDJSON_PADDING;
     if (text.size() < room) {
       text.resize(room);
@@ -115,29 +191,67 @@ struct ObjectParser::Parser {
         simdjson::SUCCESS) {
       return std::nullopt;
     }
-    return tree_of(root, omitted.inside.empty() ? nullptr : &omitted);
+    return root;
   }
 };
+
+Omitted within_frames(Omitted omitted) {
+  for (auto& path : omitted) {
+    path.insert(path.begin(), "object");
+  }
+  return omitted;
+}
 
 ObjectParser::ObjectParser(const Omitted& omitted) {
   auto root = std::make_unique<Branch>();
   for (const auto& path : omitted) {
     root->add(path);
   }
+  auto passed_over = std::make_unique<Branch>(*root);
+  constexpr std::array<std::string_view, 3> kVersion = {"object", "metadata", "resourceVersion"};
+  passed_over->add(kVersion);
   omitted_ = std::move(root);
+  passed_over_ = std::move(passed_over);
 }
 
 ObjectParser::~ObjectParser() = default;
+
+ObjectParser::Parser& ObjectParser::parser() {
+  if (!parser_) {
+    parser_ = std::make_unique<Parser>();
+  }
+  return *parser_;
+}
 
 Result<json> ObjectParser::parse(std::string_view text) {
   if (text.size() > kLongest) {
     return parse_json(text);
   }
-  if (!parser_) {
-    parser_ = std::make_unique<Parser>();
+  const auto root = parser().read(text);
+  if (!root) {
+    return parse_json(text);
   }
-  std::optional<json> tree = parser_->parse(text, *omitted_);
-  return tree ? Result<json>(*std::move(tree)) : parse_json(text);
+  return tree_of(*root, omitted_->inside.empty() ? nullptr : omitted_.get());
+}
+
+std::optional<Glance> ObjectParser::glance(std::string_view frame) {
+  if (frame.size() > kLongest) {
+    return std::nullopt;
+  }
+  const auto root = parser().read(frame);
+  const auto object = member_of(root, "object");
+  const auto metadata = member_of(object, "metadata");
+  Glance glance = {.type = word_of(member_of(root, "type")),
+                   .name = word_of(member_of(metadata, "name")),
+                   .version = word_of(member_of(metadata, "resourceVersion")),
+                   .content = {}};
+  if (glance.type.empty() || glance.version.empty()) {
+    return std::nullopt;
+  }
+  parser_->content.clear();
+  append_content(parser_->content, *object, passed_over_->find("object"));
+  glance.content = parser_->sha256(parser_->content);
+  return glance;
 }
 
 }  // namespace moonfence::kube

@@ -9,7 +9,9 @@
 // It understands what parse_json() understands, and nothing else: what simdjson does not take, and
 // what is longer than 256 KiB, is shown to parse_json(), whose word counts.
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,18 @@ namespace moonfence::kube {
 // through: what is named inside one is left out of each of its elements.
 using Omitted = std::vector<std::vector<std::string_view>>;
 
+// The same of objects within frames of a watch.
+[[nodiscard]] Omitted within_frames(Omitted omitted);
+
+// What a frame of a watch is about, without a tree of it. The words stand until the next text.
+struct Glance {
+  std::string_view type;     // "MODIFIED"
+  std::string_view name;     // of its object, "" for none
+  std::string_view version;  // of its object
+  // SHA-256 of all that the object's tree would hold but for its version.
+  std::array<unsigned char, 32> content;
+};
+
 class ObjectParser {
  public:
   // `omitted`: of the root object. Its keys must outlive the parser.
@@ -34,13 +48,17 @@ class ObjectParser {
 
   // As parse_json().
   [[nodiscard]] Result<nlohmann::json> parse(std::string_view text);
+  // Nothing where only parse() can say. Allocates nothing once it has seen texts as long.
+  [[nodiscard]] std::optional<Glance> glance(std::string_view frame);
 
  private:
   struct Branch;
   struct Parser;
+  [[nodiscard]] Parser& parser();
 
-  // The omitted paths as a tree.
+  // The omitted paths as a tree; the same and the version of a frame's object.
   std::unique_ptr<const Branch> omitted_;
+  std::unique_ptr<const Branch> passed_over_;
   // Buffers that stay from one text to the next.
   std::unique_ptr<Parser> parser_;
 };

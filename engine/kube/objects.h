@@ -32,7 +32,6 @@ struct OwnerReference {
 struct Condition {
   std::string status;  // "True", "False", "Unknown"; anything else is kept as sent
   std::optional<WallTime> last_transition_time;
-  std::optional<WallTime> last_heartbeat_time;
 };
 
 struct Taint {

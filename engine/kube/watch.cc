@@ -39,9 +39,11 @@ bool keeps_version(const Error& error) {
 
 }  // namespace
 
-WatchMachine::Effects WatchMachine::step(Moment now, double chance, const WatchEvent& event) {
+WatchMachine::Effects WatchMachine::step(Moment now, double chance, const WatchEvent& event,
+                                         Effects room) {
   now_ = now;
   chance_ = chance;
+  out_ = std::move(room);
   out_.clear();
   std::visit([this](const auto& what) { on(what); }, event);
   return std::move(out_);

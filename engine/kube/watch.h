@@ -105,8 +105,8 @@ class WatchMachine {
 
   explicit WatchMachine(WatchRules rules = {}) : rules_(rules) {}
 
-  // `chance` is uniform in [0, 1).
-  [[nodiscard]] Effects step(Moment now, double chance, const WatchEvent& event);
+  // `chance` is uniform in [0, 1). `room`: of a former answer, to be used again.
+  [[nodiscard]] Effects step(Moment now, double chance, const WatchEvent& event, Effects room = {});
 
   // "listing page 2", "watching rv=7", "backing off, then watch": for logs and tests.
   [[nodiscard]] std::string text() const;

@@ -1,5 +1,12 @@
 #include "kube/watcher.h"
 
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -41,13 +48,6 @@ std::optional<FrameArrived::Type> frame_type(std::string_view word) {
     return Type::Error;
   }
   return std::nullopt;
-}
-
-Omitted within_frames(Omitted omitted) {
-  for (auto& path : omitted) {
-    path.insert(path.begin(), "object");
-  }
-  return omitted;
 }
 
 // What a frame says, and in `object` the object it carries.
@@ -139,15 +139,19 @@ class Watcher::Impl final : public StreamSink {
  private:
   // False when something in it ended what the caller is reading from: the watcher was destroyed by
   // its listener or another request was started.
+  // `object`: null when there is none, or none that would be news.
   bool feed(const WatchEvent& event, const json* object = nullptr) {
     const std::weak_ptr<bool> life = life_;
     const std::uint64_t request = request_;
-    for (const WatchEffect& effect : machine_.step(loop_.now(), random_.unit(), event)) {
+    WatchMachine::Effects effects =
+        machine_.step(loop_.now(), random_.unit(), event, std::exchange(room_, {}));
+    for (const WatchEffect& effect : effects) {
       std::visit([this, object](const auto& what) { perform(what, object); }, effect);
       if (life.expired()) {
         return false;
       }
     }
+    room_ = std::move(effects);
     return request == request_;
   }
 
@@ -175,12 +179,43 @@ class Watcher::Impl final : public StreamSink {
     }
     while (auto text = frames_.next()) {
       json object;
-      const FrameArrived frame = read_frame(frame_parser_, *text, object);
+      const auto known = target_.only_news ? without_news(*text) : std::nullopt;
+      const FrameArrived frame = known ? *known : read_frame(frame_parser_, *text, object);
       count(frame);
-      if (!feed(frame, &object)) {
+      if (!feed(frame, known ? nullptr : &object)) {
         return;
       }
     }
+  }
+
+  // The frame, when the listener was told its object already in these words: a node says every few
+  // seconds that it lives, which changes nothing that anybody looks at.
+  std::optional<FrameArrived> without_news(std::string_view text) {
+    using Type = FrameArrived::Type;
+    const auto glance = frame_parser_.glance(text);
+    const auto type = glance ? frame_type(glance->type) : std::nullopt;
+    if (type == Type::Bookmark) {
+      return std::nullopt;
+    }
+    if (!type || glance->name.empty()) {
+      told_.clear();  // whatever it is about
+      return std::nullopt;
+    }
+    const auto told = told_.find(glance->name);
+    if (type != Type::Added && type != Type::Modified) {
+      if (told != told_.end()) {
+        told_.erase(told);
+      }
+      return std::nullopt;
+    }
+    if (told == told_.end()) {
+      told_.emplace(glance->name, glance->content);
+      return std::nullopt;
+    }
+    if (std::exchange(told->second, glance->content) != glance->content) {
+      return std::nullopt;
+    }
+    return FrameArrived{.type = *type, .version = ResourceVersion(std::string(glance->version))};
   }
 
   void count(const FrameArrived& frame) {
@@ -233,6 +268,7 @@ class Watcher::Impl final : public StreamSink {
   void perform(const Emit& emit, const json* object) {
     switch (emit.what) {
       case Emit::What::Init:
+        told_.clear();  // another set begins
         listener_.on_init();
         return;
       case Emit::What::InitApply:
@@ -245,7 +281,9 @@ class Watcher::Impl final : public StreamSink {
         listener_.on_init_done();
         return;
       case Emit::What::Apply:
-        listener_.on_apply(*object);
+        if (object != nullptr) {
+          listener_.on_apply(*object);
+        }
         return;
       case Emit::What::Delete:
         listener_.on_delete(*object);
@@ -304,8 +342,20 @@ class Watcher::Impl final : public StreamSink {
                            *this);
   }
 
+  // A timer that is set already looks again when it fires: bytes come by the thousand.
   void hear() {
-    stall_timer_ = loop_.after(listing_ ? list_stall_limit_ : stall_limit_, [this] {
+    stalls_at_ = loop_.now() + (listing_ ? list_stall_limit_ : stall_limit_);
+    if (!stall_timer_.pending()) {
+      watch_silence();
+    }
+  }
+
+  void watch_silence() {
+    stall_timer_ = loop_.after(stalls_at_ - loop_.now(), [this] {
+      if (loop_.now() < stalls_at_) {
+        watch_silence();
+        return;
+      }
       health_.connected = false;
       feed(Stalled{});
     });
@@ -325,10 +375,14 @@ class Watcher::Impl final : public StreamSink {
   ObjectParser item_parser_;
   FrameSplitter frames_;
   ObjectParser frame_parser_;
+  // What the listener was told last of the object of a name, since the last list.
+  std::map<std::string, std::array<unsigned char, 32>, std::less<>> told_;
+  WatchMachine::Effects room_;
   bool listing_ = false;
   std::uint64_t request_ = 0;  // which one is running
   std::string last_noted_;
   loop::Timer stall_timer_;
+  Moment stalls_at_{};
   loop::Timer retry_timer_;
   // Tells, after a listener's call, whether it has destroyed us; a plain flag would die with us.
   std::shared_ptr<bool> life_ = std::make_shared<bool>(true);

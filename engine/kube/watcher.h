@@ -29,6 +29,8 @@ struct WatchTarget {
   std::string label_selector;
   // Of each object what the listener does not look at; it is not told of it.
   Omitted omitted = {};
+  // Nor is it told again of an object in which nothing else has changed but its version.
+  bool only_news = false;
 };
 
 // An Init without its InitDone is void: the next Init begins again, and an Apply or Delete after it

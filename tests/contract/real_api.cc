@@ -101,7 +101,7 @@ class RealApi final : public ApiUnderTest {
     }
 
     std::optional<Json> next(Duration limit) override {
-      std::optional<std::string> line = frames_.next();
+      std::optional<std::string> line(frames_.next());
       if (!line) {
         api_.known_.run_until([&] { return (line = frames_.next()).has_value() || ended_; }, limit);
       }

@@ -7,8 +7,7 @@ namespace {
 
 kube::Node with_ready(const std::string& status) {
   kube::Node node;
-  node.ready = kube::Condition{
-      .status = status, .last_transition_time = std::nullopt, .last_heartbeat_time = std::nullopt};
+  node.ready = kube::Condition{.status = status, .last_transition_time = std::nullopt};
   return node;
 }
 

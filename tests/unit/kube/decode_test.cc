@@ -36,7 +36,6 @@ TEST(DecodeNode, every_field_arrives) {
   EXPECT_EQ(node->taints, (std::vector<Taint>{{"k", "v", "NoSchedule"}}));
   EXPECT_EQ(node->ready.value().status, "Unknown");
   EXPECT_TRUE(node->ready->last_transition_time);
-  EXPECT_FALSE(node->ready->last_heartbeat_time);
   EXPECT_EQ(node->raw, nullptr);
   EXPECT_NE(decode_node(node_json(), true)->raw, nullptr);
 }

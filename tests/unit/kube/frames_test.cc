@@ -14,7 +14,7 @@ std::vector<std::string> split_in_pieces(const std::string& text, std::size_t pi
   for (std::size_t i = 0; i < text.size(); i += piece) {
     EXPECT_TRUE(splitter.append(text.substr(i, piece)));
     while (auto frame = splitter.next()) {
-      frames.push_back(*frame);
+      frames.emplace_back(*frame);
     }
   }
   return frames;

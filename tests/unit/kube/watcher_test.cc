@@ -103,6 +103,87 @@ TEST_F(WatcherTest, frames_arrive_however_they_are_cut) {
   }
 }
 
+struct NewsTest : WatcherTest {
+  NewsTest() {
+    watcher = std::make_unique<Watcher>(loop, caller, random, log,
+                                        WatchTarget{.resource = "nodes",
+                                                    .path = "/api/v1/nodes",
+                                                    .field_selector = {},
+                                                    .label_selector = {},
+                                                    .omitted = {{"status", "beat"}},
+                                                    .only_news = true},
+                                        listener);
+  }
+  static std::string beat(const std::string& version, const std::string& ready = "True",
+                          const std::string& name = "a") {
+    return R"({"metadata":{"name":")" + name + R"(","resourceVersion":")" + version +
+           R"("},"status":{"beat":")" + version + R"(","ready":")" + ready + R"("}})";
+  }
+};
+
+TEST_F(NewsTest, what_was_told_in_these_words_is_not_told_again) {
+  serve(frame("MODIFIED", beat("11")) + frame("MODIFIED", beat("12")) +
+        frame("MODIFIED", beat("13", "False")) + frame("MODIFIED", beat("14", "False")) +
+        frame("MODIFIED", beat("15")) + frame("MODIFIED", beat("16", "True", "b")) +
+        frame("MODIFIED", beat("17")));
+  start();
+  EXPECT_EQ(listener.seen,
+            (Seen{"init", "init a", "done", "apply a", "apply a", "apply a", "apply b"}));
+  EXPECT_EQ(watcher->health().events, 7U) << "all were heard";
+}
+
+TEST_F(NewsTest, what_is_not_told_moves_the_version_all_the_same) {
+  serve(frame("MODIFIED", beat("11")) + frame("MODIFIED", beat("12")));
+  start();
+  serve();
+  EXPECT_EQ(http.close("watch=1"), 1U);
+  test::run_for(loop, 5s);
+  EXPECT_EQ(http.count("resourceVersion=12&timeout"), 1U);
+}
+
+TEST_F(NewsTest, what_went_and_came_back_is_told) {
+  serve(frame("ADDED", beat("11")) + frame("DELETED", beat("12")) + frame("ADDED", beat("13")));
+  start();
+  EXPECT_EQ(listener.seen, (Seen{"init", "init a", "done", "apply a", "delete a", "apply a"}));
+}
+
+TEST_F(NewsTest, a_bookmark_is_no_news_of_any_object) {
+  serve(frame("MODIFIED", beat("11")) +
+        frame("BOOKMARK", R"({"metadata":{"resourceVersion":"12"}})") +
+        frame("MODIFIED", beat("13")));
+  start();
+  EXPECT_EQ(listener.seen, (Seen{"init", "init a", "done", "apply a"}));
+  EXPECT_EQ(watcher->health().bookmarks, 1U);
+}
+
+// A text that is too long for a glance says False in between; what was told before must not count.
+TEST_F(NewsTest, what_cannot_be_glanced_at_is_told_and_what_follows_it_too) {
+  std::string large = beat("12", "False");
+  large.insert(large.size() - 1, R"(,"long":")" + std::string(300'000, 'x') + R"(")");
+  serve(frame("MODIFIED", beat("11")) + frame("MODIFIED", large) + frame("MODIFIED", beat("13")));
+  start();
+  EXPECT_EQ(listener.seen, (Seen{"init", "init a", "done", "apply a", "apply a", "apply a"}));
+}
+
+TEST_F(NewsTest, a_list_begins_anew) {
+  serve(frame("MODIFIED", beat("11")));
+  start();
+  http.on(Method::Get, nodes, list(beat("12", "False"), "20"));
+  http.on(Method::Get, nodes + "?watch=1", FakeAnswer::watch());
+  watcher->list_anew();
+  test::run_for(loop, 1s);
+  listener.seen.clear();
+  http.push("watch=1", frame("MODIFIED", beat("21")));
+  test::run_for(loop, 1s);
+  EXPECT_EQ(listener.seen, Seen{"apply a"}) << "the list said something else in between";
+}
+
+TEST_F(WatcherTest, whoever_wants_all_is_told_all) {
+  serve(frame("MODIFIED", NewsTest::beat("11")) + frame("MODIFIED", NewsTest::beat("12")));
+  start();
+  EXPECT_EQ(listener.seen, (Seen{"init", "init a", "done", "apply a", "apply a"}));
+}
+
 TEST_F(WatcherTest, a_close_resumes_after_the_last_event_without_a_list) {
   serve(frame("MODIFIED", node("a", "15")));
   start();
