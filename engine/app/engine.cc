@@ -19,6 +19,7 @@
 #include "fence/hand_back.h"
 #include "fence/journal.h"
 #include "fence/leadership.h"
+#include "fence/preplanning.h"
 #include "kube/elector.h"
 #include "kube/events.h"
 #include "kube/heartbeat.h"
@@ -285,7 +286,8 @@ class Engine::Graph final : public fence::Leadership {
             },
             &pod_watches_,
             on_evaluation_,
-            &looks_};
+            &looks_,
+            told_.on_demand ? nullptr : &preplannings_};  // a plan shows what a pass does
   }
 
   void lead() {
@@ -617,6 +619,7 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> pods_random_;
   fence::PodWatches pod_watches_;
   fence::Turns looks_;
+  fence::Preplannings preplannings_;
   std::unique_ptr<port::Random> incident_random_;
   fence::Desks desk_;
   fence::HandBack hand_back_;

@@ -146,6 +146,16 @@ void Detaching::pod_gone(const Uid& pod) {
   gone_.insert(pod);
 }
 
+std::set<std::string> Detaching::wanted() const {
+  std::set<std::string> names;
+  for (const auto& [name, detachment] : memory_.detachments) {
+    if (detachment.wanted_in == occasion_.attempt) {
+      names.insert(name);
+    }
+  }
+  return names;
+}
+
 void Detaching::look(bool complete, Moment listed, Act act, std::function<void()> looked) {
   listed_at_ = listed;
   act_ = std::move(act);

@@ -47,6 +47,8 @@ class Detaching {
   // What a policy wants; its pod is deleted by somebody else when it has to be.
   void plan(const Deed& deed);
   void pod_gone(const Uid& pod);
+  // Attachments that some policy of this pass wants deleted, by name.
+  [[nodiscard]] std::set<std::string> wanted() const;
 
   // Once in a pass, after the pods: hands each deletion that may be made to `act`, in this turn or
   // later, and calls `looked` after the last. `complete` false: there may be more pods. `listed`:

@@ -60,7 +60,12 @@ Incident::Effects Incident::begin(bool tainted, Moment now) {
   }
   // Nothing can be bound to a node that is not there.
   const bool kept_off = tainted || seen_ == Readiness::Gone;
-  return kept_off || may_quarantine() ? start_pass(now) : await_taint();
+  if (kept_off || may_quarantine()) {
+    return start_pass(now);
+  }
+  Effects effects = await_taint();
+  effects.emplace_back(PlanAhead{});
+  return effects;
 }
 
 Incident::Effects Incident::node_seen(const cluster::NodeView& view, Moment now) {

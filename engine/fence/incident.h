@@ -24,6 +24,9 @@
 // pass that could not read the node or its pods does not use the window up: the API server being
 // away must not make us forget a dead node. Such passes back off up to `unreadable_interval_max`.
 //
+// While it waits for the taint that belongs to what it believes, it has the next pass prepared
+// (PlanAhead); the next CancelPass ends that, the next StartPass may use it.
+//
 // Several bindings act on one node, each by a trigger of its own. The machine knows of them only
 // when the first may act (HoldDowns, the minimum over the bindings); from then on each pass sorts
 // out which of them are due and comes back with the shortest wait of the others. What a silent
@@ -122,6 +125,7 @@ class Incident {
   };
   struct CancelTimer {};
   struct StartPass {};   // read the node live and list its pods, side by side
+  struct PlanAhead {};   // find out what the pass will need that the taint begins
   struct Act {};         // go on with what was read: evaluate, guard, delete
   struct CancelPass {};  // start nothing more; what has left is still recorded
   struct Hold {
@@ -130,7 +134,8 @@ class Incident {
   struct Close {
     audit::Reason reason;
   };
-  using Effect = std::variant<SetTimer, CancelTimer, StartPass, Act, CancelPass, Hold, Close>;
+  using Effect =
+      std::variant<SetTimer, CancelTimer, StartPass, PlanAhead, Act, CancelPass, Hold, Close>;
   using Effects = std::vector<Effect>;
 
   // `down_since`: the first down observation, from which the hold-downs count.

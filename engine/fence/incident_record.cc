@@ -463,15 +463,19 @@ Result<IncidentRecord> parse_record(std::string_view text) {
 
 std::vector<std::string> outdated(const std::vector<KeptRecord>& records,
                                   const RetentionRules& rules, WallTime now) {
+  std::vector<std::string> out;
   std::vector<const KeptRecord*> newest;
   newest.reserve(records.size());
   for (const KeptRecord& record : records) {
-    newest.push_back(&record);
+    if (record.closed && record.empty) {
+      out.push_back(record.name);
+    } else {
+      newest.push_back(&record);
+    }
   }
   std::sort(newest.begin(), newest.end(), [](const KeptRecord* a, const KeptRecord* b) {
     return std::tuple(b->opened, b->name) < std::tuple(a->opened, a->name);
   });
-  std::vector<std::string> out;
   for (std::size_t rank = 0; rank < newest.size(); ++rank) {
     const KeptRecord& record = *newest[rank];
     if (record.closed && (rank >= rules.count || now - *record.closed > rules.age)) {

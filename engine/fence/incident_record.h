@@ -129,12 +129,13 @@ constexpr std::size_t kRecordLimit = 900'000;
 // Malformed for what is no such record, or one of a newer form.
 [[nodiscard]] Result<IncidentRecord> parse_record(std::string_view text);
 
-// Which records are to be removed: closed ones that are older than `age`, and of the others the
-// oldest, but for the newest `count`. Open ones stay.
+// Which records are to be removed: closed ones that are empty or older than `age`, and of the
+// others the oldest, but for the newest `count`. Open ones stay.
 struct KeptRecord {
   std::string name;
   WallTime opened{};
   std::optional<WallTime> closed;
+  bool empty = false;  // nothing was meant to be done in the end
 };
 struct RetentionRules {
   std::size_t count = 100;

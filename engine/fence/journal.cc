@@ -25,11 +25,12 @@ struct Journal::Entry {
   };
   std::shared_ptr<Page> page;
   std::optional<kube::ConfigMaps::Written> at = std::nullopt;  // absent: not created yet
-  bool ours = true;      // what stands there, if anything, is of our hand
-  bool lost = false;     // somebody else writes it
-  bool over = false;     // the incident is
-  bool failing = false;  // the last write failed; it is repeated
-  int reread = 0;        // since the last success
+  bool ours = true;        // what stands there, if anything, is of our hand
+  bool lost = false;       // somebody else writes it
+  bool over = false;       // the incident is
+  bool failing = false;    // the last write failed; it is repeated
+  bool uncertain = false;  // it may have been created: nobody heard what came of it
+  int reread = 0;          // since the last success
   std::vector<Waiter> waiting = {};
   kube::CallHandle call = nullptr;
   kube::Backoff backoff = {};
@@ -195,11 +196,16 @@ void Journal::finish(const std::shared_ptr<Page>& page) {
     return;
   }
   entry->over = true;
-  if (entry->lost || (!entry->at && entry->call == nullptr)) {
+  entry->later.cancel();
+  const bool absent = !entry->at && entry->call == nullptr;
+  if (entry->lost || (absent && !entry->uncertain)) {
     release(*entry);  // it is not ours, or nothing was done: there is nothing to close
     return;
   }
-  entry->later.cancel();
+  if (absent) {
+    reread(*entry);
+    return;
+  }
   write_soon(*entry, Duration::zero());
 }
 
@@ -255,6 +261,7 @@ void Journal::written(Entry& entry, std::uint64_t revision,
   entry.call.reset();
   if (!outcome) {
     const Error& error = outcome.error();
+    entry.uncertain = entry.uncertain || (!entry.at && error.kind == Error::Kind::Unknown);
     if (error.kind == Error::Kind::NotFound && entry.at) {
       if (entry.over && !entry.ours) {
         release(entry);  // nobody wants it any more
@@ -273,6 +280,7 @@ void Journal::written(Entry& entry, std::uint64_t revision,
   }
   problem_.clear();
   entry.at = *outcome;
+  entry.uncertain = false;
   entry.ours = true;
   entry.reread = 0;
   entry.failing = false;
@@ -308,7 +316,10 @@ void Journal::reread(Entry& entry) {
 void Journal::compare(Entry& entry, const Result<kube::ConfigMap>& found) {
   entry.call.reset();
   if (!found) {
-    if (found.error().kind == Error::Kind::NotFound) {
+    const bool absent = found.error().kind == Error::Kind::NotFound;
+    if (absent && entry.over && !entry.at) {
+      release(entry);  // nothing was done, for without it nothing may be
+    } else if (absent) {
       entry.at.reset();
       entry.ours = true;
       write(entry);
@@ -344,6 +355,11 @@ void Journal::fail(Entry& entry, const Error& error) {
   around_.log.warning("incident_unrecorded", {{"incident", entry.page->record().id.text()},
                                               {"node", entry.page->record().node.text()},
                                               {"error", problem_}});
+  if (entry.over && entry.uncertain && !entry.at && entry.reread < 3) {
+    ++entry.reread;
+    reread(entry);
+    return;
+  }
   entry.failing = true;
   std::vector<Entry::Waiter> waiting;
   waiting.swap(entry.waiting);
@@ -368,7 +384,8 @@ void Journal::keep(const IncidentRecord& record, const kube::ConfigMaps::Written
   const std::string name = ref_of(record.id).name;
   kept_[name] = {.name = name,
                  .opened = record.opened,
-                 .closed = record.closed ? std::optional(record.closed->at) : std::nullopt};
+                 .closed = record.closed ? std::optional(record.closed->at) : std::nullopt,
+                 .empty = record.steps.empty() && record.steps_cut == 0};
   uids_[name] = at.uid;
 }
 

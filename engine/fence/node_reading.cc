@@ -31,12 +31,14 @@ Reading reading_of(const kube::Node& node, const PulseWatch::Finding& found, Mom
 }  // namespace
 
 NodeReading::NodeReading(Surroundings& surroundings, const Occasion& occasion,
-                         std::shared_ptr<Authority> authority, Memory& memory, Arrived arrived)
+                         std::shared_ptr<Authority> authority, Memory& memory, Arrived arrived,
+                         Purpose purpose)
     : around_(surroundings),
       occasion_(occasion),
       authority_(std::move(authority)),
       memory_(memory),
       arrived_(std::move(arrived)),
+      purpose_(purpose),
       alive_(std::make_shared<int>(0)) {}
 
 void NodeReading::retire() {
@@ -245,7 +247,7 @@ Reading NodeReading::by_lease() {
   if (needs_roll()) {
     if (!roll_is_readable()) {
       found.pulse = Pulse::Unread;  // whether it is the only silent one nobody knows
-    } else if (found.pulse == Pulse::Dead) {
+    } else if (found.pulse == Pulse::Dead && purpose_ == Purpose::ToAct) {
       heed_roll();
     }
   }

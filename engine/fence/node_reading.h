@@ -30,9 +30,12 @@ class NodeReading {
   // kept as the authority's reading only where a binding acts on it. May destroy this.
   using Arrived = std::function<void(const std::optional<Reading>&)>;
 
+  // Who only foresees does not pull the brake.
+  enum class Purpose { ToAct, ToForesee };
   // All references must outlive it.
   NodeReading(Surroundings& surroundings, const Occasion& occasion,
-              std::shared_ptr<Authority> authority, Memory& memory, Arrived arrived);
+              std::shared_ptr<Authority> authority, Memory& memory, Arrived arrived,
+              Purpose purpose = Purpose::ToAct);
 
   void begin();
   [[nodiscard]] bool is_under_way() const { return under_way_; }
@@ -68,6 +71,7 @@ class NodeReading {
   std::shared_ptr<Authority> authority_;
   Memory& memory_;
   Arrived arrived_;
+  const Purpose purpose_;
 
   kube::CallHandle node_call_;
   kube::CallHandle lease_call_;

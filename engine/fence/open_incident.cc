@@ -167,6 +167,7 @@ void OpenIncident::carry_out(const Incident::Effects& effects) {
                    [this](const Incident::SetTimer& set) { set_timer(set.delay); },
                    [this](const Incident::CancelTimer&) { timer_.cancel(); },
                    [this](const Incident::StartPass&) { start_pass(); },
+                   [this](const Incident::PlanAhead&) { plan_ahead(); },
                    [this](const Incident::Act&) { act(); },
                    [this](const Incident::CancelPass&) { cancel_pass(); },
                    [this](const Incident::Hold& hold) { note_hold(hold.reason); },
@@ -208,14 +209,26 @@ void OpenIncident::start_pass() {
     return;
   }
   place_ = around_.brake.begin(candidate());
-  operation_ = std::make_unique<Operation>(around_,
-                                           Occasion{.set = around_.active.current(),
-                                                    .downtime = downtime_,
-                                                    .incident = id_,
-                                                    .attempt = machine_.passes(),
-                                                    .unknown = machine_.believes_unknown()},
-                                           authority_, memory_, *this);
-  operation_->start();
+  ReadAhead ahead = preplanning_ == nullptr ? ReadAhead{} : preplanning_->take(occasion());
+  preplanning_.reset();
+  operation_ = std::make_unique<Operation>(around_, occasion(), authority_, memory_, *this);
+  operation_->start(std::move(ahead));
+}
+
+Occasion OpenIncident::occasion() const {
+  return {.set = around_.active.current(),
+          .downtime = downtime_,
+          .incident = id_,
+          .attempt = machine_.passes(),
+          .unknown = machine_.believes_unknown()};
+}
+
+void OpenIncident::plan_ahead() {
+  // A storage system is asked about a node when somebody may act on what it says.
+  if (around_.preplannings != nullptr && around_.preplannings->has_room() &&
+      around_.source == nullptr && !refused_by_brake()) {
+    preplanning_ = std::make_unique<Preplanning>(around_, occasion(), *authority_, memory_);
+  }
 }
 
 void OpenIncident::act() {
@@ -234,6 +247,7 @@ void OpenIncident::act() {
 }
 
 void OpenIncident::cancel_pass() {
+  preplanning_.reset();
   // We may be inside one of the operation's own callbacks: it dies at the end of the turn.
   if (operation_) {
     operation_->retire();

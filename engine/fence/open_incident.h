@@ -16,6 +16,7 @@
 #include "fence/incident.h"
 #include "fence/operation.h"
 #include "fence/pod_watch.h"
+#include "fence/preplanning.h"
 #include "fence/verifying.h"
 #include "fence/vigil.h"
 
@@ -68,7 +69,9 @@ class OpenIncident final : public Operation::Owner {
   [[nodiscard]] Brake::Candidate candidate() const;
   [[nodiscard]] std::optional<audit::Reason> refused_by_brake() const;
   void wait_for_brake(audit::Reason reason);
+  [[nodiscard]] Occasion occasion() const;
   void start_pass();
+  void plan_ahead();
   void act();
   void cancel_pass();
   void note_hold(audit::Reason reason);
@@ -92,6 +95,7 @@ class OpenIncident final : public Operation::Owner {
   PodWatch pod_watch_;
   bool waits_ = false;  // by the last pass
   loop::Timer timer_;
+  std::unique_ptr<Preplanning> preplanning_;
   std::unique_ptr<Operation> operation_;
   Brake::Place place_;
   std::optional<audit::Reason> held_;

@@ -1,11 +1,9 @@
 #include "fence/operation.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "fence/steps.h"
-#include "kube/decode.h"
 
 namespace moonfence::fence {
 
@@ -31,8 +29,7 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       memory_(memory),
       owner_(owner),
       inquiry_(around_, occasion_, authority_, memory_),
-      gathering_(std::in_place, around_.reader, around_.allowed_reads, around_.endpoints,
-                 around_.release.on ? around_.release.attachers : Gathering::Leases()),
+      docket_(around_, *this),
       node_(around_, occasion_, authority_, memory_,
             [this](const std::optional<Reading>& reading) { reading_arrived(reading); }),
       quarantining_(around_, occasion_, authority_, memory_),
@@ -48,34 +45,37 @@ void Operation::retire() {
   node_.retire();
   quarantining_.retire();
   retiring_.retire();
-  lists_.clear();
-  next_slice_.cancel();
+  docket_.retire();
   queue_.clear();
+  for (PodListing* listing : {listing_.get(), ahead_.pods.get()}) {
+    if (listing != nullptr) {
+      listing->retire();
+    }
+  }
+  withdraw(authority_->page.get(), ahead_.planned, detaching_.wanted());
   gathering_.reset();
+  ahead_.gathering.reset();
   detaching_.retire();
   releasing_.retire();
   alive_.reset();
 }
 
-void Operation::start() {
+void Operation::start(ReadAhead ahead) {
   memory_.enforcing.breaker.begin_pass();
   memory_.observing.breaker.begin_pass();
-  listed_at_ = around_.loop.now();
-  // The lists are slower than the node: they go out first. They ask for the most recent state; why
-  // not for "not older than the event" is told in docs/decisions/0004.
-  const std::vector<PodList> plan =
-      plan_lists(*occasion_.set, occasion_.downtime.fell, authority_->source);
-  listed_ = plan.empty();
+  // The lists are slower than the node: they go out first.
+  listing_ = std::make_unique<PodListing>(around_, occasion_, *authority_);
+  gathering_ = new_gathering(around_);
+  listed_ = listing_->lists().empty();
   memory_.pods_read = {};
-  lists_pending_ = plan.size();
-  lists_.resize(plan.size());
-  for (std::size_t list = 0; list < plan.size(); ++list) {
-    memory_.pods_read.lists.push_back({.what = plan[list], .version = {}});
-    lists_[list] = around_.reader.list_pods(
-        {.node = authority_->node,
-         .space = plan[list].space,
-         .label_selector = plan[list].label_selector},
-        [this, list](Result<kube::ItemTexts> pods) { pods_arrived(list, std::move(pods)); });
+  for (const PodList& list : listing_->lists()) {
+    memory_.pods_read.lists.push_back({.what = list, .version = {}});
+  }
+  listing_->tell(
+      [this](std::size_t list, Result<kube::ItemTexts>& pods) { pods_arrived(list, pods); });
+  ahead_ = std::move(ahead);
+  if (ahead_.pods != nullptr) {
+    ahead_.pods->tell([this](std::size_t, Result<kube::ItemTexts>& pods) { pods_ahead(pods); });
   }
   node_.begin();
 }
@@ -99,9 +99,7 @@ void Operation::reading_arrived(const std::optional<Reading>& reading) {
   }
 }
 
-void Operation::pods_arrived(std::size_t list, Result<kube::ItemTexts> pods) {
-  lists_[list].reset();
-  --lists_pending_;
+void Operation::pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods) {
   if (!pods) {
     around_.log.warning("pods_unreadable", {{"incident", occasion_.incident.text()},
                                             {"node", authority_->node.text()},
@@ -110,21 +108,39 @@ void Operation::pods_arrived(std::size_t list, Result<kube::ItemTexts> pods) {
     unlisted_ = true;
     if (acting_) {
       end_if_done();
-    } else if (lists_pending_ == 0 && !listed_) {
+    } else if (listing_->pending() == 0 && !listed_) {
       owner_.reading_arrived(std::nullopt);
     }
     return;
   }
   listed_ = true;
-  const bool idle = next_pod_ >= pods_.size() && known_.empty();
-  pods_.insert(pods_.end(), std::make_move_iterator(pods->texts.begin()),
-               std::make_move_iterator(pods->texts.end()));
+  if (std::exchange(has_early_texts_, false)) {
+    docket_.drop();  // this list and its like bring them as they are now
+  }
   memory_.pods_read.lists[list].version = pods->version;
+  if (docket_.has_begun()) {
+    docket_.gather_by(*gathering_);  // what was gathered ahead knows nothing of newer pods
+  }
+  docket_.add(std::move(pods->texts));
   if (!acting_) {
     both_arrived();
-  } else if (idle) {
-    evaluate_slice();  // otherwise a slice is due in the next turn
   }
+}
+
+void Operation::pods_ahead(Result<kube::ItemTexts>& pods) {
+  if (!pods || has_own_list()) {
+    return;
+  }
+  listed_ = true;
+  has_early_texts_ = true;
+  docket_.add(std::move(pods->texts));
+  if (!acting_) {
+    both_arrived();
+  }
+}
+
+bool Operation::has_own_list() const {
+  return listing_->pending() < listing_->lists().size();
 }
 
 void Operation::both_arrived() {
@@ -143,76 +159,72 @@ void Operation::both_arrived() {
 void Operation::act() {
   acting_ = true;
   inquiry_.begin(node_.node());
-  evaluate_slice();
+  known_since_ = listing_->asked_at();
+  const bool by_what_was_gathered = ahead_.gathering != nullptr && !has_own_list();
+  if (by_what_was_gathered) {
+    known_since_ = ahead_.pods->asked_at();
+  }
+  docket_.begin(by_what_was_gathered ? *ahead_.gathering : *gathering_,
+                ahead_.planned.empty() ? Docket::kPodsPerTurn : kFirstAhead);
 }
 
-void Operation::evaluate_slice() {
-  const policy::ClusterFacts facts = around_.cluster_facts();
-  const Moment enough = around_.loop.live_now() + kSliceTime;
-  std::size_t left = kPodsPerTurn;
-  while (left > 0 && around_.loop.live_now() < enough) {
-    if (!known_.empty()) {
-      Known known = std::move(known_.front());
-      known_.pop_front();
-      judge(std::move(known), facts);
-      --left;
-    } else if (next_pod_ < pods_.size()) {
-      take_up(std::exchange(pods_[next_pod_], {}));
-      ++next_pod_;
-    } else {
-      break;
-    }
-  }
-  if (!known_.empty() || next_pod_ < pods_.size()) {
-    next_slice_ = around_.loop.in_next_turn([this] { evaluate_slice(); });
-  }
-  pump();
-}
-
-void Operation::take_up(const std::string& text) {
-  auto pod = kube::decode_pod_text(text);
-  if (!pod) {
-    // One pod that cannot be understood must not keep us from the others.
-    around_.log.error("pod_undecodable", {{"incident", occasion_.incident.text()},
-                                          {"node", authority_->node.text()},
-                                          {"error", pod.error().message()}});
-    ++result_.failed;
-    undecoded_ = true;
-    return;
-  }
-  if (!seen_.insert(pod->uid).second) {
-    return;
-  }
-  memory_.pods_read.pods.emplace(pod->uid, sight_of(*pod->raw));
-  retiring_.saw(*pod);
-  Wants wants = inquiry_.wants_of(*pod);
+Wants Operation::taken_up(const kube::Pod& pod) {
+  memory_.pods_read.pods.emplace(pod.uid, sight_of(*pod.raw));
+  retiring_.saw(pod);
+  Wants wants = inquiry_.wants_of(pod);
   wants.needs.volumes = wants.needs.volumes || sees_volumes_;
-  if (wants.nothing()) {
-    known_.push_back({.pod = *std::move(pod), .gathered = {}});
-    return;
-  }
-  ++gathering_pods_;
-  gathering_->gather(*pod, std::move(wants), [this, pod = *pod](Gathered gathered) {
-    --gathering_pods_;
-    detaching_.saw(pod, gathered);
-    known_.push_back({.pod = pod, .gathered = std::move(gathered)});
-    if (!next_slice_.pending()) {
-      next_slice_ = around_.loop.in_next_turn([this] { evaluate_slice(); });
-    }
-  });
+  return wants;
 }
 
-void Operation::judge(Known known, const policy::ClusterFacts& facts) {
-  auto deed = inquiry_.judge(std::move(known.pod), known.gathered, facts, result_);
-  if (!deed) {
-    return;
+void Operation::gathered(const kube::Pod& pod, const Gathered& known) {
+  detaching_.saw(pod, known);
+}
+
+// It was judged as an older list showed it. The node controller marks all pods of a failed node in
+// their status, which is no news.
+void Operation::came_again(const kube::Pod& pod) {
+  PodSight& known = memory_.pods_read.pods[pod.uid];
+  const PodSight before = std::exchange(known, sight_of(*pod.raw));
+  if (before.mark != known.mark && !memory_.handled.contains(pod.uid)) {
+    changed_.insert(pod.uid);
+    keep_shortest(result_.look_again, kSoon);
   }
-  detaching_.plan(*deed);
-  if (deed->deletes_pod) {
+}
+
+void Operation::undecodable(const Error& error) {
+  around_.log.error("pod_undecodable", {{"incident", occasion_.incident.text()},
+                                        {"node", authority_->node.text()},
+                                        {"error", error.message()}});
+  ++result_.failed;
+  undecoded_ = true;
+}
+
+void Operation::judge(kube::Pod pod, const Gathered& known, const policy::ClusterFacts& cluster) {
+  const Uid uid = pod.uid;
+  auto deed = inquiry_.judge(std::move(pod), known, cluster, result_);
+  if (deed) {
+    detaching_.plan(*deed);
+  }
+  if (ahead_.planned.erase(uid) > 0) {
+    compare_with_foreseen(uid, deed);
+  }
+  if (deed && deed->deletes_pod) {
     if (authority_->page != nullptr) {
       authority_->page->plan(step_of(deed->deletion));
     }
     enqueue({.deletion = std::move(deed->deletion)});
+  }
+}
+
+// What was foreseen and is not wanted any more leaves the record, at once where nothing else would
+// be written: the next leader would take it for wanted.
+void Operation::compare_with_foreseen(const Uid& pod, const std::optional<Deed>& deed) {
+  const std::shared_ptr<Page>& page = authority_->page;
+  if (deed && deed->deletes_pod) {
+    page->keep_attachments(pod, detaching_.wanted());
+  } else {
+    page->withdraw(pod, detaching_.wanted());
+    around_.journal.save(page, [](bool) {});
   }
 }
 
@@ -222,11 +234,20 @@ bool Operation::may_leave(const Waiting& waiting) const {
   if (std::holds_alternative<Portion>(waiting.deletion)) {
     return unrecorded_ || (authority_->page != nullptr && authority_->page->standing() > 0);
   }
+  if (unrecorded_ || authority_->page == nullptr) {
+    return unrecorded_;
+  }
+  // Of a pod that is gone only the record knows whose attachments are still to go.
   const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
-  const Uid& uid = pod != nullptr
-                       ? pod->pod.uid
-                       : std::get<AttachmentDeletion>(waiting.deletion).target.attachment.uid;
-  return unrecorded_ || (authority_->page != nullptr && authority_->page->holds(uid));
+  return pod != nullptr ? authority_->page->holds_all_of(pod->pod.uid)
+                        : authority_->page->holds(
+                              std::get<AttachmentDeletion>(waiting.deletion).target.attachment.uid);
+}
+
+// The next pass judges it as it is now.
+bool Operation::is_outdated(const Waiting& waiting) const {
+  const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
+  return pod != nullptr && changed_.contains(pod->pod.uid);
 }
 
 void Operation::enqueue(Waiting waiting) {
@@ -235,7 +256,11 @@ void Operation::enqueue(Waiting waiting) {
 }
 
 void Operation::record_waiting() {
-  if (!to_record_ || recording_ || queue_.empty()) {
+  if (recording_ || queue_.empty()) {
+    return;
+  }
+  // What stood there when it was enqueued may have been planned anew since, for another pod.
+  if (!to_record_ && may_leave(queue_.front())) {
     return;
   }
   to_record_ = false;
@@ -265,6 +290,10 @@ void Operation::pump() {
     if (result_.braked) {
       queue_.clear();
       break;
+    }
+    if (is_outdated(queue_.front())) {
+      queue_.pop_front();
+      continue;
     }
     const Duration age = around_.loop.now() - authority_->reading.sent;
     if (age > kReadingLifetime) {
@@ -406,7 +435,7 @@ void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outc
 }
 
 bool Operation::judged_all() const {
-  return lists_pending_ == 0 && next_pod_ >= pods_.size() && gathering_pods_ == 0 && known_.empty();
+  return listing_->pending() == 0 && docket_.is_done();
 }
 
 void Operation::end_if_done() {
@@ -414,7 +443,7 @@ void Operation::end_if_done() {
       quarantining_.is_under_way()) {
     return;
   }
-  next_slice_.cancel();
+  withdraw(authority_->page.get(), ahead_.planned, detaching_.wanted());
   if (quarantining_.is_lost()) {
     quarantine(*memory_.fenced_for);
     return;
@@ -445,8 +474,8 @@ bool Operation::retire_node() {
   if (is_of_deleted_node(authority_->reading)) {
     return false;
   }
-  const bool complete = !unlisted_ && !undecoded_;
-  const auto next = retiring_.go_on(node_.node(), complete, listed_at_, result_);
+  const bool complete = !unlisted_ && !undecoded_ && changed_.empty();
+  const auto next = retiring_.go_on(node_.node(), complete, listing_->asked_at(), result_);
   if (next == Retiring::Next::ReadNode) {
     node_.begin();
   }
@@ -458,12 +487,12 @@ bool Operation::look_at_volumes() {
     return attachments_ == Stage::Looking || releases_ == Stage::Looking;
   }
   // Who else uses a volume is told by the lists: the next pass has fresh ones.
-  if (around_.loop.now() - listed_at_ > kListLifetime) {
+  if (around_.loop.now() - known_since_ > kListLifetime) {
     keep_shortest(result_.look_again, kSoon);
   } else if (attachments_ == Stage::NotYet) {
     attachments_ = Stage::Looking;
     detaching_.look(
-        /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_, listed_at_,
+        /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_, known_since_,
         [this](AttachmentDeletion deletion) { enqueue({.deletion = std::move(deletion)}); },
         [this] {
           attachments_ = Stage::Looked;
@@ -473,7 +502,7 @@ bool Operation::look_at_volumes() {
   } else if (attachments_ == Stage::Looked && releases_ == Stage::NotYet) {
     releases_ = Stage::Looking;
     releasing_.look(
-        listed_at_, [this](Portion portion) { enqueue({.deletion = std::move(portion)}); },
+        known_since_, [this](Portion portion) { enqueue({.deletion = std::move(portion)}); },
         [this] {
           releases_ = Stage::Looked;
           pump();

@@ -39,12 +39,26 @@ void Page::plan(Step step) {
     known->policy_digest = std::move(step.policy_digest);
     known->set_digest = std::move(step.set_digest);
     known->before_pod = step.before_pod;
-    known->why = std::move(step.why);
+    known->why = step.why;
     planned_in_[known->uid()] = revision_ + 1;  // whoever goes on must know whose word it is
     touch();
   }
-  // This nobody waits for: by what stands there until then a release is refused.
+  if (known->why != step.why) {  // foreseen in other words
+    known->why = std::move(step.why);
+    touch();
+  }
+  // It was meant of another boot; now it is meant of this one.
+  if (known->outcome == audit::Reason::NodeRestarted && !known->sent) {
+    known->outcome.reset();
+    planned_in_[known->uid()] = revision_ + 1;
+    touch();
+  }
+  // Another one nobody waits for: by what stands there until then a release is refused. That there
+  // is none any more the next leader must know.
   if (known->release != step.release) {
+    if (!step.release) {
+      planned_in_[known->uid()] = revision_ + 1;
+    }
     known->release = std::move(step.release);
     touch();
   }
@@ -53,6 +67,43 @@ void Page::plan(Step step) {
 bool Page::holds(const Uid& uid) const {
   const auto planned = planned_in_.find(uid);
   return planned != planned_in_.end() && planned->second <= standing_;
+}
+
+bool Page::holds_all_of(const Uid& pod) const {
+  return holds(pod) &&
+         std::all_of(record_.steps.begin(), record_.steps.end(), [this, &pod](const Step& step) {
+           return step.pod_uid != pod || step.settled() || holds(step.uid());
+         });
+}
+
+void Page::withdraw(const Uid& pod, const std::set<std::string>& wanted) {
+  const auto removed = std::erase_if(record_.steps, [&](const Step& step) {
+    const bool untouched =
+        step.pod_uid == pod && !step.sent && !step.outcome &&
+        (step.kind == Step::Kind::DeletePod || !wanted.contains(step.attachment));
+    if (untouched) {
+      planned_in_.erase(step.uid());
+    }
+    return untouched;
+  });
+  if (removed > 0) {
+    touch();
+  }
+}
+
+void Page::keep_attachments(const Uid& pod, const std::set<std::string>& wanted) {
+  const auto removed = std::erase_if(record_.steps, [&](const Step& step) {
+    const bool unwanted = step.pod_uid == pod && step.kind == Step::Kind::DeleteAttachment &&
+                          !step.sent && !step.outcome && !wanted.contains(step.attachment);
+    if (unwanted) {
+      planned_in_.erase(step.uid());
+    }
+    return unwanted;
+  });
+  if (removed > 0) {
+    planned_in_[pod] = revision_ + 1;
+    touch();
+  }
 }
 
 void Page::sent(const Uid& uid) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "fence/incident_record.h"
@@ -29,6 +30,14 @@ class Page {
   // Kind, objects and verdict of a deletion; the time is set here. The newest verdict counts.
   void plan(IncidentRecord::Step step);
   [[nodiscard]] bool holds(const Uid& uid) const;
+  // The pod's deletion, and those of its attachments as far as they are planned.
+  [[nodiscard]] bool holds_all_of(const Uid& pod) const;
+  // The pod and its attachments, of which nothing was begun or refused, are not wanted any more;
+  // but for attachments that somebody else wants, by name.
+  void withdraw(const Uid& pod, const std::set<std::string>& wanted);
+  // Of the pod's attachments only these, by name, are wanted. When others were planned, its own
+  // deletion is held by what is written without them.
+  void keep_attachments(const Uid& pod, const std::set<std::string>& wanted);
   // What came of it: the guard's refusal, a call and its end or that it did not leave after all,
   // and that an attachment is absent by now.
   void refused(const Uid& uid, audit::Reason reason);

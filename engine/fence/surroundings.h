@@ -27,6 +27,8 @@ namespace moonfence::fence {
 using EvaluationWatch =
     std::function<void(const PodRef& pod, const policy::Binding& by, const policy::Trace& trace)>;
 
+struct Preplannings;
+
 struct Surroundings {
   loop::Loop& loop;
   kube::Reader& reader;
@@ -49,9 +51,10 @@ struct Surroundings {
   HealthSource* source = nullptr;           // whose word incidents go by; null: Kubernetes'
   // Told what each run of a policy took; empty: nobody counts.
   std::function<void(const std::string& policy, const policy::Usage& usage)> ran = {};
-  PodWatches* pod_watches = nullptr;   // null: incidents look at pods by time only
-  EvaluationWatch on_evaluation = {};  // tools: hears of each pod that a policy was asked about
-  Turns* looks = nullptr;              // of Verifying; null: incidents look side by side
+  PodWatches* pod_watches = nullptr;     // null: incidents look at pods by time only
+  EvaluationWatch on_evaluation = {};    // tools: hears of each pod that a policy was asked about
+  Turns* looks = nullptr;                // of Verifying; null: incidents look side by side
+  Preplannings* preplannings = nullptr;  // null: a pass reads nothing before it begins
 };
 
 }  // namespace moonfence::fence

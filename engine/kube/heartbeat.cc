@@ -14,8 +14,9 @@ bool is_miss(const Result<ApiReply>& reply) {
 void Heartbeat::beat() {
   timer_ = loop_.after(kInterval, [this] { beat(); });
   call_ = ask([this](const Result<ApiReply>& reply) { on_outcome(reply); });
+  // Who does not answer, or only with an error, is not asked more often for it.
   for (CallHandle& other : beside_) {
-    other = ask([](const Result<ApiReply>& /*reply*/) {});
+    other = well_ ? ask([](const Result<ApiReply>& /*reply*/) {}) : nullptr;
   }
 }
 
@@ -31,6 +32,7 @@ CallHandle Heartbeat::ask(std::function<void(Result<ApiReply>)> done) {
 }
 
 void Heartbeat::on_outcome(const Result<ApiReply>& reply) {
+  well_ = reply || reply.error().kind == Error::Kind::Malformed;  // "ok" is no JSON
   if (!is_miss(reply)) {
     if (misses_ >= kMisses) {
       log_.info("api_server_heard_again");

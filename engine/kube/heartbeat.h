@@ -4,7 +4,8 @@
 // within 13 s while libcurl and the kernel would wait for minutes. Any HTTP answer is a sign of
 // life; two misses in a row end all connections, once per outage. It asks several times side by
 // side, to keep as many connections warm: an incident begins with as many reads at once, and none
-// of them should have to shake hands first. Only the first of the answers is judged.
+// of them should have to shake hands first. Only the first of the answers is judged, and while it
+// is an error there is one question at a time.
 
 #include <array>
 
@@ -20,7 +21,9 @@ class Heartbeat {
   static constexpr Duration kInterval = std::chrono::seconds(5);
   static constexpr Duration kLimit = std::chrono::seconds(3);
   static constexpr int kMisses = 2;
-  static constexpr std::size_t kWarm = 3;  // the list, the node, its Lease
+  // The list, the node and its Lease; and the last two again, where the node's taint comes while
+  // the first are still under way (fence/preplanning).
+  static constexpr std::size_t kWarm = 5;
 
   Heartbeat(loop::Loop& loop, Caller& caller, port::Http& http, port::Log& log)
       : loop_(loop), caller_(caller), http_(http), log_(log) {}
@@ -39,6 +42,7 @@ class Heartbeat {
   port::Http& http_;
   port::Log& log_;
   int misses_ = 0;
+  bool well_ = true;  // the last answer was no error
   loop::Timer timer_;
   CallHandle call_;
   std::array<CallHandle, kWarm - 1> beside_;

@@ -63,12 +63,18 @@ def test_what_may_go_may_go_once():
     ([Deletion(None)], "without a UID precondition"),
     ([Deletion(grace=None)], "grace None"),
     ([Deletion(resource="nodes")], "nothing of that kind"),
+    ([Deletion(resource="configmaps", name="settings")], "nothing of that kind"),
+    ([Deletion(resource="configmaps", name="moonfence-incident-1", verb="deletecollection")], "nothing of that kind"),
     ([Deletion(verb="deletecollection")], "nothing of that kind"),
     ([Deletion(subresource="eviction")], "nothing of that kind"),
     ([Deletion(), Deletion()], "was deleted 2 times")])
 def test_what_may_not_go_is_a_fault(entries, said):
     (fault,) = faults_of(entries, {"dead"}, {"va"})
     assert said in fault
+
+
+def test_its_own_record_of_an_incident_of_which_nothing_came_may_go():
+    assert not faults_of([Deletion("record", "configmaps", name="moonfence-incident-1")], {"dead"}, {"va"})
 
 
 @dataclass

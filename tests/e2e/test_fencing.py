@@ -306,7 +306,7 @@ def test_a_policy_that_fails_for_one_pod_does_not_stop_the_others(
     cluster.hollow.fail(node, "notready")
     wait_for("pod b is deleted", lambda: workloads.get_pod("b") is None)
     time.sleep(1.5)  # the window and more than two intervals
-    assert 2 <= engine.passes(node) <= 5
+    assert 2 <= engine.passes(node) <= 6  # and one list that was made ahead
     assert [d.uid_precondition for d in engine.deletes()] == [uid(pods["b"])]
     assert uid(workloads.get_pod("a")) == uid(pods["a"])
 

@@ -245,6 +245,24 @@ TEST_F(StormTest, what_falls_silent_with_the_first_counts_before_it_is_called_so
   EXPECT_EQ(deletes(), Lines{"web-1 40s"});
 }
 
+// The brake would hold all nodes, and log and metrics would not say why.
+TEST_F(StormTest, who_only_foresees_does_not_pull_the_brake) {
+  live(5, 1, 2);
+  plans_ahead = true;
+  nodes["n1"].tainted = false;
+  open_desk();
+  census(5, 1);
+  tell_all(1);
+  run_for(500ms);
+  EXPECT_EQ(roll_calls(), Lines{"0s"});
+  EXPECT_FALSE(brake.refuse({.node = NodeName("n1"), .zone = {}}, loop.now()));
+  nodes["n1"].tainted = true;
+  tell();
+  run_for(500ms);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::TooManyDown), 1U);
+}
+
 TEST_F(StormTest, beside_one_silent_node_two_of_five_are_not_too_many) {
   live(5, 1, 1);
   open_desk();

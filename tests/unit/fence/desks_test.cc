@@ -370,6 +370,7 @@ TEST_F(DesksTest, a_record_of_a_source_that_no_policy_asks_any_more_is_closed) {
   left_open.node = NodeName("n1");
   left_open.node_uid = Uid("node-1");
   left_open.source = "a source that was";
+  left_open.steps_cut = 1;  // one that holds none would not be kept
   records.put(left_open);
   open({binding_of(by_source())});
   desks->await_records();

@@ -22,6 +22,7 @@
 #include "fence/actions.h"
 #include "fence/desk.h"
 #include "fence/operation.h"
+#include "fence/preplanning.h"
 #include "kube/caller.h"
 #include "kube/destroyer.h"
 #include "kube/reader.h"
@@ -157,6 +158,8 @@ struct FenceTest : testing::Test {
   test::FakeAnswer list_answer;
   std::vector<test::FakeAnswer> patch_answers;  // of the next patches, in place of doing them
   Quarantine quarantine = Quarantine::Off;
+  bool plans_ahead = false;
+  Preplannings preplannings;
   std::map<std::string, test::FakeAnswer> list_answer_in;  // by namespace, in place of that
   // How the next deletions of a pod are answered; a pod without a script is deleted.
   std::map<std::string, std::vector<test::FakeAnswer>> scripts;
@@ -282,7 +285,6 @@ struct FenceTest : testing::Test {
             .keeps_replacements_off = state.tainted || state.is_fenced(),
             .unschedulable = state.unschedulable,
             .since = std::nullopt,
-            .resource_version = ResourceVersion("7"),
             .fenced = state.is_fenced(),
             .fence_mark = state.fence_mark(),
             .out_of_service_mark = state.out_of_service_mark()};
@@ -372,7 +374,13 @@ struct FenceTest : testing::Test {
             allowed_reads,
             &endpoints,
             release,
-            quarantine};
+            quarantine,
+            /*source=*/nullptr,
+            /*ran=*/{},
+            /*pod_watches=*/nullptr,
+            /*on_evaluation=*/{},
+            /*looks=*/nullptr,
+            plans_ahead ? &preplannings : nullptr};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.
@@ -383,7 +391,8 @@ struct FenceTest : testing::Test {
   [[nodiscard]] Lines deletes() const {
     Lines lines;
     for (const test::FakeRequest& request : http.requests) {
-      if (request.method == port::Method::Delete) {
+      const bool is_record = request.path.find("/configmaps/") != std::string::npos;
+      if (request.method == port::Method::Delete && !is_record) {
         lines.push_back(name_in(request) + " " + rounded(request.at));
       }
     }

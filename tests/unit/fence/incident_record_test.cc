@@ -263,6 +263,17 @@ TEST(IncidentRecords, a_marked_attachment_is_settled_when_it_is_gone_and_a_marke
   EXPECT_FALSE(pod.settled());
 }
 
+TEST(IncidentRecords, closed_ones_without_a_step_are_not_kept_and_push_out_no_other) {
+  std::vector<KeptRecord> records;
+  for (int i = 0; i < 100; ++i) {
+    records.push_back({.name = "r" + std::to_string(i), .opened = at(i), .closed = at(i + 1)});
+  }
+  records.push_back({.name = "open", .opened = at(200), .closed = std::nullopt, .empty = true});
+  EXPECT_EQ(outdated(records, {.count = 101}, at(201)), std::vector<std::string>{});
+  records.push_back({.name = "empty", .opened = at(201), .closed = at(202), .empty = true});
+  EXPECT_EQ(outdated(records, {.count = 101}, at(203)), std::vector<std::string>{"empty"});
+}
+
 TEST(IncidentRecords, a_hundred_are_kept_for_seven_days_and_open_ones_for_ever) {
   std::vector<KeptRecord> records;
   for (int i = 0; i < 103; ++i) {

@@ -19,6 +19,7 @@ std::string printed(const Incident::Effects& effects) {
     }
     std::string operator()(const Incident::CancelTimer& /*unused*/) const { return ""; }
     std::string operator()(const Incident::StartPass& /*unused*/) const { return "pass"; }
+    std::string operator()(const Incident::PlanAhead& /*unused*/) const { return "plan ahead"; }
     std::string operator()(const Incident::Act& /*unused*/) const { return "act"; }
     std::string operator()(const Incident::CancelPass& /*unused*/) const { return "cancel"; }
     std::string operator()(const Incident::Hold& hold) const {
@@ -44,8 +45,7 @@ NodeView seen(Readiness readiness, bool tainted = true, const std::string& uid =
           .readiness = readiness,
           .keeps_replacements_off = tainted,
           .unschedulable = false,
-          .since = std::nullopt,
-          .resource_version = ResourceVersion("7")};
+          .since = std::nullopt};
 }
 
 Reading read(Readiness readiness, bool tainted = true, const std::string& uid = "u1") {
@@ -85,7 +85,7 @@ TEST_F(IncidentTest, a_tainted_node_is_confirmed_at_once_and_acted_on_while_down
 
 TEST_F(IncidentTest, nothing_is_deleted_before_the_taint_because_replacements_would_come_back) {
   EXPECT_EQ(printed(incident.open(seen(Readiness::Unknown, false), t0)),
-            "cancel, hold awaiting_taint, timer 1s");
+            "cancel, hold awaiting_taint, timer 1s, plan ahead");
   EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Unknown, true), t0 + 8ms)), "pass");
 }
 

@@ -59,6 +59,44 @@ TEST_F(JournalTest, a_write_that_fails_holds_nothing_and_one_whose_answer_was_lo
   EXPECT_EQ(journal->problem(), "");
 }
 
+// Else it would stand open until the next leader reads.
+TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_when_its_incident_ends) {
+  for (const bool during : {false, true}) {
+    for (const bool done : {false, true}) {
+      records.maps.clear();
+      const auto page = new_page();
+      page->plan(step("a"));
+      records.faults = {{.answer = test::FakeAnswer::lost(), .done = done}};
+      if (during) {
+        journal->save(page, [](bool) {});
+      } else {
+        EXPECT_EQ(save(page), false);
+      }
+      page->close(audit::Reason::NodeReady);
+      journal->finish(page);
+      run_for(10s);
+      EXPECT_EQ(records.maps.size(), done ? 1U : 0U) << during;
+      if (done) {
+        EXPECT_EQ(records.label("i1"), "closed") << during;
+      }
+      EXPECT_TRUE(journal->idle());
+    }
+  }
+}
+
+// What failed for certain says nothing of the attempt before it.
+TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_after_another_failure_too) {
+  const auto page = new_page();
+  page->plan(step("a"));
+  records.faults = {{.answer = test::FakeAnswer::lost(), .done = true}, {.answer = broken()}};
+  EXPECT_EQ(save(page), false);
+  EXPECT_EQ(save(page), false);
+  page->close(audit::Reason::NodeReady);
+  journal->finish(page);
+  run_for(10s);
+  EXPECT_EQ(records.label("i1"), "closed");
+}
+
 TEST_F(JournalTest, outcomes_are_written_behind_and_several_in_one) {
   const auto page = new_page();
   page->plan(step("a"));

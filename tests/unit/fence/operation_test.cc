@@ -227,7 +227,7 @@ TEST_F(OperationTest, three_hundred_pods_a_bounded_number_at_once_and_in_slices)
   EXPECT_EQ(most, Operation::kParallelDeletes);
   EXPECT_EQ(verdicts_in_turn.size(), 10U);  // 9 slices of 32 and one of 12
   for (const auto& [turn, verdicts] : verdicts_in_turn) {
-    EXPECT_LE(verdicts, Operation::kPodsPerTurn) << turn;
+    EXPECT_LE(verdicts, Docket::kPodsPerTurn) << turn;
   }
   EXPECT_EQ(pass->endings, 1);
 }

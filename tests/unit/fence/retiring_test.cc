@@ -77,6 +77,26 @@ struct RetiringTest : DeskTest {
   }
 };
 
+// What was listed before the taint is not all that guards have to be asked about.
+TEST_F(RetiringTest, a_guard_is_asked_about_a_pod_as_it_is_now) {
+  plans_ahead = true;
+  nodes["n1"].tainted = false;
+  add_pod("kept", "n1", "shop");
+  pods["kept"]["metadata"]["resourceVersion"] = "5";
+  open({retires(), warden("if pod.labels.keep then return fence.forbid('precious') end "
+                          "return fence.skip('none of mine')")});
+  tell(Look::Fell);
+  run_for(10ms);
+  pods["kept"]["metadata"]["resourceVersion"] = "6";
+  pods["kept"]["metadata"]["labels"]["keep"] = "yes";
+  nodes["n1"].tainted = true;
+  list_answer.delay = 3ms;
+  tell();
+  run_for(10s);
+  EXPECT_FALSE(nodes["n1"].is_out_of_service());
+  EXPECT_EQ(patches().size(), 0U);
+}
+
 TEST_F(RetiringTest, the_node_is_tainted_and_then_its_pods_go) {
   open();
   run_incident();

@@ -1,0 +1,89 @@
+#pragma once
+
+// Docket brings the pods of a node before whoever judges them, one after another: each is decoded
+// once, what policies need to know about it is gathered (fence/gathering), and it is judged when
+// that is known. It goes in slices of at most kPodsPerTurn pods and about kSliceTime, so that
+// neither a node with hundreds of pods nor a slow script holds up the loop.
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "fence/gathering.h"
+#include "fence/surroundings.h"
+#include "kube/objects.h"
+#include "loop/loop.h"
+
+namespace moonfence::fence {
+
+class Docket {
+ public:
+  static constexpr std::size_t kPodsPerTurn = 32;
+  static constexpr Duration kSliceTime = std::chrono::milliseconds(20);
+
+  class Court {
+   public:
+    virtual ~Court() = default;
+    // Each pod once, as it came first: what has to be known about it.
+    [[nodiscard]] virtual Wants taken_up(const kube::Pod& pod) = 0;
+    // Only where something had to be.
+    virtual void gathered(const kube::Pod& pod, const Gathered& known) = 0;
+    virtual void judge(kube::Pod pod, const Gathered& known,
+                       const policy::ClusterFacts& cluster) = 0;
+    // A pod that was taken up before came again, in another version.
+    virtual void came_again(const kube::Pod& pod) = 0;
+    // One pod that cannot be understood must not keep us from the others.
+    virtual void undecodable(const Error& error) = 0;
+    // The last call of each slice. May end the docket.
+    virtual void slice_ended() = 0;
+  };
+
+  // Both must outlive it.
+  Docket(Surroundings& surroundings, Court& court);
+  Docket(const Docket&) = delete;
+  Docket& operator=(const Docket&) = delete;
+
+  // As JSON. Before begin() they wait.
+  void add(std::vector<std::string> pods);
+  // `gathering` must outlive it, or its retirement. `first`: pods in the first slice, which is in
+  // this turn.
+  void begin(Gathering& gathering, std::size_t first = kPodsPerTurn);
+  // What is taken up from now on is gathered by this one; under the same terms.
+  void gather_by(Gathering& gathering) { gathering_ = &gathering; }
+  // All that were added are judged.
+  [[nodiscard]] bool is_done() const;
+  [[nodiscard]] bool has_begun() const { return gathering_ != nullptr; }
+  // What was added and is not taken up yet is not brought up.
+  void drop() { next_pod_ = pods_.size(); }
+  // Nothing is brought up any more.
+  void retire();
+
+ private:
+  // A pod with all that its policies need to know.
+  struct Known {
+    kube::Pod pod;
+    Gathered gathered;
+  };
+  void go_on(std::size_t most);
+  void go_on_soon();
+  void take_up(const std::string& text);
+
+  Surroundings& around_;
+  Court& court_;
+  Gathering* gathering_ = nullptr;
+  std::vector<std::string> pods_;  // as JSON, each decoded when its turn comes
+  // A pod may come twice: while lists are read page by page, or because they are read twice.
+  std::map<Uid, ResourceVersion> seen_;
+  std::size_t next_pod_ = 0;  // the first that was not taken up yet
+  std::size_t gathering_pods_ = 0;
+  std::deque<Known> known_;  // ready to be judged
+  loop::Timer next_slice_;
+  std::shared_ptr<const void> alive_;  // what is gathered may come when we are gone
+};
+
+}  // namespace moonfence::fence

@@ -1,0 +1,51 @@
+#pragma once
+
+// PodListing asks for the lists of a failed node's pods (fence/pod_lists), side by side, and keeps
+// what arrives until somebody takes it.
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "fence/inquiry.h"
+#include "fence/pod_lists.h"
+#include "fence/surroundings.h"
+#include "kube/reader.h"
+
+namespace moonfence::fence {
+
+class PodListing {
+ public:
+  // Of one list. The texts may be moved out.
+  using Arrived = std::function<void(std::size_t list, Result<kube::ItemTexts>& pods)>;
+
+  // Asks at once, for the most recent state; why not for "not older than the event" is told in
+  // docs/decisions/0004. The surroundings must outlive it.
+  PodListing(Surroundings& surroundings, const Occasion& occasion, const Authority& authority);
+  PodListing(const PodListing&) = delete;
+  PodListing& operator=(const PodListing&) = delete;
+
+  // Who is told from now on: at once of what is here already.
+  void tell(Arrived arrived);
+  // Nobody is told any more. It may be inside of telling.
+  void retire() { calls_.clear(); }
+
+  [[nodiscard]] const std::vector<PodList>& lists() const { return lists_; }
+  [[nodiscard]] Moment asked_at() const { return asked_at_; }
+  [[nodiscard]] std::size_t pending() const { return pending_; }
+  // Some list could not be read.
+  [[nodiscard]] bool has_failed() const;
+
+ private:
+  void arrived(std::size_t list, Result<kube::ItemTexts> pods);
+
+  const std::vector<PodList> lists_;
+  const Moment asked_at_;
+  std::size_t pending_;
+  std::vector<kube::CallHandle> calls_;  // null: it has arrived, or failed
+  std::vector<std::optional<Result<kube::ItemTexts>>> answers_;
+  Arrived told_;
+};
+
+}  // namespace moonfence::fence

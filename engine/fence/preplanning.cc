@@ -1,0 +1,213 @@
+#include "fence/preplanning.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "audit/trail.h"
+#include "cluster/readiness.h"
+#include "fence/steps.h"
+#include "port/log.h"
+#include "port/wall_clock.h"
+
+namespace moonfence::fence {
+
+std::unique_ptr<Gathering> new_gathering(const Surroundings& surroundings) {
+  return std::make_unique<Gathering>(
+      surroundings.reader, surroundings.allowed_reads, surroundings.endpoints,
+      surroundings.release.on ? surroundings.release.attachers : Gathering::Leases());
+}
+
+void withdraw(Page* page, std::set<Uid>& planned, const std::set<std::string>& wanted) {
+  if (page != nullptr) {
+    for (const Uid& uid : planned) {
+      page->withdraw(uid, wanted);
+    }
+  }
+  planned.clear();
+}
+
+// Log and audit are for what counts.
+class Preplanning::Hush final : public port::Log,
+                                public port::WallClock,
+                                public audit::Trail::Sink {
+ public:
+  void write(Level, std::string_view, const std::vector<port::LogField>&) override {}
+  WallTime now() override { return {}; }
+  Result<void> append(const audit::Record&, std::string_view) override { return {}; }
+
+  audit::Trail trail{*this, *this};
+};
+
+namespace {
+
+Surroundings hushed(const Surroundings& surroundings, port::Log& log, audit::Trail& trail) {
+  return {.loop = surroundings.loop,
+          .reader = surroundings.reader,
+          .actions = surroundings.actions,
+          .journal = surroundings.journal,
+          .trail = trail,
+          .log = log,
+          .active = surroundings.active,
+          .leadership = surroundings.leadership,
+          .brake = surroundings.brake,
+          .doubt = surroundings.doubt,
+          .roll_call = surroundings.roll_call,
+          .protections = surroundings.protections,
+          .cluster_facts = surroundings.cluster_facts,
+          .fencing_drivers = surroundings.fencing_drivers,
+          .allowed_reads = surroundings.allowed_reads,
+          .endpoints = surroundings.endpoints,
+          .release = surroundings.release,
+          .quarantine = surroundings.quarantine,
+          .source = surroundings.source};
+}
+
+// Of a record like the incident's, in which plans show.
+std::shared_ptr<Authority> with_scratch_page(const Authority& authority) {
+  auto copy = std::make_shared<Authority>(authority);
+  if (authority.page != nullptr) {
+    IncidentRecord record;
+    record.id = authority.page->record().id;
+    record.boot_id = authority.page->record().boot_id;
+    copy->page =
+        std::make_shared<Page>(std::move(record), std::string(), [] { return WallTime(); });
+  }
+  return copy;
+}
+
+}  // namespace
+
+Preplanning::Preplanning(const Surroundings& surroundings, Occasion occasion,
+                         const Authority& authority, const Memory& memory)
+    : all_(*surroundings.preplannings),
+      hush_(std::make_unique<Hush>()),
+      around_(hushed(surroundings, *hush_, hush_->trail)),
+      occasion_(std::move(occasion)),
+      page_(authority.page),
+      authority_(with_scratch_page(authority)),
+      memory_(memory),
+      inquiry_(around_, occasion_, authority_, memory_),
+      detaching_(around_, occasion_, authority_, memory_),
+      ahead_({.pods = std::make_unique<PodListing>(around_, occasion_, *authority_),
+              .gathering = new_gathering(around_),
+              .planned = {}}),
+      node_(
+          around_, occasion_, authority_, memory_,
+          [this](const std::optional<Reading>& reading) {
+            if (reading) {
+              go_on();
+            }
+          },
+          NodeReading::Purpose::ToForesee),
+      docket_(around_, *this),
+      sees_volumes_(may_detach(*occasion_.set)),
+      alive_(std::make_shared<int>(0)) {
+  ++all_.open;
+  memory_.enforcing.breaker.begin_pass();
+  memory_.observing.breaker.begin_pass();
+  ahead_.pods->tell([this](std::size_t, Result<kube::ItemTexts>& pods) {
+    if (pods) {
+      listed_ = true;
+      docket_.add(pods->texts);
+      go_on();
+    }
+  });
+  node_.begin();
+}
+
+Preplanning::~Preplanning() {
+  withdraw(page_.get(), ahead_.planned, {});
+  --all_.open;
+}
+
+void Preplanning::go_on() {
+  if (docket_.has_begun() || !node_.has_one() || !listed_) {
+    return;
+  }
+  const Reading& reading = authority_->reading;
+  if (cluster::is_down(reading.readiness) && reading.uid == authority_->node_uid) {
+    if (page_ != nullptr && page_->record().boot_id.empty()) {
+      page_->booted(node_.node().boot_id);  // or the pass would have to write it
+    }
+    if (page_ != nullptr && page_->record().boot_id != node_.node().boot_id) {
+      return;  // what is meant of another boot the pass has to sort out
+    }
+    inquiry_.begin(node_.node());
+    docket_.begin(*ahead_.gathering);
+  }
+}
+
+Wants Preplanning::taken_up(const kube::Pod& pod) {
+  Wants wants = inquiry_.wants_of(pod);
+  wants.needs.volumes = wants.needs.volumes || sees_volumes_;
+  return wants;
+}
+
+void Preplanning::gathered(const kube::Pod& pod, const Gathered& known) {
+  missing_ = missing_ || !known.missing.empty() ||
+             std::any_of(known.fetched.begin(), known.fetched.end(),
+                         [](const auto& fetched) { return !fetched.second.missing.empty(); });
+  detaching_.saw(pod, known);
+}
+
+void Preplanning::judge(kube::Pod pod, const Gathered& known, const policy::ClusterFacts& cluster) {
+  PassResult ignored;
+  const auto deed = inquiry_.judge(std::move(pod), known, cluster, ignored);
+  if (!deed || !deed->deletes_pod || page_ == nullptr ||
+      page_->record().find(deed->deletion.pod.uid) != nullptr) {
+    return;
+  }
+  const PodDeletion& deletion = deed->deletion;
+  const auto refused = refuse_pod_deletion(
+      *authority_,
+      {.policy = deletion.policy, .digest = deletion.policy_digest, .set = deletion.set_digest},
+      deletion.pod, around_.loop.now());
+  // What the pass will have: the taint, a record, and a reading of its own.
+  const bool expected = refused == audit::Reason::NotTainted ||
+                        refused == audit::Reason::NotRecorded ||
+                        refused == audit::Reason::ReadingTooOld;
+  if (refused && !expected) {
+    return;
+  }
+  detaching_.plan(*deed);
+  for (const IncidentRecord::Step& step : authority_->page->record().steps) {
+    if (step.pod_uid == deletion.pod.uid) {
+      page_->plan(step);
+    }
+  }
+  page_->plan(step_of(deletion));
+  ahead_.planned.insert(deletion.pod.uid);
+  to_record_ = true;
+}
+
+void Preplanning::slice_ended() {
+  if (!to_record_ || recording_) {
+    return;
+  }
+  to_record_ = false;
+  recording_ = true;
+  around_.journal.save(page_, [this, alive = std::weak_ptr<const void>(alive_)](bool) {
+    if (!alive.expired()) {
+      recording_ = false;
+      slice_ended();
+    }
+  });
+}
+
+ReadAhead Preplanning::take(const Occasion& occasion) {
+  const bool same =
+      occasion_.set == occasion.set && occasion_.downtime.fell == occasion.downtime.fell;
+  if (!same || ahead_.pods->has_failed() ||
+      around_.loop.now() - ahead_.pods->asked_at() >= kLifetime) {
+    return {};
+  }
+  docket_.retire();
+  node_.retire();
+  alive_.reset();
+  if (missing_) {
+    ahead_.gathering.reset();  // the pass asks again
+  }
+  return std::exchange(ahead_, {});
+}
+
+}  // namespace moonfence::fence
