@@ -1,16 +1,27 @@
 """From the bytes of the event that shows a node NotReady and tainted to the bytes of the first DELETE.
 
-Told apart by who speaks when, on the engine's own connections to the API server (packets.py):
+Told apart by who speaks when, on the engine's own connections to the API server (packets.py). Each ──▶ is the first
+segment of a request, on a connection of its own. A node that was cordoned before it failed needs no taint: the event
+that shows it NotReady begins everything, and nothing was ready:
 
     watch connection   ◀── event
-    connection A       ──▶ GET pods of the node       ◀── the list
-    connection B       ──▶ GET node                   ◀── the node
-    connection C       ──▶ GET its Lease              ◀── the Lease
-    A, B or C          ──▶ POST the incident's record ◀── it stands
-    A, B or C          ──▶ DELETE first pod
+    connections        ──▶ GET pods, GET node, GET its Lease  ◀── the answers
+    one of them        ──▶ POST the incident's record         ◀── it stands
+    some of them       ──▶ DELETE pods
 
-The engine may need the list, the record and 1.5 ms. A sample in which something else happened on these connections (a
-heartbeat, a second event) does not have this shape; it is counted and left out.
+Otherwise the taint comes some milliseconds later, and meanwhile lists, needs and record are made ready (fence/preplanning):
+
+    watch connection   ◀── event: NotReady
+    connections        ──▶ GET pods, GET node, GET its Lease  ◀── the answers
+    one of them        ──▶ POST the incident's record         ◀── it stands
+    watch connection   ◀── event: tainted
+    connections        ──▶ GET pods, GET node, GET its Lease
+                       ◀── the node and the Lease
+    some of them       ──▶ DELETE pods
+
+Not ready it may need the list, the record and 1.5 ms; ready, the node and 1 ms. A sample in which something else
+happened on these connections (a heartbeat, a second event, a taint that came before the record stood) does not have
+this shape; it is counted and left out.
 """
 
 from dataclasses import dataclass
@@ -19,19 +30,19 @@ from .figures import Block, Table, spread
 from .packets import Capture, ports_of
 from .stage import Pair, Stage
 
-LIMIT = 0.0015  # seconds beside list and record
+LIMITS = {"cordoned": 0.0015, "ahead": 0.001}  # seconds beside what it has to wait for
+TOGETHER = 5_000_000  # nanoseconds from an event to the last of the requests that it begins
 
 
 @dataclass(frozen=True)
 class Sample:
     """Seconds."""
-    reaction: float  # event → first DELETE
-    pod_list: float  # list request → last byte of the list
-    record: float    # the record's request → its answer
+    reaction: float       # event → first DELETE
+    parts: dict           # what of it was waiting for the API server, by name
 
     @property
     def own(self) -> float:
-        return self.reaction - self.pod_list - self.record
+        return self.reaction - sum(self.parts.values())
 
 
 def requests_among(segments: list, server: int) -> list:
@@ -46,55 +57,100 @@ def requests_among(segments: list, server: int) -> list:
     return begun
 
 
-def read_sample(segments: list, server: int) -> "Sample | None":
-    asked = {s.source for s in segments if s.target == server}
-    events = [s.at for s in segments if s.source == server and s.target not in asked]
-    requests = requests_among(segments, server)
-    if not events or len(requests) < 5:
-        return None
-    pod_list, node, lease, record, delete = requests[:5]
-    before = [at for at in events if at <= pod_list.at]
-    if not before or len({pod_list.source, node.source, lease.source}) < 3 or lease.at - before[-1] > 5_000_000:
-        return None
+class Reading:
+    def __init__(self, segments: list, server: int):
+        self.segments, self.server = segments, server
+        asked = {s.source for s in segments if s.target == server}
+        self.events = [s.at for s in segments if s.source == server and s.target not in asked]
+        self.requests = requests_among(segments, server)
 
-    def answered(request, until) -> list:
-        return [s.at for s in segments if s.source == server and s.target == request.source and request.at < s.at < until.at]
+    def took(self, request, until) -> "float | None":
+        """Seconds from the request to its last byte before that segment."""
+        answer = [s.at for s in self.segments
+                  if s.source == self.server and s.target == request.source and request.at < s.at < until.at]
+        return (answer[-1] - request.at) / 1e9 if answer else None
 
-    of_list, of_record = answered(pod_list, record), answered(record, delete)
-    if not of_list or not of_record or not answered(node, record) or not answered(lease, record):
-        return None
-    return Sample((delete.at - before[-1]) / 1e9, (of_list[-1] - pod_list.at) / 1e9, (of_record[-1] - record.at) / 1e9)
+    def event_before(self, group: list) -> "int | None":
+        """The event that began these three requests."""
+        before = [at for at in self.events if at <= group[0].at]
+        if len({request.source for request in group}) < 3 or not before or group[-1].at - before[-1] > TOGETHER:
+            return None
+        return before[-1]
+
+    def cordoned(self) -> "Sample | None":
+        if len(self.requests) < 5:
+            return None
+        pod_list, node, lease, record, delete = self.requests[:5]
+        event = self.event_before([pod_list, node, lease])
+        parts = {"the pod list within it": self.took(pod_list, record), "the record within it": self.took(record, delete)}
+        others = (self.took(node, record), self.took(lease, record))
+        if event is None or None in (*parts.values(), *others):
+            return None
+        return Sample((delete.at - event) / 1e9, parts)
+
+    def ahead(self) -> "Sample | None":
+        if len(self.requests) < 8:
+            return None
+        pod_list, node, lease, record, _, fresh, fresh_lease, delete = self.requests[:8]
+        first, event = self.event_before([pod_list, node, lease]), self.event_before(self.requests[4:7])
+        parts = {"the node within it": self.took(fresh, delete)}
+        others = (self.took(record, self.requests[4]), self.took(fresh_lease, delete))
+        if first is None or event is None or first >= event or None in (*parts.values(), *others):
+            return None
+        return Sample((delete.at - event) / 1e9, parts)
 
 
-def measure(stage: Stage, samples: int = 100, pods: int = 10) -> Block:
-    pair = Pair(stage, "reaction", pods)
+def take(stage: Stage, samples: int, pods: int) -> tuple:
+    """Samples of each kind, in turns, and how many had another shape."""
+    pair = Pair(stage, f"reaction-{pods}", pods)
     server = int(stage.control_plane.server.rpartition(":")[2])
-    taken, odd = [], 0
+    taken, odd = {kind: [] for kind in LIMITS}, 0
     capture = Capture(server)
     try:
         with stage.engine(pair.namespace) as engine:
-            while len(taken) < samples and odd < samples:
-                capture.take()
-                stage.hollow.fail(pair.failing, "notready")
-                pair.wait_all_on(pair.refuge)
-                own = ports_of(engine.pid, server)
-                sample = read_sample([s for s in capture.take() if {s.source, s.target} & own], server)
-                if sample:
-                    taken.append(sample)
-                else:
-                    odd += 1
-                pair.swap()
+            while min(map(len, taken.values())) < samples and odd < 2 * samples:
+                for kind, found in taken.items():
+                    if kind == "cordoned":
+                        pair.cordon(pair.failing, True)
+                    capture.take()
+                    stage.hollow.fail(pair.failing, "notready")
+                    pair.wait_all_on(pair.refuge)
+                    own = ports_of(engine.pid, server)
+                    reading = Reading([s for s in capture.take() if {s.source, s.target} & own], server)
+                    pair.cordon(pair.failing, False)
+                    if sample := getattr(reading, kind)():
+                        found.append(sample)
+                    else:
+                        odd += 1
+                    pair.swap()
     finally:
         capture.close()
-    if len(taken) < 2:
+    pair.remove()
+    if min(map(len, taken.values())) < 2:
         raise RuntimeError(f"{odd} samples had another shape; is something else talking on these connections?")
-    parts = {"event → first DELETE": "reaction", "the pod list within it": "pod_list", "the record within it": "record",
-             "the rest": "own"}
-    rows = [[name, *[f"{1000 * v:.2f}" for v in spread([getattr(s, part) for s in taken])]] for name, part in parts.items()]
-    within = sum(s.own <= LIMIT for s in taken)
-    how = ("From the bytes of the watch event that shows the node NotReady and tainted to the bytes of the first DELETE, "
-           f"{pods} pods on the "
-           f"node, read from packets on loopback: {len(taken)} samples, {odd} of another shape left out.")
-    return Block(how, [Table(["milliseconds", "p50", "p90", "p99", "max"], rows)],
-                 [f"Goal: a rest of at most {1000 * LIMIT:g} ms; {within} of {len(taken)} samples reach it."],
-                 {part: [getattr(s, part) for s in taken] for part in parts.values()})
+    return taken, odd
+
+
+TITLES = {"cordoned": "{} pods, nothing ready", "ahead": "{} pods, made ready while the taint was awaited"}
+
+
+def measure(stage: Stage, samples: int = 100, sizes: tuple = (10, 100)) -> Block:
+    tables, notes, kept = [], [], {}
+    for pods in sizes:
+        taken, odd = take(stage, samples, pods)
+        for kind, found in taken.items():
+            rows = {"event → first DELETE": [s.reaction for s in found]}
+            rows |= {name: [s.parts[name] for s in found] for name in found[0].parts}
+            rows["the rest"] = [s.own for s in found]
+            tables.append(Table(["milliseconds", "p50", "p90", "p99", "max"], [
+                [name, *[f"{1000 * v:.2f}" for v in spread(values)]] for name, values in rows.items()],
+                title=TITLES[kind].format(pods)))
+            within = sum(s.own <= LIMITS[kind] for s in found)
+            notes.append(f"{TITLES[kind].format(pods)}: goal a rest of at most {1000 * LIMITS[kind]:g} ms; {within} of "
+                         f"{len(found)} samples reach it.")
+            kept[f"{kind}/{pods}"] = [[s.reaction, s.own] for s in found]
+        notes.append(f"{pods} pods: {odd} samples of another shape left out.")
+    how = ("From the bytes of the watch event that shows the node NotReady and tainted to the bytes of the first DELETE, read "
+           "from packets on loopback, in turns. Nothing is ready where the node was cordoned before it failed: no taint has to "
+           "be awaited then.")
+    return Block(how, tables, notes, kept)

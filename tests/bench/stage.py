@@ -126,14 +126,21 @@ class Pair:
         for node in self.nodes:
             self.wait_usable(node)
         self.workloads = Workloads(stage.client, name, node_labels=label).create_namespace()
-        self._cordon(self.nodes[1], True)
+        self.cordon(self.nodes[1], True)
         self.workloads.deployment("noobaa", replicas=pods)
         self.wait_all_on(self.nodes[0])
-        self._cordon(self.nodes[1], False)
+        self.cordon(self.nodes[1], False)
         self.home = 0
 
-    def _cordon(self, node: str, on: bool):
+    def cordon(self, node: str, on: bool):
+        """Until Kubernetes has put the taint on or taken it off, which it does a little later."""
         self.stage.client.patch("nodes", node, {"spec": {"unschedulable": on or None}})
+
+        def is_so() -> bool:
+            taints = self.stage.client.get("nodes", node)["spec"].get("taints", [])
+            return any(taint["key"] == "node.kubernetes.io/unschedulable" for taint in taints) == on
+
+        wait_for(f"{node} is {'cordoned' if on else 'free'}", is_so, 30, every=0.02)
 
     @property
     def failing(self) -> str:
