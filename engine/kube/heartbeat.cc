@@ -14,9 +14,9 @@ bool is_miss(const Result<ApiReply>& reply) {
 void Heartbeat::beat() {
   timer_ = loop_.after(kInterval, [this] { beat(); });
   call_ = ask([this](const Result<ApiReply>& reply) { on_outcome(reply); });
-  // Who does not answer, or only with an error, is not asked more often for it.
-  for (CallHandle& other : beside_) {
-    other = well_ ? ask([](const Result<ApiReply>& /*reply*/) {}) : nullptr;
+  const std::size_t questions = well_ ? kWarm : kWhileUnwell;
+  for (std::size_t i = 0; i < beside_.size(); ++i) {
+    beside_[i] = i + 1 < questions ? ask([](const Result<ApiReply>& /*reply*/) {}) : nullptr;
   }
 }
 

@@ -5,7 +5,7 @@
 // life; two misses in a row end all connections, once per outage. It asks several times side by
 // side, to keep as many connections warm: an incident begins with as many reads at once, and none
 // of them should have to shake hands first. Only the first of the answers is judged, and while it
-// is an error there is one question at a time.
+// is an error there are fewer questions: enough for fence/self_doubt to see that most calls fail.
 
 #include <array>
 
@@ -24,6 +24,7 @@ class Heartbeat {
   // The list, the node and its Lease; and the last two again, where the node's taint comes while
   // the first are still under way (fence/preplanning).
   static constexpr std::size_t kWarm = 5;
+  static constexpr std::size_t kWhileUnwell = 3;
 
   Heartbeat(loop::Loop& loop, Caller& caller, port::Http& http, port::Log& log)
       : loop_(loop), caller_(caller), http_(http), log_(log) {}
