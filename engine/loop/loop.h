@@ -16,7 +16,7 @@
 
 namespace moonfence::loop {
 
-// How the loop waits. Implemented over curl_multi_poll in os/ and over virtual time in sim/.
+// How the loop waits. Implemented over epoll and libcurl in os/ and over virtual time in sim/.
 class Poller {
  public:
   virtual ~Poller() = default;

@@ -17,6 +17,9 @@ namespace moonfence::os {
 namespace {
 
 constexpr std::size_t kSpareHandles = 64;
+// libcurl 7.88 sets itself no timer when the first of several addresses of a name has failed: who
+// runs it for sockets and timers alone never sees the second one tried.
+constexpr Duration kNudge = std::chrono::milliseconds(50);
 
 std::size_t index_of(port::Lane lane) {
   return static_cast<std::size_t>(lane);
@@ -78,7 +81,9 @@ class CurlHttp::Engine final : public CurlPoller::Client {
   void cancel(Id id);
   void launch_queued();
   void launch(Id id, Exchange& exchange);
-  void run_curl();
+  enum class Run { WhatIsReady, WhatWasBegun, Everything };
+  [[nodiscard]] bool is_connecting() const;
+  void run_curl(Run what);
   void reap();
   void expire();
   void finish(Id id, Exchange& exchange, std::optional<Error> error);
@@ -96,7 +101,9 @@ class CurlHttp::Engine final : public CurlPoller::Client {
   std::set<std::pair<Moment, Id>> deadlines_;
   CURLSH* sessions_ = curl_share_init();
   std::vector<CURL*> spare_;
+  std::vector<Id> abandoned_;
   Id next_id_ = 1;
+  Moment nudge_{};  // when all are run next, while some are connecting
   bool inside_curl_ = false;
   bool fresh_ = false;         // handles that libcurl has not been run for yet
   bool drop_pending_ = false;  // drop_connections() was called inside libcurl
@@ -152,6 +159,9 @@ std::unique_ptr<port::Transfer> CurlHttp::Engine::start(port::HttpRequest reques
   lane_of(*exchange).queue.push_back(id);
   exchanges_.emplace(id, std::move(exchange));
   launch_queued();
+  if (fresh_ && !inside_curl_) {
+    run_curl(Run::WhatWasBegun);  // the rest of a long turn need not be waited for
+  }
   return std::make_unique<Handle>(*this, id);
 }
 
@@ -162,6 +172,7 @@ void CurlHttp::Engine::cancel(Id id) {
   }
   if (inside_curl_ && exchange->state == State::Running) {
     exchange->abandoned = true;  // libcurl still uses the handle; run_curl() takes it out
+    abandoned_.push_back(id);
     return;
   }
   forget_deadline(id, *exchange);
@@ -247,17 +258,26 @@ void CurlHttp::Engine::finish(Id id, Exchange& exchange, std::optional<Error> er
   exchange.end.error = std::move(error);
 }
 
-void CurlHttp::Engine::run_curl() {
-  int still_running = 0;
+void CurlHttp::Engine::run_curl(Run what) {
   fresh_ = false;
   inside_curl_ = true;
-  curl_multi_perform(poller_.multi(), &still_running);
+  switch (what) {
+    case Run::WhatIsReady:
+      poller_.drive();
+      break;
+    case Run::WhatWasBegun:
+      poller_.drive_due();
+      break;
+    case Run::Everything:
+      poller_.drive_all();
+      break;
+  }
   inside_curl_ = false;
   reap();
   if (drop_pending_) {
     drop_connections();
   }
-  for (const Id id : matching([](const Exchange& exchange) { return exchange.abandoned; })) {
+  for (const Id id : std::exchange(abandoned_, {})) {
     cancel(id);
   }
   launch_queued();
@@ -306,7 +326,7 @@ void CurlHttp::Engine::drop_connections() {
 
 std::optional<Duration> CurlHttp::Engine::before_wait() {
   if (fresh_) {
-    run_curl();
+    run_curl(Run::WhatWasBegun);
   }
   const bool waiting =
       fresh_ || std::any_of(exchanges_.begin(), exchanges_.end(), [](const auto& e) {
@@ -315,14 +335,28 @@ std::optional<Duration> CurlHttp::Engine::before_wait() {
   if (waiting) {
     return Duration::zero();
   }
-  if (deadlines_.empty()) {
-    return std::nullopt;
+  std::optional<Moment> next;
+  if (!deadlines_.empty()) {
+    next = deadlines_.begin()->first;
   }
-  return std::max(deadlines_.begin()->first - poller_.now(), Duration::zero());
+  if (is_connecting()) {
+    next = std::min(next.value_or(nudge_), nudge_);
+  }
+  return next ? std::optional(std::max(*next - poller_.now(), Duration::zero())) : std::nullopt;
+}
+
+bool CurlHttp::Engine::is_connecting() const {
+  return std::any_of(exchanges_.begin(), exchanges_.end(), [](const auto& e) {
+    return e.second->state == State::Running && !e.second->attempted;
+  });
 }
 
 void CurlHttp::Engine::deliver() {
-  run_curl();
+  const bool nudges = poller_.now() >= nudge_ && is_connecting();
+  run_curl(nudges ? Run::Everything : Run::WhatIsReady);
+  if (nudges) {
+    nudge_ = poller_.now() + kNudge;
+  }
   expire();
   launch_queued();
   for (const Id id : matching([](const Exchange& exchange) { return exchange.has_input(); })) {

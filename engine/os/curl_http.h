@@ -2,8 +2,9 @@
 
 // port::Http over libcurl: HTTP/1.1 exchanges on pooled connections. Bytes that arrive are
 // collected per exchange and handed to sinks from CurlPoller::perform(), never from inside libcurl,
-// so a sink may start and cancel whatever it likes. A started request is on the wire before the
-// loop waits again. Transfers must not outlive the CurlHttp, nor the CurlHttp its CurlPoller.
+// so a sink may start and cancel whatever it likes. A started request leaves at once if a
+// connection is open and its lane has room, and before the loop waits again otherwise. Transfers
+// must not outlive the CurlHttp, nor the CurlHttp its CurlPoller.
 
 #include <chrono>
 #include <memory>

@@ -1,11 +1,14 @@
 #include "os/curl_poller.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <utility>
 
 #include <curl/curl.h>
+#include <sys/epoll.h>
 
 #include "base/check.h"
 
@@ -21,9 +24,59 @@ int whole_milliseconds(Duration duration) {
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(bounded).count());
 }
 
+// What epoll hands back: the descriptor, and which of those that had its number; 0: libcurl's.
+constexpr unsigned kSerialBits = 32;
+
+void poll_for(int epoll, int fd, std::uint32_t events, std::uint32_t serial) {
+  epoll_event wanted{};
+  wanted.events = events;
+  wanted.data.u64 = (std::uint64_t{serial} << kSerialBits) | static_cast<std::uint32_t>(fd);
+  // Of a descriptor that was closed since epoll knows nothing any more.
+  if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &wanted) != 0) {
+    MOONFENCE_CHECK(errno == ENOENT && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &wanted) == 0);
+  }
+}
+
+void poll_no_more(int epoll, int fd) {
+  epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr);  // closed already, it is not in there
+}
+
+// 0: libcurl shall look itself. Told of an error it would end the transfer without saying which.
+int how_ready(std::uint32_t events) {
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+    return 0;
+  }
+  return ((events & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+         ((events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0);
+}
+
 }  // namespace
 
-CurlPoller::CurlPoller() {
+struct CurlPoller::FromCurl {
+  static int watch(CURL* /*easy*/, curl_socket_t fd, int what, void* client, void* /*socket*/) {
+    const int epoll = static_cast<CurlPoller*>(client)->epoll_.get();
+    const std::uint32_t events =
+        ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
+    if (events != 0) {
+      poll_for(epoll, fd, events, 0);
+    } else {
+      poll_no_more(epoll, fd);  // epoll would still tell of its end, each time anew
+    }
+    return 0;
+  }
+
+  static int set_timer(CURLM* /*multi*/, long milliseconds, void* client) {
+    auto& poller = *static_cast<CurlPoller*>(client);
+    poller.due_.reset();
+    if (milliseconds >= 0) {
+      poller.due_ = poller.now() + std::chrono::milliseconds(milliseconds);
+    }
+    return 0;
+  }
+};
+
+CurlPoller::CurlPoller() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  MOONFENCE_CHECK(epoll_.open());
   MOONFENCE_CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
   multi_ = curl_multi_init();
   MOONFENCE_CHECK(multi_ != nullptr);
@@ -31,6 +84,10 @@ CurlPoller::CurlPoller() {
   constexpr long kPooledConnections = 128;
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, kPooledConnections);
   curl_multi_setopt(multi_, CURLMOPT_PIPELINING, long{CURLPIPE_NOTHING});
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, FromCurl::watch);
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, FromCurl::set_timer);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
 }
 
 CurlPoller::~CurlPoller() {
@@ -49,19 +106,40 @@ void CurlPoller::wait(std::optional<Duration> limit) {
   if (client_ != nullptr) {
     longest = std::min(longest, client_->before_wait().value_or(kLongestWait));
   }
-  std::vector<curl_waitfd> descriptors;
-  descriptors.reserve(watched_.size());
-  for (const auto& [fd, watched] : watched_) {
-    descriptors.push_back({.fd = fd, .events = CURL_WAIT_POLLIN, .revents = 0});
+  if (due_) {
+    longest = std::min(longest, *due_ - now());
   }
-  curl_multi_poll(multi_, descriptors.data(), static_cast<unsigned>(descriptors.size()),
-                  whole_milliseconds(longest), nullptr);
+  constexpr int kMost = 128;  // what is left is found by the next wait
+  std::array<epoll_event, kMost> events{};
+  const int found = epoll_wait(epoll_.get(), events.data(), kMost, whole_milliseconds(longest));
   ready_.clear();
-  for (const curl_waitfd& descriptor : descriptors) {
-    if (descriptor.revents != 0) {
-      ready_.push_back({descriptor.fd, watched_.at(descriptor.fd).serial});
+  ready_sockets_.clear();
+  for (int i = 0; i < found; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    const auto fd = static_cast<int>(event.data.u64 & 0xffffffffU);
+    const auto serial = static_cast<std::uint32_t>(event.data.u64 >> kSerialBits);
+    if (serial == 0) {
+      ready_sockets_.push_back({fd, how_ready(event.events)});
+    } else {
+      ready_.push_back({fd, serial});
     }
   }
+}
+
+void CurlPoller::drive() {
+  int running = 0;
+  for (const ReadySocket& socket : std::exchange(ready_sockets_, {})) {
+    curl_multi_socket_action(multi_, socket.fd, socket.how, &running);
+  }
+  if (due_ && *due_ <= now()) {
+    drive_due();
+  }
+}
+
+void CurlPoller::drive_due() {
+  due_.reset();  // libcurl sets it again, but is silent where it has nothing to wait for
+  int running = 0;
+  curl_multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running);
 }
 
 void CurlPoller::perform() {
@@ -79,12 +157,25 @@ void CurlPoller::perform() {
   }
 }
 
+void CurlPoller::drive_all() {
+  ready_sockets_.clear();
+  int running = 0;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // there is nothing else that does it
+  curl_multi_socket_all(multi_, &running);
+#pragma GCC diagnostic pop
+}
+
 void CurlPoller::watch(int fd, std::function<void()> readable) {
-  watched_[fd] = {next_serial_++, std::move(readable)};
+  const std::uint32_t serial = next_serial_++;
+  poll_for(epoll_.get(), fd, EPOLLIN, serial);
+  watched_[fd] = {serial, std::move(readable)};
 }
 
 void CurlPoller::forget(int fd) {
-  watched_.erase(fd);
+  if (watched_.erase(fd) > 0) {
+    poll_no_more(epoll_.get(), fd);
+  }
 }
 
 }  // namespace moonfence::os

@@ -1,9 +1,12 @@
 #pragma once
 
 // How the production loop waits: one curl multi handle holds every connection, and the descriptors
-// of signals and child processes wait beside them in one poll(2). Owns the multi handle and the
-// record of its sockets; must outlive the CurlHttp that drives it. now() is CLOCK_BOOTTIME: time
-// passes while the machine is suspended, so a lease is not fresh after a long sleep.
+// of signals and child processes wait beside them in one epoll(7). libcurl is run for what is ready
+// and due, and not, as curl_multi_perform() does it, for each connection in each turn: a hundred
+// deletions under way would be a hundred system calls to find the one that was answered. Owns the
+// multi handle and the record of its sockets; must outlive the CurlHttp that drives it. now() is
+// CLOCK_BOOTTIME: time passes while the machine is suspended, so a lease is not fresh after a long
+// sleep.
 
 #include <cstdint>
 #include <functional>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "loop/loop.h"
+#include "os/descriptor.h"
 #include "os/descriptors.h"
 #include "os/open_sockets.h"
 
@@ -23,8 +27,8 @@ class CurlPoller final : public loop::Poller, public Descriptors {
   class Client {
    public:
     virtual ~Client() = default;
-    // Puts what was started on the wire; returns how long the wait may last at most (zero:
-    // something waits to be delivered, nullopt: no limit).
+    // Puts what was started and waited for its turn on the wire; returns how long the wait may last
+    // at most (zero: something waits to be delivered, nullopt: no limit).
     virtual std::optional<Duration> before_wait() = 0;
     // Moves bytes and hands what arrived to the sinks.
     virtual void deliver() = 0;
@@ -46,24 +50,38 @@ class CurlPoller final : public loop::Poller, public Descriptors {
   void attach(Client* client) { client_ = client; }
   // The CURLM. No curl header leaves this folder's sources.
   [[nodiscard]] void* multi() const { return multi_; }
+  // Runs libcurl for the sockets that were ready, and for what is due.
+  void drive();
+  // For what is due alone: a transfer that was just added is.
+  void drive_due();
+  // For every transfer.
+  void drive_all();
   [[nodiscard]] OpenSockets& sockets() { return sockets_; }
 
  private:
   struct Watched {
-    std::uint64_t serial = 0;
+    std::uint32_t serial = 0;
     std::function<void()> readable;
   };
   struct Ready {
     int fd = -1;
-    std::uint64_t serial = 0;
+    std::uint32_t serial = 0;
   };
+  struct ReadySocket {
+    int fd = -1;
+    int how = 0;  // CURL_CSELECT_*
+  };
+  struct FromCurl;  // what libcurl calls
 
-  OpenSockets sockets_;  // before multi_: closing connections records in it
+  Descriptor epoll_;     // before multi_: libcurl takes its sockets out of it as it closes them
+  OpenSockets sockets_;  // likewise: closing connections records in it
   void* multi_ = nullptr;
+  std::optional<Moment> due_;  // when libcurl wants to be run without any input
   Client* client_ = nullptr;
   std::map<int, Watched> watched_;
-  std::uint64_t next_serial_ = 1;
+  std::uint32_t next_serial_ = 1;
   std::vector<Ready> ready_;
+  std::vector<ReadySocket> ready_sockets_;
 };
 
 }  // namespace moonfence::os

@@ -133,6 +133,7 @@ int on_attempt(void* client, char* /*peer*/, char* /*local*/, int /*peer_port*/,
   if (exchange.abandoned || exchange.state != Exchange::State::Running) {
     return CURL_PREREQFUNC_ABORT;
   }
+  exchange.attempted = true;
   if (exchange.request.may_send && !exchange.request.may_send()) {
     exchange.refused = true;
     return CURL_PREREQFUNC_ABORT;

@@ -39,6 +39,7 @@ struct Exchange {
   bool head_delivered = false;
   std::string inbox;
 
+  bool attempted = false;      // it has, or had, a connection
   bool refused = false;        // may_send said no
   bool head_too_long = false;  // the answer's head broke the limit
   bool abandoned = false;      // cancelled inside a libcurl callback

@@ -72,7 +72,8 @@ struct HttpRequest {
   // The whole exchange from start() to its last byte; zero: no limit.
   Duration timeout = Duration::zero();
   // Asked immediately before the bytes of each attempt leave, also when the transport repeats a
-  // request by itself on a fresh connection. False ends the exchange unsent.
+  // request by itself on a fresh connection; where a connection is open that is inside start(),
+  // whose caller has no Transfer yet. False ends the exchange unsent.
   std::function<bool()> may_send = nullptr;
   // Of a server other than the one that use_tls() is about; null: of that one.
   std::shared_ptr<const TlsSettings> tls = nullptr;

@@ -57,30 +57,6 @@ TEST_F(CurlHttpTest, exchange_is_heard_as_head_body_end) {
   }
 }
 
-// libcurl 7.88 keeps the receive buffer of a handle whose name was not resolved, and then refuses
-// every further CURLOPT_BUFFERSIZE.
-TEST_F(CurlHttpTest, a_name_that_is_not_resolved_spoils_nothing_for_the_next_request) {
-  const std::string unresolved = "http://" + std::string(70, 'x') + ".invalid/";  // by no server
-  for (int i = 0; i < 2; ++i) {
-    RecordingSink failed;
-    const auto transfer = http.start({.url = unresolved}, failed);
-    ASSERT_TRUE(run_until_ended(failed));
-    ASSERT_TRUE(failed.end->error);
-    EXPECT_EQ(failed.end->error->kind, Error::Kind::Retryable);
-    EXPECT_THAT(failed.end->error->text, HasSubstr("name not resolved"));
-  }
-  const TestServer server({}, [&](Peer& peer) {
-    (void)peer.read_request();
-    peer.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    peer.wait_closed();
-  });
-  {
-    const auto transfer = http.start({.url = server.url("/")}, sink);
-    ASSERT_TRUE(run_until_ended(sink));
-  }
-  EXPECT_FALSE(sink.end->error);
-}
-
 TEST_F(CurlHttpTest, delete_carries_its_body) {
   std::string request;
   const TestServer server({}, [&](Peer& peer) {
@@ -399,6 +375,37 @@ TEST_F(CurlHttpTest, silence_costs_no_turns) {
   EXPECT_TRUE(sink.end) << "more than 30 turns for one silent exchange";
 }
 
+// libcurl's timers are answered once and not for ever: neither that of a connection that was made
+// in time, nor the one of a request that was refused before it left.
+TEST(CurlHttpTurnsTest, a_watch_silent_for_longer_than_connecting_may_take_costs_no_turns) {
+  HttpLimits short_patience;
+  short_patience.connect_timeout = 50ms;
+  test::HttpClient client(short_patience);
+  RecordingSink sink;
+  const TestServer server({}, [](Peer& peer) { peer.wait_closed(); });
+  const auto transfer =
+      client.http.start({.url = server.url(), .lane = port::Lane::Watches, .timeout = 500ms}, sink);
+  for (int turns = 0; turns < 30 && !sink.end; ++turns) {
+    client.loop.turn();
+  }
+  EXPECT_TRUE(sink.end) << "more than 30 turns for one silent watch";
+}
+
+TEST_F(CurlHttpTest, a_refused_request_on_an_open_connection_costs_no_turns_after_it) {
+  const TestServer server({}, test::answer_ok);
+  ASSERT_TRUE(get(server.url(), sink));
+  RecordingSink refused;
+  const auto transfer =
+      http.start({.url = server.url(), .may_send = [] { return false; }}, refused);
+  ASSERT_TRUE(run_until_ended(refused));
+  bool over = false;
+  const loop::Timer end = loop.after(300ms, [&over] { over = true; });
+  for (int turns = 0; turns < 30 && !over; ++turns) {
+    loop.turn();
+  }
+  EXPECT_TRUE(over) << "more than 30 turns in which nothing was to be done";
+}
+
 struct CancelTest : CurlHttpTest, testing::WithParamInterface<const char*> {};
 
 TEST_P(CancelTest, transfer_may_be_destroyed_by_its_sink) {
@@ -492,20 +499,42 @@ TEST(CurlHttpEndTest, client_may_be_destroyed_while_exchanges_run) {
   EXPECT_TRUE(sink.calls.empty());
 }
 
-TEST_F(CurlHttpTest, request_is_on_the_wire_before_the_loop_waits) {
+// Answers one request, and says when another one has come.
+struct SecondRequest {
   Gate asked;
-  const TestServer server({}, [&](Peer& peer) {
-    peer.read_request();
-    peer.answer("ok");
-    peer.read_request();
-    asked.open();
-    peer.wait_closed();
-  });
-  ASSERT_TRUE(get(server.url(), sink));
+  TestServer server{{}, [this](Peer& peer) {
+                      peer.read_request();
+                      peer.answer("ok");
+                      peer.read_request();
+                      asked.open();
+                      peer.wait_closed();
+                    }};
+};
+
+TEST_F(CurlHttpTest, request_on_an_open_connection_leaves_at_once) {
+  SecondRequest second_request;
+  ASSERT_TRUE(get(second_request.server.url(), sink));
   RecordingSink second;
-  const auto transfer = http.start({.url = server.url()}, second);
-  poller.wait(Duration::zero());
-  EXPECT_TRUE(asked.wait());
+  bool permitted = false;
+  const auto transfer = http.start(
+      {.url = second_request.server.url(), .may_send = [&] { return permitted = true; }}, second);
+  EXPECT_TRUE(permitted);
+  EXPECT_TRUE(second_request.asked.wait());
+}
+
+// One that waited for room on its lane, and has it since this turn.
+TEST(CurlHttpQueueTest, request_is_on_the_wire_before_the_loop_waits) {
+  SecondRequest second_request;
+  HttpLimits one_at_once;
+  one_at_once.writes = 1;
+  test::HttpClient client(one_at_once);
+  RecordingSink first;
+  RecordingSink second;
+  const auto running = client.http.start({.url = second_request.server.url()}, first);
+  const auto waiting = client.http.start({.url = second_request.server.url()}, second);
+  ASSERT_TRUE(client.run_until_ended(first));
+  client.poller.wait(Duration::zero());
+  EXPECT_TRUE(second_request.asked.wait());
 }
 
 }  // namespace
