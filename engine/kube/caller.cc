@@ -7,12 +7,15 @@
 namespace moonfence::kube {
 namespace {
 
+// What is longer is a list, and rare: the parser would keep ten times its length.
+constexpr std::size_t kSingleObject = std::size_t{64} << 10U;
+
 // Collects a whole reply.
 class Call final : public Exchange {
  public:
   using Done = std::function<void(Result<ApiReply>)>;
   Call(CallContext& context, ApiRequest request, Done done)
-      : Exchange(context, std::move(request)), done_(std::move(done)) {}
+      : Exchange(context, std::move(request)), parser_(*context.replies), done_(std::move(done)) {}
 
  private:
   Result<void> accept(const port::HttpHead&) override {
@@ -33,7 +36,7 @@ class Call final : public Exchange {
   void fail(Error error) override { finish(failure(std::move(error))); }
 
   Result<ApiReply> read() {
-    auto body = parse_json(body_);
+    auto body = body_.size() <= kSingleObject ? parser_.parse(body_) : parse_json(body_);
     if (!body && is_cut_short(body_)) {
       return failure(
           in_doubt(Error{.kind = Error::Kind::Retryable, .text = "the reply ended in the middle"}));
@@ -60,6 +63,7 @@ class Call final : public Exchange {
     done(std::move(result));
   }
 
+  ObjectParser& parser_;
   Done done_;
   std::string body_;
 };
@@ -122,6 +126,7 @@ Caller::Caller(loop::Loop& loop, port::Http& http, Credentials& credentials, por
                                      .log = log,
                                      .server = std::move(server),
                                      .user_agent = std::move(user_agent),
+                                     .replies = std::make_unique<ObjectParser>(),
                                      .warnings = {},
                                      .limbo = {},
                                      .limbo_timer = {}}}) {}

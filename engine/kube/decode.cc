@@ -201,16 +201,23 @@ Result<Attachment> decode_attachment(const json& object) {
   return attachment;
 }
 
-Result<Pod> decode_pod_text(std::string_view text) {
-  auto object = parse_json(text);
+PodDecoder::PodDecoder() : parser_(Omitted{{"metadata", "managedFields"}}) {}
+
+Result<Pod> PodDecoder::decode(std::string_view text) {
+  auto object = parser_.parse(text);
   if (!object) {
     return failure(std::move(object.error()));
   }
   auto pod = decode_pod(*object);
   if (pod) {
+    (*object)["metadata"].erase("managedFields");  // of a text that was too long for the parser
     pod->raw = std::make_shared<const json>(*std::move(object));
   }
   return pod;
+}
+
+Result<Pod> decode_pod_text(std::string_view text) {
+  return PodDecoder().decode(text);
 }
 
 }  // namespace moonfence::kube

@@ -23,7 +23,17 @@ namespace moonfence::kube {
 [[nodiscard]] Result<Pod> decode_pod(const nlohmann::json& object, bool keep_raw = false);
 // name, uid, attacher and nodeName are required.
 [[nodiscard]] Result<Attachment> decode_attachment(const nlohmann::json& object);
-// From text, keeping the raw object.
+
+// Pods of a list, from text, keeping the raw object without metadata.managedFields, which nobody
+// asks for and which is half of it. For many of them: its buffers stay from one to the next.
+class PodDecoder {
+ public:
+  PodDecoder();
+  [[nodiscard]] Result<Pod> decode(std::string_view text);
+
+ private:
+  ObjectParser parser_;
+};
 [[nodiscard]] Result<Pod> decode_pod_text(std::string_view text);
 
 }  // namespace moonfence::kube

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kube/caller.h"
+#include "kube/object_parser.h"
 
 namespace moonfence::kube {
 
@@ -24,7 +25,8 @@ struct CallContext {
   std::string server;
   std::string user_agent;
   CallObserver* observer = nullptr;
-  std::set<std::string> warnings;  // already logged
+  std::unique_ptr<ObjectParser> replies;  // its buffers stay from one to the next
+  std::set<std::string> warnings;         // already logged
   // Exchanges cancelled inside their own head or body callback. A transport need not survive the
   // end of a transfer there (libcurl does not), so they stay, deaf, until a later turn.
   std::vector<std::unique_ptr<port::HttpSink>> limbo;

@@ -47,7 +47,7 @@ class Reader {
                                             std::function<void(Result<LeaseSigns>)> done);
 
   // All pages, complete, one JSON text a pod in the server's order (by namespace and name), to be
-  // decoded with decode_pod_text(): the first can be acted on while the others are still texts.
+  // decoded with a PodDecoder: the first can be acted on while the others are still texts.
   // When the server cannot serve the asked version (410, 504 too large) the list is read again
   // without it.
   [[nodiscard]] CallHandle list_pods(const PodQuery& query,

@@ -235,7 +235,7 @@ constexpr std::array<Field, 27> kPodFields = {{
     {"siblings", push_siblings, "Sibling[]", "pods that use one of its claims", Need::Siblings},
     {"fetched", push_fetched, "table<string, Answer>", "the answers to what fetch asked for",
      Need::Fetch},
-    {"raw", push_raw, "Raw", "the API object: pod.raw:get('spec.nodeName')"},
+    {"raw", push_raw, "Raw", "the API object without managedFields: pod.raw:get('spec.nodeName')"},
 }};
 constexpr Shape kPod{
     .name = "pod", .class_name = "Pod", .doc = "The pod that is judged.", .fields = kPodFields};

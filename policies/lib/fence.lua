@@ -54,7 +54,7 @@
 ---@field root_owner Owner the end of the chain of controllers; needs "root_owner"
 ---@field siblings Sibling[] pods that use one of its claims; needs "siblings"
 ---@field fetched table<string, Answer> the answers to what fetch asked for; needs "fetch"
----@field raw Raw the API object: pod.raw:get('spec.nodeName')
+---@field raw Raw the API object without managedFields: pod.raw:get('spec.nodeName')
 
 ---What owns a pod. Every field is "" when there is none.
 ---@class Owner

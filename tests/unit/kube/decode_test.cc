@@ -187,6 +187,35 @@ TEST(DecodePod, every_field_arrives) {
   EXPECT_EQ(pod->controller()->kind, "StatefulSet");
 }
 
+TEST(DecodePod, its_text_is_kept_but_for_who_wrote_which_field) {
+  json object = pod_json();
+  object["metadata"]["managedFields"] = json::array({{{"manager", "kubelet"}}});
+  object["spec"]["managedFields"] = "another one";
+  PodDecoder decoder;
+  const auto pod = decoder.decode(object.dump());
+  ASSERT_TRUE(pod) << pod.error().text;
+  json kept = object;
+  kept["metadata"].erase("managedFields");
+  EXPECT_EQ(*pod->raw, kept);
+  EXPECT_EQ(pod->ref.text(), "ns/p");
+  // The next text has no part of this one.
+  json next = pod_json();
+  next["metadata"]["uid"] = "v";
+  const auto second = decoder.decode(next.dump());
+  ASSERT_TRUE(second) << second.error().text;
+  EXPECT_EQ(*second->raw, next);
+  EXPECT_EQ(*pod->raw, kept);
+}
+
+TEST(DecodePod, a_text_that_is_no_pod_says_so) {
+  PodDecoder decoder;
+  for (const char* text : {"", "{", "[]", "7", R"({"metadata": {"name": "p"}})"}) {
+    const auto pod = decoder.decode(text);
+    ASSERT_FALSE(pod) << text;
+    EXPECT_EQ(pod.error().kind, Error::Kind::Malformed) << text;
+  }
+}
+
 TEST(DecodePod, name_namespace_and_uid_are_required) {
   for (const char* field : {"name", "namespace", "uid"}) {
     json broken = pod_json();
