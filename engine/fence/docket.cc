@@ -1,9 +1,6 @@
 #include "fence/docket.h"
 
-#include <iterator>
 #include <utility>
-
-#include "kube/decode.h"
 
 namespace moonfence::fence {
 
@@ -16,13 +13,28 @@ void Docket::retire() {
   alive_.reset();
 }
 
-void Docket::add(std::vector<std::string> pods) {
-  const bool idle = next_pod_ >= pods_.size() && known_.empty();
-  pods_.insert(pods_.end(), std::make_move_iterator(pods.begin()),
-               std::make_move_iterator(pods.end()));
+template <class Pod>
+void Docket::append(std::vector<Pod> pods) {
+  const bool idle = pods_.empty() && known_.empty();
+  for (Pod& pod : pods) {
+    pods_.emplace_back(std::move(pod));
+  }
   if (has_begun() && idle) {
     go_on(kPodsPerTurn);  // otherwise a slice is due in the next turn
   }
+}
+
+template void Docket::append(std::vector<std::string> pods);
+template void Docket::append(std::vector<kube::Pod> pods);
+
+std::vector<std::string> Docket::take_texts() {
+  std::vector<std::string> texts;
+  for (Brought& brought : std::exchange(pods_, {})) {
+    if (auto* text = std::get_if<std::string>(&brought)) {
+      texts.push_back(std::move(*text));
+    }
+  }
+  return texts;
 }
 
 void Docket::begin(Gathering& gathering, std::size_t first) {
@@ -31,7 +43,7 @@ void Docket::begin(Gathering& gathering, std::size_t first) {
 }
 
 bool Docket::is_done() const {
-  return next_pod_ >= pods_.size() && gathering_pods_ == 0 && known_.empty();
+  return pods_.empty() && gathering_pods_ == 0 && known_.empty();
 }
 
 void Docket::go_on(std::size_t most) {
@@ -43,14 +55,15 @@ void Docket::go_on(std::size_t most) {
       known_.pop_front();
       court_.judge(std::move(known.pod), known.gathered, facts);
       --most;
-    } else if (next_pod_ < pods_.size()) {
-      take_up(std::exchange(pods_[next_pod_], {}));
-      ++next_pod_;
+    } else if (!pods_.empty()) {
+      Brought brought = std::move(pods_.front());
+      pods_.pop_front();
+      take_up(std::move(brought));
     } else {
       break;
     }
   }
-  if (!known_.empty() || next_pod_ < pods_.size()) {
+  if (goes_on()) {
     go_on_soon();
   } else {
     next_slice_.cancel();  // what came at once was judged at once
@@ -64,8 +77,15 @@ void Docket::go_on_soon() {
   }
 }
 
-void Docket::take_up(const std::string& text) {
-  auto pod = kube::decode_pod_text(text);
+Result<kube::Pod> Docket::decoded(Brought brought) {
+  if (auto* pod = std::get_if<kube::Pod>(&brought)) {
+    return std::move(*pod);
+  }
+  return decoder_.decode(std::get<std::string>(brought));
+}
+
+void Docket::take_up(Brought brought) {
+  auto pod = decoded(std::move(brought));
   if (!pod) {
     court_.undecodable(pod.error());
     return;

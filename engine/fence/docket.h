@@ -3,19 +3,22 @@
 // Docket brings the pods of a node before whoever judges them, one after another: each is decoded
 // once, what policies need to know about it is gathered (fence/gathering), and it is judged when
 // that is known. It goes in slices of at most kPodsPerTurn pods and about kSliceTime, so that
-// neither a node with hundreds of pods nor a slow script holds up the loop.
+// neither a node with hundreds of pods nor a slow script holds up the loop, and what the first of
+// them decide need not wait for the others.
 
 #include <cstddef>
 #include <deque>
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/error.h"
 #include "base/names.h"
 #include "fence/gathering.h"
 #include "fence/surroundings.h"
+#include "kube/decode.h"
 #include "kube/objects.h"
 #include "loop/loop.h"
 
@@ -24,7 +27,7 @@ namespace moonfence::fence {
 class Docket {
  public:
   static constexpr std::size_t kPodsPerTurn = 32;
-  static constexpr Duration kSliceTime = std::chrono::milliseconds(20);
+  static constexpr Duration kSliceTime = std::chrono::milliseconds(2);
 
   class Court {
    public:
@@ -48,8 +51,9 @@ class Docket {
   Docket(const Docket&) = delete;
   Docket& operator=(const Docket&) = delete;
 
-  // As JSON. Before begin() they wait.
-  void add(std::vector<std::string> pods);
+  // As JSON, or decoded. Before begin() they wait.
+  void add(std::vector<std::string> pods) { append(std::move(pods)); }
+  void add(std::vector<kube::Pod> pods) { append(std::move(pods)); }
   // `gathering` must outlive it, or its retirement. `first`: pods in the first slice, which is in
   // this turn.
   void begin(Gathering& gathering, std::size_t first = kPodsPerTurn);
@@ -58,12 +62,17 @@ class Docket {
   // All that were added are judged.
   [[nodiscard]] bool is_done() const;
   [[nodiscard]] bool has_begun() const { return gathering_ != nullptr; }
+  // There is more, and a slice is due in the next turn.
+  [[nodiscard]] bool goes_on() const { return has_begun() && (!known_.empty() || !pods_.empty()); }
   // What was added and is not taken up yet is not brought up.
-  void drop() { next_pod_ = pods_.size(); }
+  void drop() { pods_.clear(); }
+  // Those of it that are texts, for another docket; what was added decoded is dropped.
+  [[nodiscard]] std::vector<std::string> take_texts();
   // Nothing is brought up any more.
   void retire();
 
  private:
+  using Brought = std::variant<std::string, kube::Pod>;
   // A pod with all that its policies need to know.
   struct Known {
     kube::Pod pod;
@@ -71,15 +80,18 @@ class Docket {
   };
   void go_on(std::size_t most);
   void go_on_soon();
-  void take_up(const std::string& text);
+  template <class Pod>
+  void append(std::vector<Pod> pods);
+  [[nodiscard]] Result<kube::Pod> decoded(Brought brought);
+  void take_up(Brought brought);
 
   Surroundings& around_;
   Court& court_;
   Gathering* gathering_ = nullptr;
-  std::vector<std::string> pods_;  // as JSON, each decoded when its turn comes
+  std::deque<Brought> pods_;  // that were not taken up yet, each decoded when its turn comes
+  kube::PodDecoder decoder_;
   // A pod may come twice: while lists are read page by page, or because they are read twice.
   std::map<Uid, ResourceVersion> seen_;
-  std::size_t next_pod_ = 0;  // the first that was not taken up yet
   std::size_t gathering_pods_ = 0;
   std::deque<Known> known_;  // ready to be judged
   loop::Timer next_slice_;

@@ -209,10 +209,15 @@ void OpenIncident::start_pass() {
     return;
   }
   place_ = around_.brake.begin(candidate());
-  ReadAhead ahead = preplanning_ == nullptr ? ReadAhead{} : preplanning_->take(occasion());
-  preplanning_.reset();
   operation_ = std::make_unique<Operation>(around_, occasion(), authority_, memory_, *this);
-  operation_->start(std::move(ahead));
+  if (preplanning_ == nullptr) {
+    operation_->start();
+    return;
+  }
+  operation_->start(preplanning_->take(occasion()));
+  // Its destruction takes time that the requests need not wait for.
+  around_.loop.defer(
+      [dead = std::shared_ptr<Preplanning>(std::move(preplanning_))] { (void)dead; });
 }
 
 Occasion OpenIncident::occasion() const {

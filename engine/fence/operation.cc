@@ -75,6 +75,8 @@ void Operation::start(ReadAhead ahead) {
       [this](std::size_t list, Result<kube::ItemTexts>& pods) { pods_arrived(list, pods); });
   ahead_ = std::move(ahead);
   if (ahead_.pods != nullptr) {
+    docket_.add(std::move(ahead_.decoded));
+    docket_.add(std::move(ahead_.texts));
     ahead_.pods->tell([this](std::size_t, Result<kube::ItemTexts>& pods) { pods_ahead(pods); });
   }
   node_.begin();
@@ -251,7 +253,9 @@ bool Operation::is_outdated(const Waiting& waiting) const {
 }
 
 void Operation::enqueue(Waiting waiting) {
-  to_record_ = to_record_ || !may_leave(waiting);
+  if (!may_leave(waiting)) {
+    pace_.add(around_.loop.now());
+  }
   queue_.push_back(std::move(waiting));
 }
 
@@ -260,10 +264,12 @@ void Operation::record_waiting() {
     return;
   }
   // What stood there when it was enqueued may have been planned anew since, for another pod.
-  if (!to_record_ && may_leave(queue_.front())) {
+  const bool is_due = pace_.has_any() ? pace_.is_due(docket_.goes_on(), around_.loop.now())
+                                      : !may_leave(queue_.front());
+  if (!is_due) {
     return;
   }
-  to_record_ = false;
+  pace_.write();
   if (authority_->page == nullptr) {
     unrecorded_ = true;
     return;
@@ -284,7 +290,16 @@ void Operation::pump() {
   if (result_.braked) {
     queue_.clear();  // one refusal speaks for all of them
   }
+  send_waiting();  // before the time is taken to write what the others wait for
   record_waiting();
+  if (unrecorded_) {
+    send_waiting();
+  }
+  pumping_ = false;
+  end_if_done();
+}
+
+void Operation::send_waiting() {
   while (!queue_.empty() && in_flight_ < kParallelDeletes && !node_.is_under_way() &&
          !quarantining_.is_under_way() && may_leave(queue_.front())) {
     if (result_.braked) {
@@ -312,8 +327,6 @@ void Operation::pump() {
     ++in_flight_;
     send(std::move(waiting));
   }
-  pumping_ = false;
-  end_if_done();
 }
 
 const PodDeletion& Operation::next_deletion() const {

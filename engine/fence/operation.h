@@ -35,6 +35,7 @@
 #include "fence/node_reading.h"
 #include "fence/preplanning.h"
 #include "fence/quarantining.h"
+#include "fence/record_pace.h"
 #include "fence/releasing.h"
 #include "fence/retiring.h"
 #include "fence/surroundings.h"
@@ -45,8 +46,8 @@ namespace moonfence::fence {
 
 class Operation final : private Docket::Court {
  public:
-  // Where the record stands already, the first deletions need not wait for the others' verdicts.
-  static constexpr std::size_t kFirstAhead = 4;
+  // Where the record stands already, the first deletion need not wait for the others' verdicts.
+  static constexpr std::size_t kFirstAhead = 1;
   // Measured on 400 pods against a real API server: docs/performance.md. Leaves room on the lane
   // for live reads.
   static constexpr std::size_t kParallelDeletes = 64;
@@ -101,6 +102,7 @@ class Operation final : private Docket::Court {
   void slice_ended() override { pump(); }
   void compare_with_foreseen(const Uid& pod, const std::optional<Deed>& deed);
   void pump();
+  void send_waiting();
   // The right by which our taint is set: that of the deletion that is next, and goes on when the
   // node carries it.
   [[nodiscard]] const PodDeletion& next_deletion() const;
@@ -157,8 +159,8 @@ class Operation final : private Docket::Court {
   bool unlisted_ = false;    // a list could not be read
   bool undecoded_ = false;   // a pod could not be understood
   bool acting_ = false;
-  bool to_record_ = false;   // something waits that does not stand in the record
-  bool recording_ = false;   // which is being written
+  RecordPace pace_;          // of what waits and does not stand in the record
+  bool recording_ = false;   // it is being written
   bool unrecorded_ = false;  // it could not be: the guard has its say
   bool pumping_ = false;
 };

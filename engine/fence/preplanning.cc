@@ -89,6 +89,8 @@ Preplanning::Preplanning(const Surroundings& surroundings, Occasion occasion,
       inquiry_(around_, occasion_, authority_, memory_),
       detaching_(around_, occasion_, authority_, memory_),
       ahead_({.pods = std::make_unique<PodListing>(around_, occasion_, *authority_),
+              .decoded = {},
+              .texts = {},
               .gathering = new_gathering(around_),
               .planned = {}}),
       node_(
@@ -108,7 +110,7 @@ Preplanning::Preplanning(const Surroundings& surroundings, Occasion occasion,
   ahead_.pods->tell([this](std::size_t, Result<kube::ItemTexts>& pods) {
     if (pods) {
       listed_ = true;
-      docket_.add(pods->texts);
+      docket_.add(std::move(pods->texts));
       go_on();
     }
   });
@@ -116,8 +118,14 @@ Preplanning::Preplanning(const Surroundings& surroundings, Occasion occasion,
 }
 
 Preplanning::~Preplanning() {
-  withdraw(page_.get(), ahead_.planned, {});
-  --all_.open;
+  end();
+}
+
+void Preplanning::end() {
+  if (!std::exchange(over_, true)) {
+    withdraw(page_.get(), ahead_.planned, {});
+    --all_.open;
+  }
 }
 
 void Preplanning::go_on() {
@@ -138,6 +146,7 @@ void Preplanning::go_on() {
 }
 
 Wants Preplanning::taken_up(const kube::Pod& pod) {
+  ahead_.decoded.push_back(pod);
   Wants wants = inquiry_.wants_of(pod);
   wants.needs.volumes = wants.needs.volumes || sees_volumes_;
   return wants;
@@ -177,14 +186,14 @@ void Preplanning::judge(kube::Pod pod, const Gathered& known, const policy::Clus
   }
   page_->plan(step_of(deletion));
   ahead_.planned.insert(deletion.pod.uid);
-  to_record_ = true;
+  pace_.add(around_.loop.now());
 }
 
 void Preplanning::slice_ended() {
-  if (!to_record_ || recording_) {
+  if (recording_ || !pace_.is_due(docket_.goes_on(), around_.loop.now())) {
     return;
   }
-  to_record_ = false;
+  pace_.write();
   recording_ = true;
   around_.journal.save(page_, [this, alive = std::weak_ptr<const void>(alive_)](bool) {
     if (!alive.expired()) {
@@ -195,19 +204,24 @@ void Preplanning::slice_ended() {
 }
 
 ReadAhead Preplanning::take(const Occasion& occasion) {
+  ahead_.texts = docket_.take_texts();
+  docket_.retire();
+  node_.retire();
+  alive_.reset();
   const bool same =
       occasion_.set == occasion.set && occasion_.downtime.fell == occasion.downtime.fell;
   if (!same || ahead_.pods->has_failed() ||
       around_.loop.now() - ahead_.pods->asked_at() >= kLifetime) {
+    end();
+    ahead_ = {};
     return {};
   }
-  docket_.retire();
-  node_.retire();
-  alive_.reset();
   if (missing_) {
     ahead_.gathering.reset();  // the pass asks again
   }
-  return std::exchange(ahead_, {});
+  ReadAhead ahead = std::exchange(ahead_, {});
+  end();
+  return ahead;
 }
 
 }  // namespace moonfence::fence

@@ -13,6 +13,8 @@
 
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "fence/detaching.h"
 #include "fence/docket.h"
@@ -21,6 +23,7 @@
 #include "fence/inquiry.h"
 #include "fence/node_reading.h"
 #include "fence/pod_listing.h"
+#include "fence/record_pace.h"
 #include "fence/surroundings.h"
 
 namespace moonfence::fence {
@@ -28,6 +31,8 @@ namespace moonfence::fence {
 // What was found ahead, for the pass that takes it over.
 struct ReadAhead {
   std::unique_ptr<PodListing> pods;      // null: nothing was
+  std::vector<kube::Pod> decoded;        // of the lists that have arrived
+  std::vector<std::string> texts;        // of the same, whose turn has not come
   std::unique_ptr<Gathering> gathering;  // null: not all that was asked for could be read
   std::set<Uid> planned;                 // pods that are in the record, by nobody's verdict
 };
@@ -60,17 +65,19 @@ class Preplanning final : private Docket::Court {
   Preplanning(const Preplanning&) = delete;
   Preplanning& operator=(const Preplanning&) = delete;
 
-  // For the pass that begins now; empty when it is too old, incomplete, or of other policies.
+  // Ends it, for the pass that begins now; empty when it is too old, incomplete, or of other
+  // policies. The rest of it may be destroyed later.
   [[nodiscard]] ReadAhead take(const Occasion& occasion);
 
  private:
   class Hush;
 
+  void end();
   void go_on();
   [[nodiscard]] Wants taken_up(const kube::Pod& pod) override;
   void gathered(const kube::Pod& pod, const Gathered& known) override;
   void judge(kube::Pod pod, const Gathered& known, const policy::ClusterFacts& cluster) override;
-  void came_again(const kube::Pod&) override {}
+  void came_again(const kube::Pod& pod) override { ahead_.decoded.push_back(pod); }
   void undecodable(const Error&) override {}
   void slice_ended() override;
 
@@ -87,9 +94,10 @@ class Preplanning final : private Docket::Court {
   NodeReading node_;
   Docket docket_;
   const bool sees_volumes_;
+  bool over_ = false;
   bool listed_ = false;
   bool missing_ = false;  // something that policies need could not be read
-  bool to_record_ = false;
+  RecordPace pace_;
   bool recording_ = false;
   std::shared_ptr<const void> alive_;
 };

@@ -29,8 +29,9 @@ void RemainsSearch::pods_arrived(const Result<kube::ItemTexts>& listed) {
     one_ended();
     return;
   }
+  kube::PodDecoder decoder;
   for (const std::string& text : listed->texts) {
-    auto pod = kube::decode_pod_text(text);
+    auto pod = decoder.decode(text);
     if (!pod) {
       lacks(pod.error());
       continue;

@@ -81,7 +81,7 @@ void Verifying::list_next() {
   const Namespace& space = question.space;
   kube::ItemFlow flow = {.begin = [this, space] { seen_.pods[space] = {}; },
                          .take = [this, space](const std::string& text) -> Result<void> {
-                           if (const auto pod = kube::decode_pod_text(text)) {
+                           if (const auto pod = pods_.decode(text)) {
                              verification_.see(namespace_pod(*pod), seen_.pods[space]);
                            }
                            return {};

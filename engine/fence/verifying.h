@@ -17,6 +17,7 @@
 #include "fence/surroundings.h"
 #include "fence/turns.h"
 #include "fence/verification.h"
+#include "kube/decode.h"
 
 namespace moonfence::fence {
 
@@ -63,6 +64,7 @@ class Verifying {
   std::vector<Verification::Question> questions_;  // that are still to be asked
   std::vector<NamespacePod> unattached_;           // whose events are still to be read
   Sighting seen_;
+  kube::PodDecoder pods_;
   std::size_t pending_ = 0;
   kube::CallHandle list_;
   std::unique_ptr<Lookups> lookups_;

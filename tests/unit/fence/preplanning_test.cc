@@ -69,9 +69,10 @@ TEST_F(PreplanningTest, at_the_taint_only_the_node_is_read_before_the_deletions)
   EXPECT_EQ(deletes(), (Lines{"web-0 10ms", "web-1 10ms"}));
   EXPECT_EQ(story.told(true),
             (Lines{"incident_opened node_unknown", "incident_held awaiting_taint",
-                   "verdict policy_deletes_pod db/web-0", "verdict policy_deletes_pod db/web-1",
-                   "intent policy_deletes_pod db/web-0", "intent policy_deletes_pod db/web-1",
-                   "outcome done db/web-0", "outcome done db/web-1"}));
+                   "verdict policy_deletes_pod db/web-0", "intent policy_deletes_pod db/web-0",
+                   "outcome done db/web-0", "verdict policy_deletes_pod db/web-1",
+                   "intent policy_deletes_pod db/web-1", "outcome done db/web-1"}))
+      << "the first deletion leaves before anybody is asked about the second pod";
 }
 
 TEST_F(PreplanningTest, without_it_a_pass_reads_and_records_for_itself) {
@@ -282,6 +283,21 @@ TEST_F(PreplanningTest, a_list_that_is_under_way_is_waited_for) {
   EXPECT_EQ(sent_since(0),
             (Lines{"GET pods", "GET n1", "GET pods", "GET n1", "POST configmaps", "DELETE web-0"}));
   EXPECT_EQ(deletes(), Lines{"web-0 100ms"}) << "by the list that was under way";
+}
+
+TEST_F(PreplanningTest, pods_whose_turn_had_not_come_are_handed_on) {
+  add_pod("web-0");
+  open_desk();
+  node_answer.delay = 100ms;
+  fall();
+  run_for(50ms);
+  node_answer.delay = 1ms;
+  list_answer.delay = 100ms;
+  taint();
+  run_for(50ms);
+  EXPECT_EQ(sent_since(0),
+            (Lines{"GET pods", "GET n1", "GET pods", "GET n1", "POST configmaps", "DELETE web-0"}));
+  EXPECT_EQ(deletes().size(), 1U) << "by the list that was there, and not by the pass's own";
 }
 
 TEST_F(PreplanningTest, a_record_that_is_being_written_is_not_written_twice) {
