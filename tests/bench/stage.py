@@ -1,6 +1,7 @@
 """What the measurements play on: a cluster, two nodes that take turns in failing, and the engine."""
 
 import os
+import signal
 import subprocess
 import time
 import urllib.error
@@ -61,6 +62,16 @@ class Stage:
 
     def audit(self) -> AuditLog:
         return self.control_plane.audit().mark()
+
+    @contextmanager
+    def slow_controllers(self, seconds: float):
+        """What they see meanwhile they act on that much later, as busy ones do."""
+        self.control_plane.processes.signal("kube-controller-manager", signal.SIGSTOP)
+        try:
+            yield
+            time.sleep(seconds)
+        finally:
+            self.control_plane.processes.signal("kube-controller-manager", signal.SIGCONT)
 
     def _grant(self):
         """The engine's ServiceAccount with the permissions of docs/operating.md."""

@@ -52,6 +52,9 @@ class Workloads:
         self.client.create("namespaces", {"metadata": {"name": self.namespace, "labels": {"moonfence.io/e2e": "true"}}})
         self.wait("the namespace's service account",
                   lambda: self.client.find("serviceaccounts", "default", self.namespace), 30)
+        # a controller puts it there; a test that watches ConfigMaps would meet it in its midst
+        self.wait("the namespace's root certificate",
+                  lambda: self.client.find("configmaps", "kube-root-ca.crt", self.namespace), 30)
         return self
 
     # --- volumes
