@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -64,8 +65,9 @@ class Docket {
   [[nodiscard]] bool has_begun() const { return gathering_ != nullptr; }
   // There is more, and a slice is due in the next turn.
   [[nodiscard]] bool goes_on() const { return has_begun() && (!known_.empty() || !pods_.empty()); }
-  // What was added and is not taken up yet is not brought up.
-  void drop() { pods_.clear(); }
+  // What was added and is not taken up yet is not brought up. It is destroyed with the docket: that
+  // takes time which whoever waits for a verdict need not wait for.
+  void drop() { dropped_ = std::exchange(pods_, {}); }
   // Those of it that are texts, for another docket; what was added decoded is dropped.
   [[nodiscard]] std::vector<std::string> take_texts();
   // Nothing is brought up any more.
@@ -89,6 +91,7 @@ class Docket {
   Court& court_;
   Gathering* gathering_ = nullptr;
   std::deque<Brought> pods_;  // that were not taken up yet, each decoded when its turn comes
+  std::deque<Brought> dropped_;
   kube::PodDecoder decoder_;
   // A pod may come twice: while lists are read page by page, or because they are read twice.
   std::map<Uid, ResourceVersion> seen_;

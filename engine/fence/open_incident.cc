@@ -77,8 +77,17 @@ OpenIncident::OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint
 }
 
 void OpenIncident::begin(const NodeView& node, Reason why) {
-  record(Record::Kind::IncidentOpened, why);
+  opening_ = why;
   perform(machine_.open(node, around_.loop.now()));
+  record_opening();
+}
+
+// After the first requests, which need not wait for the disk, and before whatever else there is to
+// tell.
+void OpenIncident::record_opening() {
+  if (const auto why = std::exchange(opening_, std::nullopt)) {
+    record(Record::Kind::IncidentOpened, *why);
+  }
 }
 
 void OpenIncident::node_seen(const NodeView& node, Look why) {
@@ -310,6 +319,7 @@ std::string OpenIncident::names_of_failing() const {
 }
 
 void OpenIncident::record(Record::Kind kind, Reason reason, const std::string& text) {
+  record_opening();
   const Duration age =
       kind == Record::Kind::IncidentClosed ? around_.loop.now() - opened_ : Duration::zero();
   (void)around_.trail.write({.kind = kind,

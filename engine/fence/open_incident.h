@@ -78,6 +78,7 @@ class OpenIncident final : public Operation::Owner {
   void close(audit::Reason reason);
   [[nodiscard]] std::string names_of_failing() const;
   void record(audit::Record::Kind kind, audit::Reason reason, const std::string& text = {});
+  void record_opening();
 
   Keeper& keeper_;
   Surroundings& around_;
@@ -88,6 +89,7 @@ class OpenIncident final : public Operation::Owner {
   // Shared with the calls in flight, which may outlive us; see GuardedActions.
   std::shared_ptr<Authority> authority_;
   const Moment opened_;
+  std::optional<audit::Reason> opening_;  // which is still to be recorded
   Memory memory_;
   Vigil vigil_;
   const bool awaits_replacements_;

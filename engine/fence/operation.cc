@@ -63,7 +63,10 @@ void Operation::retire() {
 void Operation::start(ReadAhead ahead) {
   memory_.enforcing.breaker.begin_pass();
   memory_.observing.breaker.begin_pass();
-  // The lists are slower than the node: they go out first.
+  // The lists are slower than the node and go out first, unless others are there already.
+  if (ahead.pods != nullptr) {
+    node_.begin();
+  }
   listing_ = std::make_unique<PodListing>(around_, occasion_, *authority_);
   gathering_ = new_gathering(around_);
   listed_ = listing_->lists().empty();
@@ -78,8 +81,9 @@ void Operation::start(ReadAhead ahead) {
     docket_.add(std::move(ahead_.decoded));
     docket_.add(std::move(ahead_.texts));
     ahead_.pods->tell([this](std::size_t, Result<kube::ItemTexts>& pods) { pods_ahead(pods); });
+  } else {
+    node_.begin();
   }
-  node_.begin();
 }
 
 void Operation::reading_arrived(const std::optional<Reading>& reading) {

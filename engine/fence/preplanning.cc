@@ -88,11 +88,6 @@ Preplanning::Preplanning(const Surroundings& surroundings, Occasion occasion,
       memory_(memory),
       inquiry_(around_, occasion_, authority_, memory_),
       detaching_(around_, occasion_, authority_, memory_),
-      ahead_({.pods = std::make_unique<PodListing>(around_, occasion_, *authority_),
-              .decoded = {},
-              .texts = {},
-              .gathering = new_gathering(around_),
-              .planned = {}}),
       node_(
           around_, occasion_, authority_, memory_,
           [this](const std::optional<Reading>& reading) {
@@ -107,6 +102,8 @@ Preplanning::Preplanning(const Surroundings& surroundings, Occasion occasion,
   ++all_.open;
   memory_.enforcing.breaker.begin_pass();
   memory_.observing.breaker.begin_pass();
+  ahead_.pods = std::make_unique<PodListing>(around_, occasion_, *authority_);
+  ahead_.gathering = new_gathering(around_);
   ahead_.pods->tell([this](std::size_t, Result<kube::ItemTexts>& pods) {
     if (pods) {
       listed_ = true;

@@ -126,10 +126,12 @@ Caller::Caller(loop::Loop& loop, port::Http& http, Credentials& credentials, por
                                      .log = log,
                                      .server = std::move(server),
                                      .user_agent = std::move(user_agent),
-                                     .replies = std::make_unique<ObjectParser>(),
+                                     .replies = {},
                                      .warnings = {},
                                      .limbo = {},
-                                     .limbo_timer = {}}}) {}
+                                     .limbo_timer = {}}}) {
+  shared_->replies = std::make_unique<ObjectParser>();
+}
 
 Caller::~Caller() = default;
 

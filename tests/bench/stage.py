@@ -6,7 +6,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from e2e.audit import AuditLog
@@ -33,6 +33,14 @@ UNBRAKED = "brake: {maxDown: off, maxAtOnce: off, maxPerWindow: off, zone: {maxD
 
 # a Lease that the controller manager renews, as every real one does: nothing is released without
 CONTROLLERS = ("--leader-elect=true",)
+
+
+def keep_to(cores: set, pids: list):
+    """All threads that these processes have; those that they start later do as their parents."""
+    for pid in pids:
+        for thread in Path(f"/proc/{pid}/task").glob("*"):
+            with suppress(ProcessLookupError):  # it has just ended
+                os.sched_setaffinity(int(thread.name), cores)
 
 
 class Stage:
@@ -72,6 +80,18 @@ class Stage:
             time.sleep(seconds)
         finally:
             self.control_plane.processes.signal("kube-controller-manager", signal.SIGCONT)
+
+    @contextmanager
+    def apart(self, engine):
+        """The engine has a core for itself; all that runs for the measurement beside it shares the others."""
+        cores, processes = os.sched_getaffinity(0), self.control_plane.processes
+        beside = [os.getpid(), *filter(None, map(processes.pid, processes.read()))]
+        try:
+            keep_to({max(cores)}, [engine.pid])
+            keep_to(cores - {max(cores)}, beside)
+            yield
+        finally:
+            keep_to(cores, [engine.pid, *beside])
 
     def _grant(self):
         """The engine's ServiceAccount with the permissions of docs/operating.md."""

@@ -65,7 +65,7 @@ TEST_F(PreplanningTest, at_the_taint_only_the_node_is_read_before_the_deletions)
   list_answer.delay = 3ms;
   taint();
   run_for(10ms);
-  EXPECT_EQ(sent_since(before), (Lines{"GET pods", "GET n1", "DELETE web-0", "DELETE web-1"}));
+  EXPECT_EQ(sent_since(before), (Lines{"GET n1", "GET pods", "DELETE web-0", "DELETE web-1"}));
   EXPECT_EQ(deletes(), (Lines{"web-0 10ms", "web-1 10ms"}));
   EXPECT_EQ(story.told(true),
             (Lines{"incident_opened node_unknown", "incident_held awaiting_taint",
@@ -206,7 +206,7 @@ TEST_F(PreplanningTest, a_pod_whose_status_alone_changed_is_not_judged_again) {
   const std::size_t before = http.requests.size();
   taint();
   run_for(1s);
-  EXPECT_EQ(sent_since(before), (Lines{"GET pods", "GET n1"}));
+  EXPECT_EQ(sent_since(before), (Lines{"GET n1", "GET pods"}));
 }
 
 TEST_F(PreplanningTest, whose_volume_it_is_tells_a_list_that_is_younger_than_the_taint) {
@@ -217,7 +217,8 @@ TEST_F(PreplanningTest, whose_volume_it_is_tells_a_list_that_is_younger_than_the
   const std::size_t before = http.requests.size();
   taint();
   run_for(10ms);
-  EXPECT_EQ(sent_since(before).front(), "GET pods");
+  const auto sent = sent_since(before);
+  EXPECT_NE(std::find(sent.begin(), sent.end(), "GET pods"), sent.end());
 }
 
 TEST_F(PreplanningTest, what_could_not_be_read_ahead_is_asked_for_again) {
@@ -281,7 +282,7 @@ TEST_F(PreplanningTest, a_list_that_is_under_way_is_waited_for) {
   taint();
   run_for(100ms);
   EXPECT_EQ(sent_since(0),
-            (Lines{"GET pods", "GET n1", "GET pods", "GET n1", "POST configmaps", "DELETE web-0"}));
+            (Lines{"GET pods", "GET n1", "GET n1", "GET pods", "POST configmaps", "DELETE web-0"}));
   EXPECT_EQ(deletes(), Lines{"web-0 100ms"}) << "by the list that was under way";
 }
 
@@ -296,7 +297,7 @@ TEST_F(PreplanningTest, pods_whose_turn_had_not_come_are_handed_on) {
   taint();
   run_for(50ms);
   EXPECT_EQ(sent_since(0),
-            (Lines{"GET pods", "GET n1", "GET pods", "GET n1", "POST configmaps", "DELETE web-0"}));
+            (Lines{"GET pods", "GET n1", "GET n1", "GET pods", "POST configmaps", "DELETE web-0"}));
   EXPECT_EQ(deletes().size(), 1U) << "by the list that was there, and not by the pass's own";
 }
 
@@ -309,7 +310,7 @@ TEST_F(PreplanningTest, a_record_that_is_being_written_is_not_written_twice) {
   taint();
   run_for(100ms);
   EXPECT_EQ(sent_since(0),
-            (Lines{"GET pods", "GET n1", "POST configmaps", "GET pods", "GET n1", "DELETE web-0"}));
+            (Lines{"GET pods", "GET n1", "POST configmaps", "GET n1", "GET pods", "DELETE web-0"}));
 }
 
 TEST_F(PreplanningTest, a_record_that_could_not_be_written_ahead_is_written_by_the_pass) {
@@ -322,7 +323,7 @@ TEST_F(PreplanningTest, a_record_that_could_not_be_written_ahead_is_written_by_t
   const std::size_t before = http.requests.size();
   taint();
   run_for(10ms);
-  EXPECT_EQ(sent_since(before), (Lines{"GET pods", "GET n1", "POST configmaps", "DELETE web-0"}));
+  EXPECT_EQ(sent_since(before), (Lines{"GET n1", "GET pods", "POST configmaps", "DELETE web-0"}));
 }
 
 TEST_F(PreplanningTest, a_list_that_failed_is_made_again) {
