@@ -2,7 +2,7 @@
 
 // Docket brings the pods of a node before whoever judges them, one after another: each is decoded
 // once, what policies need to know about it is gathered (fence/gathering), and it is judged when
-// that is known. It goes in slices of at most kPodsPerTurn pods and about kSliceTime, so that
+// that is known. It goes in slices of at most kPodsPerTurn verdicts and about kSliceTime, so that
 // neither a node with hundreds of pods nor a slow script holds up the loop, and what the first of
 // them decide need not wait for the others.
 
@@ -29,6 +29,9 @@ class Docket {
  public:
   static constexpr std::size_t kPodsPerTurn = 32;
   static constexpr Duration kSliceTime = std::chrono::milliseconds(2);
+  // Of one in which nothing can be judged yet. What is gathered for many pods together is a list,
+  // for few one read after another.
+  static constexpr Duration kTakingUpTime = std::chrono::milliseconds(20);
 
   class Court {
    public:

@@ -12,7 +12,7 @@ namespace moonfence::test {
 
 class FakePoller final : public loop::Poller {
  public:
-  [[nodiscard]] Moment now() override { return now_; }
+  [[nodiscard]] Moment now() override { return now_ += look; }
   void wait(std::optional<Duration> limit) override {
     if (limit && input_.empty()) {
       now_ += *limit;
@@ -29,6 +29,9 @@ class FakePoller final : public loop::Poller {
   // Something that arrives from outside in the next turn.
   void deliver(std::function<void()> input) { input_.push_back(std::move(input)); }
   void advance(Duration duration) { now_ += duration; }
+
+  // What passes between two looks at the clock, where work shall take time.
+  Duration look{};
 
  private:
   Moment now_{};
