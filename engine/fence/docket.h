@@ -28,7 +28,8 @@ namespace moonfence::fence {
 class Docket {
  public:
   static constexpr std::size_t kPodsPerTurn = 32;
-  static constexpr Duration kSliceTime = std::chrono::milliseconds(2);
+  // The first write of the record waits for one, and what has come for the end of another.
+  static constexpr Duration kSliceTime = std::chrono::microseconds(250);
   // Of one in which nothing can be judged yet. What is gathered for many pods together is a list,
   // for few one read after another.
   static constexpr Duration kTakingUpTime = std::chrono::milliseconds(20);

@@ -63,10 +63,6 @@ void Operation::retire() {
 void Operation::start(ReadAhead ahead) {
   memory_.enforcing.breaker.begin_pass();
   memory_.observing.breaker.begin_pass();
-  // The lists are slower than the node and go out first, unless others are there already.
-  if (ahead.pods != nullptr) {
-    node_.begin();
-  }
   listing_ = std::make_unique<PodListing>(around_, occasion_, *authority_);
   gathering_ = new_gathering(around_);
   listed_ = listing_->lists().empty();
@@ -77,13 +73,18 @@ void Operation::start(ReadAhead ahead) {
   listing_->tell(
       [this](std::size_t list, Result<kube::ItemTexts>& pods) { pods_arrived(list, pods); });
   ahead_ = std::move(ahead);
-  if (ahead_.pods != nullptr) {
-    docket_.add(std::move(ahead_.decoded));
-    docket_.add(std::move(ahead_.texts));
-    ahead_.pods->tell([this](std::size_t, Result<kube::ItemTexts>& pods) { pods_ahead(pods); });
-  } else {
+  if (ahead_.pods == nullptr) {
+    listing_->ask();  // slower than the node
     node_.begin();
+    return;
   }
+  node_.begin();
+  if (ahead_.gathering == nullptr) {
+    listing_->ask();  // otherwise after the first deletions, for which the server has time then
+  }
+  docket_.add(std::move(ahead_.decoded));
+  docket_.add(std::move(ahead_.texts));
+  ahead_.pods->tell([this](std::size_t, Result<kube::ItemTexts>& pods) { pods_ahead(pods); });
 }
 
 void Operation::reading_arrived(const std::optional<Reading>& reading) {
@@ -159,6 +160,8 @@ void Operation::both_arrived() {
                           reading.uid == authority_->node_uid;
   if (listed_ || !still_down) {
     owner_.reading_arrived(authority_->reading);
+  } else {
+    listing_->ask();  // whichever comes first of these lists and those that were asked for ahead
   }
 }
 
@@ -170,8 +173,12 @@ void Operation::act() {
   if (by_what_was_gathered) {
     known_since_ = ahead_.pods->asked_at();
   }
+  const std::weak_ptr<const void> alive = alive_;
   docket_.begin(by_what_was_gathered ? *ahead_.gathering : *gathering_,
                 ahead_.planned.empty() ? Docket::kPodsPerTurn : kFirstAhead);
+  if (!alive.expired()) {
+    listing_->ask();
+  }
 }
 
 Wants Operation::taken_up(const kube::Pod& pod) {

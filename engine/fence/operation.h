@@ -12,10 +12,11 @@
 // turn in which the latest of the node, its Lease, the roll and the first list (fence/pod_listing)
 // arrived, and leaves when it stands there (fence/journal); what is decided meanwhile, and pods of
 // later lists, goes into one more write. What was read ahead (fence/preplanning) is such a list,
-// and what was foreseen stands already. The pass makes its own lists all the same: the node had no
-// taint when the others were made, and what tells who uses a volume has to be younger. When the
-// node's reading grows older than kReadingLifetime in the middle of a long pass, deletions pause
-// until a fresh one has arrived: once per incident and second, not per call.
+// and what was foreseen stands already. The pass makes its own lists all the same, when its first
+// deletions have left: the node had no taint when the others were made, and what tells who uses a
+// volume has to be younger. When the node's reading grows older than kReadingLifetime in the middle
+// of a long pass, deletions pause until a fresh one has arrived: once per incident and second, not
+// per call.
 
 #include <cstdint>
 #include <deque>

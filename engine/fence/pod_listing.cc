@@ -7,18 +7,30 @@ namespace moonfence::fence {
 
 PodListing::PodListing(Surroundings& surroundings, const Occasion& occasion,
                        const Authority& authority)
-    : lists_(plan_lists(*occasion.set, occasion.downtime.fell, authority.source)),
+    : loop_(surroundings.loop),
+      reader_(surroundings.reader),
+      node_(authority.node),
+      lists_(plan_lists(*occasion.set, occasion.downtime.fell, authority.source)),
       asked_at_(surroundings.loop.now()),
       pending_(lists_.size()),
       calls_(lists_.size()),
-      answers_(lists_.size()) {
+      answers_(lists_.size()) {}
+
+void PodListing::ask() {
+  if (std::exchange(has_asked_, true)) {
+    return;
+  }
+  asked_at_ = loop_.now();
   for (std::size_t list = 0; list < lists_.size(); ++list) {
-    calls_[list] = surroundings.reader.list_pods(
-        {.node = authority.node,
-         .space = lists_[list].space,
-         .label_selector = lists_[list].label_selector},
+    calls_[list] = reader_.list_pods(
+        {.node = node_, .space = lists_[list].space, .label_selector = lists_[list].label_selector},
         [this, list](Result<kube::ItemTexts> pods) { arrived(list, std::move(pods)); });
   }
+}
+
+void PodListing::retire() {
+  has_asked_ = true;
+  calls_.clear();
 }
 
 void PodListing::arrived(std::size_t list, Result<kube::ItemTexts> pods) {

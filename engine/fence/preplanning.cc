@@ -111,6 +111,7 @@ Preplanning::Preplanning(const Surroundings& surroundings, Occasion occasion,
       go_on();
     }
   });
+  ahead_.pods->ask();
   node_.begin();
 }
 

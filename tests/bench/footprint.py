@@ -22,6 +22,7 @@ PAGE = 500
 LISTED = r"^(?!.*watch=)"  # the query of a list
 GRACE = 3600  # nobody marks a node of which the heartbeat is late: it is the load that counts here
 LEASE, STATUS = 10, 300  # seconds between two of a kubelet of which nothing changes
+CALM, LOOK = 10, 5  # writes a second that a cluster makes in which nothing happens; seconds over which they are counted
 LIMITS = {"VmRSS": 30, "relist": 40, "cpu": 1.0, "ratio": 1.3}
 
 
@@ -39,6 +40,25 @@ def megabytes(pid: int, name: str) -> float:
 def cpu_seconds(pid: int) -> float:
     """Of all its threads, by the scheduler's nanoseconds: ticks of 10 ms would be too coarse."""
     return sum(int(Path(task, "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1e9
+
+
+def revision(stage: Stage) -> int:
+    """Each write of anything makes it one more (etcd)."""
+    answer = stage.client.request("GET", "/api/v1/namespaces", query={"limit": 1})
+    return int(answer["metadata"]["resourceVersion"])
+
+
+def wait_calm(stage: Stage) -> float:
+    """Until the controllers are through with what was made: each of their writes to a node is news to the engine.
+    Returns after how many seconds."""
+    def calm() -> bool:
+        before = revision(stage)
+        time.sleep(LOOK)
+        return revision(stage) - before <= CALM * LOOK
+
+    began = time.monotonic()
+    wait_for("the controllers are through with what was made", calm, 900, every=0)
+    return time.monotonic() - began
 
 
 def curl(stage: Stage, url: str, out: Path) -> float:
@@ -125,6 +145,7 @@ def measure(stage: Stage, nodes: tuple = (500, 2000, 5000), pods: tuple = (30000
 
 
 def with_heartbeats(stage: Stage, crowd: Crowd, lease: float, status: float, *more) -> dict:
+    print(f"  {crowd.nodes} nodes, {crowd.pods} pods: calm after {wait_calm(stage):.0f} s", flush=True)
     crowd.start_heartbeats(lease, status)
     try:
         found = one(stage, crowd, *more)
@@ -152,7 +173,8 @@ def block(found: list, rates: dict, settle: float, seconds: float, lease: float,
                    f"{kind} at {rate:.0f} a second" for kind, rate in rates.items()) + "."]
     how = ("Nodes with 50 images and 10 conditions; "
            + (f"each renews its Lease every {lease:g} s " if lease else "no Leases are renewed; each ")
-           + f"{'and ' if lease else ''}posts its status every {status:g} s. Synced: from the engine's start to "
+           + f"{'and ' if lease else ''}posts its status every {status:g} s. Measured once the controllers are through with "
+           "what was made. Synced: from the engine's start to "
            "`/readyz`; curl downloads the "
            f"same list in the same pages of {PAGE}, in turns. Memory {settle + seconds:g} s after that, CPU over "
            f"{seconds:g} s of it. Relist: the watch "

@@ -1,20 +1,24 @@
 """When bytes crossed the loopback interface, as the kernel saw it.
 
-Neither the engine nor the API server is slowed down or asked: a packet socket with a filter for one port
-reads the time stamps of every segment. The payload is encrypted; who spoke and when is all that is needed.
+Neither the engine nor the API server is slowed down or asked: the kernel keeps the first bytes of every segment of
+one port with its time stamp, and nobody runs until they are taken. Whoever read them as they come would be a third
+party on the cores that are being measured. The payload is encrypted; who spoke and when is all that is needed.
 """
 
 import ctypes
 import socket
 import struct
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 ETH_P_IP = 0x0800
-PACKET_HOST = 0
 SO_ATTACH_FILTER = 26
+SO_RCVBUFFORCE = 33
 SO_TIMESTAMPNS = 35
+SOL_PACKET = 263
+PACKET_STATISTICS = 6
+PACKET_IGNORE_OUTGOING = 23
+ROOM = 256 << 20  # bytes; each segment counts with its whole size, however little of it is kept
 
 
 @dataclass(frozen=True)
@@ -44,49 +48,45 @@ class Capture:
     """All segments with payload from or to `port` on loopback while it is open."""
 
     def __init__(self, port: int):
-        self.segments: list = []
-        self._lock = threading.Lock()
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_IP))
         program, keep = _port_filter(port)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
         del keep
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM)
+        self._socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)  # loopback shows each a second time
         self._socket.bind(("lo", ETH_P_IP))
-        self._socket.settimeout(0.2)
-        self._open = True
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self):
-        while self._open:
-            try:
-                data, extra, _, address = self._socket.recvmsg(256, 64)
-            except TimeoutError:
-                continue
-            except OSError:
-                return
-            if address[2] != PACKET_HOST or len(data) < 40:
-                continue
-            header = (data[0] & 15) * 4
-            total = struct.unpack_from("!H", data, 2)[0]
-            source, target = struct.unpack_from("!HH", data, header)
-            size = total - header - (data[header + 12] >> 4) * 4
-            if size <= 0:
-                continue
-            seconds, nanoseconds = struct.unpack("qq", extra[0][2][:16])
-            with self._lock:
-                self.segments.append(Segment(seconds * 10**9 + nanoseconds, source, target, size))
+        self._socket.setblocking(False)
 
     def take(self) -> list:
-        """What was seen since the last call, in order."""
-        with self._lock:
-            taken, self.segments = self.segments, []
-        return sorted(taken, key=lambda s: s.at)
+        """What was seen since the last call, in order. Raises RuntimeError when the kernel had no room for all of it."""
+        segments = []
+        while True:
+            try:
+                data, extra, _, _ = self._socket.recvmsg(256, 64)
+            except BlockingIOError:
+                break
+            if segment := self._segment(data, extra):
+                segments.append(segment)
+        _, lost = struct.unpack("II", self._socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
+        if lost:
+            raise RuntimeError(f"{lost} segments found no room; take them more often or raise ROOM")
+        return sorted(segments, key=lambda s: s.at)
+
+    @staticmethod
+    def _segment(data: bytes, extra: list) -> "Segment | None":
+        if len(data) < 40:
+            return None
+        header = (data[0] & 15) * 4
+        total = struct.unpack_from("!H", data, 2)[0]
+        source, target = struct.unpack_from("!HH", data, header)
+        size = total - header - (data[header + 12] >> 4) * 4
+        if size <= 0:
+            return None
+        seconds, nanoseconds = struct.unpack("qq", extra[0][2][:16])
+        return Segment(seconds * 10**9 + nanoseconds, source, target, size)
 
     def close(self):
-        self._open = False
-        self._thread.join()
         self._socket.close()
 
 

@@ -15,9 +15,8 @@ Otherwise the taint comes some milliseconds later, and meanwhile lists, needs an
     connections        ──▶ GET pods, GET node, GET its Lease  ◀── the answers
     one of them        ──▶ POST the incident's record         ◀── it stands
     watch connection   ◀── event: tainted
-    connections        ──▶ GET node, GET its Lease, GET pods
-                       ◀── the node and the Lease
-    some of them       ──▶ DELETE pods
+    connections        ──▶ GET node, GET its Lease            ◀── the node and the Lease
+    some of them       ──▶ DELETE pods, GET pods
 
 Not ready it may need the list, the record and 1.5 ms; ready, the node and 1 ms. The controllers are stopped for a
 quarter of a second then: left alone they are sometimes as fast as the making ready is, and then it is a mixture of both.
@@ -25,6 +24,7 @@ A sample in which something else happened on these connections (a heartbeat, a s
 it is counted and left out.
 """
 
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -35,6 +35,7 @@ from .stage import Pair, Stage
 LIMITS = {"cordoned": 0.0015, "ahead": 0.001}  # seconds beside what it has to wait for
 HEADSTART = 0.25  # seconds from the event to the taint that is long enough to make all ready
 TOGETHER = 5_000_000  # nanoseconds from an event to the last of the requests that it begins
+STILL = 1.0  # seconds in which the measurement itself asks nobody for anything: what it asks for takes a core
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ class Reading:
         return (answer[-1] - request.at) / 1e9 if answer else None
 
     def event_before(self, group: list) -> "int | None":
-        """The event that began these three requests."""
+        """The event that began these requests."""
         before = [at for at in self.events if at <= group[0].at]
-        if len({request.source for request in group}) < 3 or not before or group[-1].at - before[-1] > TOGETHER:
+        if len({request.source for request in group}) < len(group) or not before or group[-1].at - before[-1] > TOGETHER:
             return None
         return before[-1]
 
@@ -97,9 +98,9 @@ class Reading:
             return None
         event = next((at for at in self.events if at - made_ready[0].at > HEADSTART * 5e8), None)
         since = [request for request in self.requests if event is not None and request.at > event]
-        if len(since) < 4 or self.event_before(since[:3]) != event:
+        if len(since) < 3 or self.event_before(since[:2]) != event:
             return None
-        node, lease, _, delete = since[:4]
+        node, lease, delete = since[:3]
         parts = {"the node within it": self.took(node, delete)}
         others = (self.took(made_ready[3], since[0]), self.took(lease, delete))
         if None in (*parts.values(), *others):
@@ -137,6 +138,7 @@ def take_one(stage: Stage, pair: Pair, capture: Capture, engine, server: int, ki
     capture.take()
     with stage.slow_controllers(HEADSTART) if kind == "ahead" else nullcontext():
         stage.hollow.fail(pair.failing, "notready")
+    time.sleep(STILL)
     pair.wait_all_on(pair.refuge)
     own = ports_of(engine.pid, server)
     reading = Reading([s for s in capture.take() if {s.source, s.target} & own], server)

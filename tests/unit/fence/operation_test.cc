@@ -232,6 +232,23 @@ TEST_F(OperationTest, three_hundred_pods_a_bounded_number_at_once_and_in_slices)
   EXPECT_EQ(pass->endings, 1);
 }
 
+TEST_F(OperationTest, the_first_deletions_wait_for_few_verdicts_and_the_record_is_written_seldom) {
+  add_pods(40);
+  records.delay = 5ms;
+  poller.look = 100us;  // each verdict takes time
+  std::size_t recorded = 0;
+  story.hook = [&](const Record& record) {
+    if (record.kind == Record::Kind::Intent && recorded == 0) {
+      recorded = records.record("i1").steps.size();
+    }
+  };
+  run();
+  EXPECT_EQ(deletes().size(), 40U);
+  EXPECT_GE(recorded, 1U);
+  EXPECT_LE(recorded, 5U);
+  EXPECT_LE(records.writes, 4);
+}
+
 TEST_F(OperationTest, a_reading_older_than_a_second_is_renewed_before_any_further_deletion) {
   add_pods(2 * kAtOnce + 12);
   delete_delay = 700ms;
