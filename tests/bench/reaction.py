@@ -43,10 +43,16 @@ class Sample:
     """Seconds."""
     reaction: float       # event → first DELETE
     parts: dict           # what of it was waiting for the API server, by name
+    first: float          # event → first request
 
     @property
     def own(self) -> float:
         return self.reaction - sum(self.parts.values())
+
+    @property
+    def rows(self) -> dict:
+        return {"event → first DELETE": self.reaction, **self.parts, "the rest": self.own,
+                "the rest until the first request": self.first, "the rest after that": self.own - self.first}
 
 
 def requests_among(segments: list, server: int) -> list:
@@ -90,7 +96,7 @@ class Reading:
         others = (self.took(node, record), self.took(lease, record))
         if event is None or None in (*parts.values(), *others):
             return None
-        return Sample((delete.at - event) / 1e9, parts)
+        return Sample((delete.at - event) / 1e9, parts, (pod_list.at - event) / 1e9)
 
     def ahead(self) -> "Sample | None":
         made_ready, first = self.requests[:4], self.event_before(self.requests[:3])
@@ -105,7 +111,7 @@ class Reading:
         others = (self.took(made_ready[3], since[0]), self.took(lease, delete))
         if None in (*parts.values(), *others):
             return None
-        return Sample((delete.at - event) / 1e9, parts)
+        return Sample((delete.at - event) / 1e9, parts, (node.at - event) / 1e9)
 
 
 def take(stage: Stage, samples: int, pods: int) -> tuple:
@@ -157,9 +163,7 @@ def measure(stage: Stage, samples: int = 100, sizes: tuple = (10, 100)) -> Block
         taken, odd = take(stage, samples, pods)
         for (kind, apart), found in taken.items():
             title = TITLES[kind].format(pods) + APART * apart
-            rows = {"event → first DELETE": [s.reaction for s in found]}
-            rows |= {name: [s.parts[name] for s in found] for name in found[0].parts}
-            rows["the rest"] = [s.own for s in found]
+            rows = {name: [s.rows[name] for s in found] for name in found[0].rows}
             tables.append(Table(["milliseconds", "p50", "p90", "p99", "max"], [
                 [name, *[f"{1000 * v:.2f}" for v in spread(values)]] for name, values in rows.items()],
                 title=title))
