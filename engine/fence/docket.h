@@ -28,7 +28,7 @@ namespace moonfence::fence {
 class Docket {
  public:
   static constexpr std::size_t kPodsPerTurn = 32;
-  // The first write of the record waits for one, and what has come for the end of another.
+  // The first write of the record waits for the first; answers that arrive during one for its end.
   static constexpr Duration kSliceTime = std::chrono::microseconds(250);
   // Of one in which nothing can be judged yet. What is gathered for many pods together is a list,
   // for few one read after another.

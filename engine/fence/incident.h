@@ -124,7 +124,7 @@ class Incident {
     Duration delay;
   };
   struct CancelTimer {};
-  struct StartPass {};   // read the node live and list its pods, side by side
+  struct StartPass {};   // read the node live and list its pods
   struct PlanAhead {};   // find out what the pass will need that the taint begins
   struct Act {};         // go on with what was read: evaluate, guard, delete
   struct CancelPass {};  // start nothing more; what has left is still recorded

@@ -43,6 +43,7 @@ Operation::~Operation() = default;
 
 void Operation::retire() {
   node_.retire();
+  late_list_.cancel();
   quarantining_.retire();
   retiring_.retire();
   docket_.retire();
@@ -74,13 +75,16 @@ void Operation::start(ReadAhead ahead) {
       [this](std::size_t list, Result<kube::ItemTexts>& pods) { pods_arrived(list, pods); });
   ahead_ = std::move(ahead);
   if (ahead_.pods == nullptr) {
-    listing_->ask();  // slower than the node
+    listing_->ask();  // first: it is slower than the node
     node_.begin();
     return;
   }
   node_.begin();
   if (ahead_.gathering == nullptr) {
-    listing_->ask();  // otherwise after the first deletions, for which the server has time then
+    listing_->ask();  // needs are gathered anew, which nothing waits for but this
+  } else {
+    // Or when the first deletion has left: until then the server need not write it.
+    late_list_ = around_.loop.after(kListDelay, [this] { listing_->ask(); });
   }
   docket_.add(std::move(ahead_.decoded));
   docket_.add(std::move(ahead_.texts));
@@ -173,10 +177,14 @@ void Operation::act() {
   if (by_what_was_gathered) {
     known_since_ = ahead_.pods->asked_at();
   }
-  const std::weak_ptr<const void> alive = alive_;
   docket_.begin(by_what_was_gathered ? *ahead_.gathering : *gathering_,
                 ahead_.planned.empty() ? Docket::kPodsPerTurn : kFirstAhead);
-  if (!alive.expired()) {
+}
+
+void Operation::slice_ended() {
+  const std::weak_ptr<const void> alive = alive_;
+  pump();
+  if (!alive.expired() && (in_flight_ > 0 || !docket_.goes_on())) {
     listing_->ask();
   }
 }
@@ -198,7 +206,9 @@ void Operation::gathered(const kube::Pod& pod, const Gathered& known) {
 void Operation::came_again(const kube::Pod& pod) {
   PodSight& known = memory_.pods_read.pods[pod.uid];
   const PodSight before = std::exchange(known, sight_of(*pod.raw));
-  if (before.mark != known.mark && !memory_.handled.contains(pod.uid)) {
+  // What we are deleting may show that it is being deleted, and is judged anew if that fails.
+  if (before.mark != known.mark && !memory_.handled.contains(pod.uid) &&
+      !leaving_.contains(pod.uid)) {
     changed_.insert(pod.uid);
     keep_shortest(result_.look_again, kSoon);
   }
@@ -403,6 +413,7 @@ void Operation::send(Waiting waiting) {
     deletion_ended(waiting, outcome);
   };
   if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+    leaving_.insert(pod->pod.uid);
     around_.actions.delete_pod(*pod, authority_, alive_, ended);
   } else {
     around_.actions.delete_attachment(std::get<AttachmentDeletion>(waiting.deletion), authority_,
@@ -426,6 +437,9 @@ void Operation::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
   --in_flight_;
   if (outcome.reason == Reason::ReadingTooOld && waiting.late < kLateAttempts) {
     // It waited too long for a connection; it goes after a fresh reading.
+    if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+      leaving_.erase(pod->pod.uid);
+    }
     ++waiting.late;
     queue_.push_back(std::move(waiting));
   } else if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // Operation is one pass over a failed node, written to be read from top to bottom: read the node
-// live (fence/node_reading) and list its pods side by side, gather what the policies need to know
+// live (fence/node_reading) and list its pods, gather what the policies need to know
 // beside that (fence/gathering), ask them about each pod, hand the deletions to GuardedActions a
 // bounded number at a time, our taint before them (fence/quarantining), then those of volume
 // attachments (fence/detaching) and releases (fence/releasing), sum up. The incident
@@ -13,7 +13,7 @@
 // arrived, and leaves when it stands there (fence/journal); what is decided meanwhile, and pods of
 // later lists, goes into one more write. What was read ahead (fence/preplanning) is such a list,
 // and what was foreseen stands already. The pass makes its own lists all the same, when its first
-// deletions have left: the node had no taint when the others were made, and what tells who uses a
+// deletion has left: the node had no taint when the others were made, and what tells who uses a
 // volume has to be younger. When the node's reading grows older than kReadingLifetime in the middle
 // of a long pass, deletions pause until a fresh one has arrived: once per incident and second, not
 // per call.
@@ -52,6 +52,8 @@ class Operation final : private Docket::Court {
   // Measured on 400 pods against a real API server: docs/performance.md. Leaves room on the lane
   // for live reads.
   static constexpr std::size_t kParallelDeletes = 64;
+  // How long the pass's own lists wait for the node where there are others (docs/decisions/0008).
+  static constexpr Duration kListDelay = std::chrono::milliseconds(20);
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
   // a path where that happens every time it must end: each attempt writes two records.
   static constexpr int kLateAttempts = 3;
@@ -100,7 +102,7 @@ class Operation final : private Docket::Court {
   void judge(kube::Pod pod, const Gathered& known, const policy::ClusterFacts& cluster) override;
   void came_again(const kube::Pod& pod) override;
   void undecodable(const Error& error) override;
-  void slice_ended() override { pump(); }
+  void slice_ended() override;
   void compare_with_foreseen(const Uid& pod, const std::optional<Deed>& deed);
   void pump();
   void send_waiting();
@@ -144,6 +146,8 @@ class Operation final : private Docket::Court {
   Detaching detaching_;
   Releasing releasing_;
 
+  loop::Timer late_list_;
+  std::set<Uid> leaving_;  // pods whose deletion was sent in this pass
   std::set<Uid> changed_;  // pods that were judged as an older list showed them
   Moment known_since_{};   // when the oldest was asked for that tells who uses a volume
   bool has_early_texts_ = false;

@@ -8,6 +8,7 @@ party on the cores that are being measured. The payload is encrypted; who spoke 
 import ctypes
 import socket
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +86,11 @@ class Capture:
             return None
         seconds, nanoseconds = struct.unpack("qq", extra[0][2][:16])
         return Segment(seconds * 10**9 + nanoseconds, source, target, size)
+
+    def discard(self):
+        """What was seen since the last call is of no interest, all of it or not."""
+        with suppress(RuntimeError):
+            self.take()
 
     def close(self):
         self._socket.close()

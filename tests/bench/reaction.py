@@ -141,7 +141,7 @@ def take(stage: Stage, samples: int, pods: int) -> tuple:
 def take_one(stage: Stage, pair: Pair, capture: Capture, engine, server: int, kind: str) -> "Sample | None":
     if kind == "cordoned":
         pair.cordon(pair.failing, True)
-    capture.take()
+    capture.discard()
     with stage.slow_controllers(HEADSTART) if kind == "ahead" else nullcontext():
         stage.hollow.fail(pair.failing, "notready")
     time.sleep(STILL)

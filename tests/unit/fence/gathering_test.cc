@@ -192,7 +192,7 @@ TEST_F(ManyVolumesTest, many_of_a_kind_are_one_list_and_few_are_read_one_by_one)
   EXPECT_EQ(http.count("GET /api/v1/namespaces/db/persistentvolumeclaims"), 1U);
 }
 
-// Slices of 2 ms, that the first verdicts need not wait for the others, let the first pods read
+// Short slices, that the first verdicts need not wait for the others, let the first pods read
 // their volumes one by one before the others were known: 400 pods cost 164 reads.
 TEST_F(ManyVolumesTest, what_takes_time_to_take_up_is_asked_for_together) {
   claims_answer.delay = 1ms;

@@ -173,6 +173,51 @@ struct KeptTest : PreplanningTest {
   }
 };
 
+TEST_F(KeptTest, a_node_that_is_read_slowly_leaves_time_to_list_again) {
+  run_for(10ms);
+  keep();
+  node_answer.delay = 60ms;
+  taint();
+  run_for(10s);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_TRUE(records.maps.empty());
+}
+
+// A finalizer holds it, and it is listed before its deletion is answered.
+TEST_F(PreplanningTest, that_a_pod_is_being_deleted_by_us_is_no_news) {
+  add_pod("web-0");
+  pods["web-0"]["metadata"]["resourceVersion"] = "5";
+  open_desk();
+  fall();
+  run_for(10ms);
+  scripts["web-0"] = {{.body = pods["web-0"].dump(), .delay = 20ms}};
+  story.hook = [this](const Record& record) {
+    if (record.kind == Record::Kind::Intent) {
+      pods["web-0"]["metadata"]["resourceVersion"] = "6";
+      pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T05:00:00Z";
+    }
+  };
+  const std::size_t before = http.requests.size();
+  taint();
+  run_for(500ms);
+  EXPECT_EQ(sent_since(before), (Lines{"GET n1", "DELETE web-0", "GET pods"}))
+      << "no pass because of it";
+}
+
+TEST_F(PreplanningTest, pods_that_stay_do_not_bring_the_list_before_the_first_deletion) {
+  add_pod("web-0");
+  add_pod("web-1");
+  open_desk(on_every_signal(R"(
+    if pod.name == 'web-0' then return fence.skip('it stays') end
+    return fence.delete_pod('its node is dead'))"));
+  fall();
+  run_for(10ms);
+  const std::size_t before = http.requests.size();
+  taint();
+  run_for(10ms);
+  EXPECT_EQ(sent_since(before), (Lines{"GET n1", "DELETE web-1", "GET pods"}));
+}
+
 struct OneOfManyKeptTest : KeptTest {
   OneOfManyKeptTest() : KeptTest(99) {}
 };
