@@ -49,12 +49,13 @@ bool Docket::is_done() const {
 void Docket::go_on(std::size_t most) {
   const policy::ClusterFacts facts = around_.cluster_facts();
   const Moment began = around_.loop.live_now();
+  const Duration slice = pods_.size() + known_.size() <= kFew ? kFewTime : kSliceTime;
   Duration time = kTakingUpTime;
   while (most > 0 && around_.loop.live_now() - began < time) {
     if (!known_.empty()) {
       Known known = std::move(known_.front());
       known_.pop_front();
-      time = kSliceTime;
+      time = slice;
       court_.judge(std::move(known.pod), known.gathered, facts);
       --most;
     } else if (!pods_.empty()) {

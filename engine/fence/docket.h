@@ -30,6 +30,10 @@ class Docket {
   static constexpr std::size_t kPodsPerTurn = 32;
   // The first write of the record waits for the first; answers that arrive during one for its end.
   static constexpr Duration kSliceTime = std::chrono::microseconds(250);
+  // Few go together: another write of the record for the last of them costs more than the first
+  // one's wait.
+  static constexpr std::size_t kFew = 16;
+  static constexpr Duration kFewTime = std::chrono::milliseconds(2);
   // Of one in which nothing can be judged yet. What is gathered for many pods together is a list,
   // for few one read after another.
   static constexpr Duration kTakingUpTime = std::chrono::milliseconds(20);

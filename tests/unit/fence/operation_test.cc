@@ -249,6 +249,21 @@ TEST_F(OperationTest, the_first_deletions_wait_for_few_verdicts_and_the_record_i
   EXPECT_LE(records.writes, 4);
 }
 
+// Of ten pods three were recorded first and the others by another write: the last went 40 % later.
+TEST_F(OperationTest, few_pods_are_recorded_by_one_write) {
+  add_pods(10);
+  poller.look = 50us;
+  std::size_t recorded = 0;
+  story.hook = [&](const Record& record) {
+    if (record.kind == Record::Kind::Intent && recorded == 0) {
+      recorded = records.record("i1").steps.size();
+    }
+  };
+  run();
+  EXPECT_EQ(deletes().size(), 10U);
+  EXPECT_EQ(recorded, 10U);
+}
+
 TEST_F(OperationTest, a_reading_older_than_a_second_is_renewed_before_any_further_deletion) {
   add_pods(2 * kAtOnce + 12);
   delete_delay = 700ms;
