@@ -81,7 +81,7 @@ void Operation::start(ReadAhead ahead) {
   }
   node_.begin();
   if (ahead_.gathering == nullptr) {
-    listing_->ask();  // needs are gathered anew, which nothing waits for but this
+    listing_->ask();  // needs have to be gathered anew: nothing leaves that soon
   } else {
     // Or when the first deletion has left: until then the server need not write it.
     late_list_ = around_.loop.after(kListDelay, [this] { listing_->ask(); });

@@ -249,7 +249,7 @@ TEST_F(OperationTest, the_first_deletions_wait_for_few_verdicts_and_the_record_i
   EXPECT_LE(records.writes, 4);
 }
 
-// Of ten pods three were recorded first and the others by another write: the last went 40 % later.
+// Of ten pods three were recorded first and the others by another write: the last went later.
 TEST_F(OperationTest, few_pods_are_recorded_by_one_write) {
   add_pods(10);
   poller.look = 50us;
