@@ -184,12 +184,11 @@ def test_e_09_one_failing_deletion_does_not_stop_the_others(cluster, make_nodes,
     assert {pod: len(deletes_of(proxy, pod)) for pod in pods} == {"a-0": 3, "b-0": 1, "c-0": 1}
     first, second, _ = deletes_of(proxy, "a-0")
     lists = proxy.find("GET", "/pods$", "fieldSelector")
-
-    def passes(delete) -> int:
-        return sum(each.received_ns < delete.received_ns for each in lists)
     for pod in ("b-0", "c-0"):
         (only,) = deletes_of(proxy, pod)
-        assert passes(only) == passes(first) and only.received_ns < second.received_ns
+        assert only.received_ns < second.received_ns
+        # A pass that was planned ahead asks for its own list when its first DELETE has left; the next pass asks for one more.
+        assert sum(first.received_ns < each.received_ns < only.received_ns for each in lists) <= 1
     assert sorted(d.uid_precondition for d in engine.deletes()) == sorted(map(uid, pods.values()))
     assert engine.incidents(node) == 1 and 3 <= engine.passes(node) <= 3 + LOOKS
 
