@@ -36,6 +36,8 @@ struct ApiRequest {
   Duration timeout = std::chrono::seconds(5);
   std::size_t body_limit = 4U << 20U;
   std::function<bool()> may_send;  // see port::HttpRequest
+  // false: the CallObserver is not told. For calls that are made for their connection alone.
+  bool observed = true;
 };
 
 struct ApiReply {
@@ -64,7 +66,7 @@ class StreamSink {
   virtual void on_close(const Result<void>& outcome) = 0;
 };
 
-// What happened to each request, for metrics and for the API server's clock. Every exchange is
+// What happened to each observed request, for metrics and for the API server's clock. Every exchange is
 // told, each attempt by itself, when its answer begins (a body may take minutes, and the Date would
 // be old) or with status 0 when it fails without one.
 class CallObserver {

@@ -146,10 +146,7 @@ void Exchange::on_end(const port::HttpEnd& end) {
     return;
   }
   if (!head_) {
-    if (context_.observer != nullptr) {
-      context_.observer->on_exchange(request_.method, 0, context_.loop.now() - attempted_,
-                                     std::nullopt);
-    }
+    tell_observer(0, std::nullopt);
     fail(lost(end.error.value_or(Error{.kind = Error::Kind::Retryable,
                                        .text = "the connection closed without an answer"}),
               end.sent || !end.error));
@@ -178,9 +175,13 @@ void Exchange::give_up(Error error) {
 
 void Exchange::note_head() {
   warn_once();
-  if (context_.observer != nullptr) {
-    context_.observer->on_exchange(request_.method, head_->status, context_.loop.now() - attempted_,
-                                   parse_http_date(head_->find("date")));
+  tell_observer(head_->status, parse_http_date(head_->find("date")));
+}
+
+void Exchange::tell_observer(int status, std::optional<WallTime> server_date) {
+  if (request_.observed && context_.observer != nullptr) {
+    context_.observer->on_exchange(request_.method, status, context_.loop.now() - attempted_,
+                                   server_date);
   }
 }
 

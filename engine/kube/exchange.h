@@ -67,6 +67,7 @@ class Exchange : public port::HttpSink {
   // Fails in a later turn; until then nothing is heard.
   void give_up(Error error);
   void note_head();
+  void tell_observer(int status, std::optional<WallTime> server_date);
   void warn_once();
   [[nodiscard]] Error refusal() const;
   [[nodiscard]] Error lost(Error error, bool sent) const;

@@ -13,21 +13,42 @@ bool is_miss(const Result<ApiReply>& reply) {
 
 void Heartbeat::beat() {
   timer_ = loop_.after(kInterval, [this] { beat(); });
-  call_ = ask([this](const Result<ApiReply>& reply) { on_outcome(reply); });
-  const std::size_t questions = well_ ? kWarm : kWhileUnwell;
-  for (std::size_t i = 0; i < beside_.size(); ++i) {
-    beside_[i] = i + 1 < questions ? ask([](const Result<ApiReply>& /*reply*/) {}) : nullptr;
+  call_ = ask(/*observed=*/true, [this](const Result<ApiReply>& reply) { on_outcome(reply); });
+  beside_.clear();
+  ask_beside((well_ ? kWarm : kWhileUnwell) - 1, /*observed=*/true);
+  if (is_wide()) {
+    ask_beside(kWide - kWarm, /*observed=*/false);
   }
 }
 
-CallHandle Heartbeat::ask(std::function<void(Result<ApiReply>)> done) {
+bool Heartbeat::is_wide() {
+  if (!well_) {
+    until_wide_ = 0;  // the connections may be gone: at once when it is well again
+    return false;
+  }
+  if (until_wide_ > 0) {
+    --until_wide_;
+    return false;
+  }
+  until_wide_ = kWideEvery - 1;
+  return true;
+}
+
+void Heartbeat::ask_beside(std::size_t questions, bool observed) {
+  for (; questions > 0; --questions) {
+    beside_.push_back(ask(observed, [](const Result<ApiReply>& /*reply*/) {}));
+  }
+}
+
+CallHandle Heartbeat::ask(bool observed, std::function<void(Result<ApiReply>)> done) {
   return caller_.call(ApiRequest{.path = "/livez",
                                  .query = {},
                                  .body = {},
                                  .content_type = {},
                                  .lane = port::Lane::Writes,
                                  .timeout = kLimit,
-                                 .may_send = {}},
+                                 .may_send = {},
+                                 .observed = observed},
                       std::move(done));
 }
 

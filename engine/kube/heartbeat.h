@@ -4,10 +4,13 @@
 // within 13 s while libcurl and the kernel would wait for minutes. Any HTTP answer is a sign of
 // life; two misses in a row end all connections, once per outage. It asks several times side by
 // side, to keep as many connections warm: an incident begins with as many reads at once, and none
-// of them should have to shake hands first. Only the first of the answers is judged, and while it
-// is an error there are fewer questions: enough for fence/self_doubt to see that most calls fail.
+// of them should have to shake hands first. Now and then it asks as often as deletions leave
+// together, for the same reason: a handshake costs the API server more than a deletion does. Only
+// the first of the answers is judged, and while it is an error there are fewer questions: enough
+// for fence/self_doubt to see that most calls fail. What is asked for the deletions' sake it does
+// not see: so many answers at once would hide that others fail.
 
-#include <array>
+#include <vector>
 
 #include "kube/caller.h"
 #include "loop/loop.h"
@@ -25,6 +28,11 @@ class Heartbeat {
   // the first are still under way (fence/preplanning).
   static constexpr std::size_t kWarm = 5;
   static constexpr std::size_t kWhileUnwell = 3;
+  // For the deletions of a node, in every so many beats: an API server ends a connection that was
+  // idle for 90 s (k/k staging/src/k8s.io/apiserver/pkg/server/secure_serving.go), a proxy before
+  // it perhaps after 50 s. The first beat is left to the lists of the start.
+  static constexpr std::size_t kWide = 32;
+  static constexpr int kWideEvery = 8;
 
   Heartbeat(loop::Loop& loop, Caller& caller, port::Http& http, port::Log& log)
       : loop_(loop), caller_(caller), http_(http), log_(log) {}
@@ -35,7 +43,9 @@ class Heartbeat {
 
  private:
   void beat();
-  [[nodiscard]] CallHandle ask(std::function<void(Result<ApiReply>)> done);
+  [[nodiscard]] bool is_wide();
+  void ask_beside(std::size_t questions, bool observed);
+  [[nodiscard]] CallHandle ask(bool observed, std::function<void(Result<ApiReply>)> done);
   void on_outcome(const Result<ApiReply>& reply);
 
   loop::Loop& loop_;
@@ -43,10 +53,11 @@ class Heartbeat {
   port::Http& http_;
   port::Log& log_;
   int misses_ = 0;
-  bool well_ = true;  // the last answer was no error
+  bool well_ = true;    // the last answer was no error
+  int until_wide_ = 1;  // beats
   loop::Timer timer_;
   CallHandle call_;
-  std::array<CallHandle, kWarm - 1> beside_;
+  std::vector<CallHandle> beside_;
 };
 
 }  // namespace moonfence::kube

@@ -9,7 +9,20 @@ using namespace std::chrono_literals;
 using port::Method;
 using test::FakeAnswer;
 
+constexpr std::size_t kForDeletions = Heartbeat::kWide - Heartbeat::kWarm;
+
 struct HeartbeatTest : WireTest {
+  HeartbeatTest() { caller.observe(&observer); }
+
+  void well() {
+    http.on(Method::Get, "/prefix/livez",
+            FakeAnswer{.body = "ok", .headers = {{"content-type", "text/plain"}}});
+  }
+
+  struct : CallObserver {
+    void on_exchange(port::Method, int, Duration, std::optional<WallTime>) override { ++seen; }
+    std::size_t seen = 0;
+  } observer;
   Heartbeat heartbeat{loop, caller, http, log};
 };
 
@@ -19,8 +32,9 @@ TEST_F(HeartbeatTest, any_answer_is_a_sign_of_life) {
                  status(401, "Unauthorized"), status(403, "Forbidden"), status(404, ""),
                  status(503, ""), FakeAnswer{.body = "{}"}});
   heartbeat.start();
-  test::run_for(loop, 61s);
-  EXPECT_EQ(http.requests.size(), 13U * Heartbeat::kWarm);
+  test::run_for(loop, 4s);
+  EXPECT_EQ(http.requests.size(), Heartbeat::kWarm);
+  test::run_for(loop, 57s);
   EXPECT_EQ(heartbeat.misses(), 0);
   EXPECT_EQ(http.drops, 0);
   EXPECT_EQ(http.requests.at(0).lane, port::Lane::Writes);
@@ -35,10 +49,35 @@ TEST_F(HeartbeatTest, who_answers_with_errors_is_asked_less) {
   test::run_for(loop, 61s);
   const std::size_t while_unwell = Heartbeat::kWarm + 12 * Heartbeat::kWhileUnwell;
   EXPECT_EQ(http.requests.size(), while_unwell);
-  http.on(Method::Get, "/prefix/livez",
-          FakeAnswer{.body = "ok", .headers = {{"content-type", "text/plain"}}});
-  test::run_for(loop, 10s);
-  EXPECT_EQ(http.requests.size(), while_unwell + Heartbeat::kWhileUnwell + Heartbeat::kWarm);
+  well();
+  test::run_for(loop, 5s);
+  EXPECT_EQ(http.requests.size(), while_unwell + Heartbeat::kWhileUnwell);
+  test::run_for(loop, 5s);
+  EXPECT_EQ(http.requests.size(), while_unwell + Heartbeat::kWhileUnwell + Heartbeat::kWide)
+      << "the connections that deletions will need may be gone";
+}
+
+// An API server ends a connection that nothing was asked on for 90 s, a proxy perhaps after 50 s.
+TEST_F(HeartbeatTest, connections_for_deletions_are_kept_warm) {
+  well();
+  heartbeat.start();
+  test::run_for(loop, 1s);
+  EXPECT_EQ(http.requests.size(), Heartbeat::kWarm) << "the start has lists to read";
+  test::run_for(loop, 5s);
+  EXPECT_EQ(http.requests.size(), Heartbeat::kWarm + Heartbeat::kWide);
+  test::run_for(loop, 40s);
+  EXPECT_EQ(http.requests.size(), 8 * Heartbeat::kWarm + 2 * Heartbeat::kWide);
+  test::run_for(loop, 10min);
+  EXPECT_EQ(http.requests.size(), 130 * Heartbeat::kWarm + 17 * kForDeletions);
+}
+
+// fence/self_doubt asks whether most calls of ten seconds failed.
+TEST_F(HeartbeatTest, what_keeps_connections_warm_for_deletions_hides_no_failing_calls) {
+  well();
+  heartbeat.start();
+  test::run_for(loop, 6s);
+  EXPECT_EQ(http.requests.size(), Heartbeat::kWarm + Heartbeat::kWide);
+  EXPECT_EQ(observer.seen, 2 * Heartbeat::kWarm);
 }
 
 TEST_F(HeartbeatTest, two_misses_in_a_row_end_all_connections_once) {
