@@ -66,9 +66,9 @@ class StreamSink {
   virtual void on_close(const Result<void>& outcome) = 0;
 };
 
-// What happened to each observed request, for metrics and for the API server's clock. Every exchange is
-// told, each attempt by itself, when its answer begins (a body may take minutes, and the Date would
-// be old) or with status 0 when it fails without one.
+// What happened to each observed request, for metrics and for the API server's clock. Every
+// exchange is told, each attempt by itself, when its answer begins (a body may take minutes, and
+// the Date would be old) or with status 0 when it fails without one.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;

@@ -31,7 +31,7 @@ class Heartbeat {
   // For the deletions of a node, in every so many beats: an API server ends a connection that was
   // idle for 90 s (k/k staging/src/k8s.io/apiserver/pkg/server/secure_serving.go), a proxy before
   // it perhaps after 50 s. The first beat is left to the lists of the start.
-  static constexpr std::size_t kWide = 32;
+  static constexpr std::size_t kWide = 64;
   static constexpr int kWideEvery = 8;
 
   Heartbeat(loop::Loop& loop, Caller& caller, port::Http& http, port::Log& log)

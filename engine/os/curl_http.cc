@@ -16,7 +16,7 @@
 namespace moonfence::os {
 namespace {
 
-constexpr std::size_t kSpareHandles = 64;
+constexpr std::size_t kSpareHandles = 128;
 // libcurl 7.88 sets itself no timer when the first of several addresses of a name has failed: who
 // runs it for sockets and timers alone never sees the second one tried.
 constexpr Duration kNudge = std::chrono::milliseconds(50);

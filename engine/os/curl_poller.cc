@@ -81,7 +81,7 @@ CurlPoller::CurlPoller() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   multi_ = curl_multi_init();
   MOONFENCE_CHECK(multi_ != nullptr);
   // The pool keeps the connections of a burst of writes beside those of the watches.
-  constexpr long kPooledConnections = 128;
+  constexpr long kPooledConnections = 256;
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, kPooledConnections);
   curl_multi_setopt(multi_, CURLMOPT_PIPELINING, long{CURLPIPE_NOTHING});
   curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, FromCurl::watch);

@@ -14,11 +14,11 @@ namespace moonfence::sim {
 
 class BoundsChecker final : public Checker {
  public:
-  static constexpr std::size_t kWrites = 96;
+  static constexpr std::size_t kWrites = 192;
   static constexpr std::size_t kLists = 4;
   // Of nodes and policies, and of the pods of nodes that are waited for.
   static constexpr std::size_t kWatches = 36;
-  static constexpr std::size_t kExchanges = 256;
+  static constexpr std::size_t kExchanges = 512;
   static constexpr std::size_t kRequestsPerSecond = 500;
   static constexpr std::uint64_t kTurnsPerSecond = 20'000;
   static constexpr std::size_t kTimers = 1'000;

@@ -10,7 +10,7 @@ namespace moonfence::sim {
 namespace {
 
 constexpr Duration kConnectLimit = std::chrono::seconds(4);
-constexpr std::size_t kPooledConnections = 128;
+constexpr std::size_t kPooledConnections = 256;
 
 Error retryable(std::string text) {
   return {.kind = Error::Kind::Retryable, .text = std::move(text)};

@@ -20,7 +20,7 @@ from .loaded import Loaded
 from .stage import Stage
 
 AGENT = "raw-volumes"
-WIDTH = 64
+WIDTH = 128
 SKIP = 'fence.skip("a measurement")'
 DELETE = 'fence.delete_pod_and_attachments("a measurement")'
 LIMIT = 2.0  # seconds that 400 pods and their attachments may take

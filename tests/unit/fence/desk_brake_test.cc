@@ -146,14 +146,14 @@ TEST_F(DeskBrakeTest, a_node_that_cannot_be_read_makes_room) {
 
 TEST_F(DeskBrakeTest, a_storm_that_begins_in_the_middle_stops_the_deletions_that_wait) {
   nodes["n1"] = {};
-  add_pods(200);  // 64 leave at once
+  add_pods(200);  // not all leave at once
   delete_delay = 100ms;
   open_desk();
   tell(Look::Fell);
-  ASSERT_TRUE(run_until([this] { return deletes().size() == 64; }));
+  ASSERT_TRUE(run_until([this] { return deletes().size() == Operation::kParallelDeletes; }));
   census(3, 2);
   run_for(1min);
-  EXPECT_EQ(deletes().size(), 64U);
+  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::TooManyDown), 1U);
   EXPECT_EQ(desk->braked_incidents(), 1U);
   EXPECT_EQ(brake.being_fenced(), 0U);

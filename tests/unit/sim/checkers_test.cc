@@ -1,5 +1,6 @@
 #include <set>
 
+#include "sim/bounds_checker.h"
 #include "sim/volumes.h"
 #include "unit/sim/judge_fixture.h"
 
@@ -400,7 +401,7 @@ TEST_F(JudgeTest, who_leaves_by_itself_closes_its_incidents) {
 
 TEST_F(JudgeTest, bounds_are_kept) {
   judge.after_turn({.life = life, .timers = 1001});
-  judge.after_turn({.life = life, .writes = 97});
+  judge.after_turn({.life = life, .writes = BoundsChecker::kWrites + 1});
   for (int i = 0; i < 501; ++i) {
     judge.on_left(request(port::Method::Get, "/livez"));
   }
