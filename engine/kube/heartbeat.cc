@@ -16,22 +16,18 @@ void Heartbeat::beat() {
   call_ = ask(/*observed=*/true, [this](const Result<ApiReply>& reply) { on_outcome(reply); });
   beside_.clear();
   ask_beside((well_ ? kWarm : kWhileUnwell) - 1, /*observed=*/true);
-  if (is_wide()) {
-    ask_beside(kWide - kWarm, /*observed=*/false);
-  }
 }
 
-bool Heartbeat::is_wide() {
+// Only who has just answered well is asked that often.
+void Heartbeat::warm_up_for_deletions() {
   if (!well_) {
-    until_wide_ = 0;  // the connections may be gone: at once when it is well again
-    return false;
-  }
-  if (until_wide_ > 0) {
+    until_wide_ = 1;  // the connections may be gone: with the second good answer
+  } else if (until_wide_ > 0) {
     --until_wide_;
-    return false;
+  } else {
+    until_wide_ = kWideEvery - 1;
+    ask_beside(kWide - kWarm, /*observed=*/false);
   }
-  until_wide_ = kWideEvery - 1;
-  return true;
 }
 
 void Heartbeat::ask_beside(std::size_t questions, bool observed) {
@@ -54,6 +50,7 @@ CallHandle Heartbeat::ask(bool observed, std::function<void(Result<ApiReply>)> d
 
 void Heartbeat::on_outcome(const Result<ApiReply>& reply) {
   well_ = reply || reply.error().kind == Error::Kind::Malformed;  // "ok" is no JSON
+  warm_up_for_deletions();
   if (!is_miss(reply)) {
     if (misses_ >= kMisses) {
       log_.info("api_server_heard_again");

@@ -4,11 +4,12 @@
 // within 13 s while libcurl and the kernel would wait for minutes. Any HTTP answer is a sign of
 // life; two misses in a row end all connections, once per outage. It asks several times side by
 // side, to keep as many connections warm: an incident begins with as many reads at once, and none
-// of them should have to shake hands first. Now and then it asks as often as deletions leave
-// together, for the same reason: a handshake costs the API server more than a deletion does. Only
-// the first of the answers is judged, and while it is an error there are fewer questions: enough
-// for fence/self_doubt to see that most calls fail. What is asked for the deletions' sake it does
-// not see: so many answers at once would hide that others fail.
+// of them should have to shake hands first. Now and then, and only when it was answered well, it
+// asks more often, for the deletions that leave together: their handshakes would be done by the
+// server that is to delete (docs/performance.md). Only the first of the answers is judged, and
+// while it is an error there are fewer questions: enough for fence/self_doubt to see that most
+// calls fail. What is asked for the deletions' sake it does not see: so many answers at once would
+// hide that others fail.
 
 #include <vector>
 
@@ -43,7 +44,7 @@ class Heartbeat {
 
  private:
   void beat();
-  [[nodiscard]] bool is_wide();
+  void warm_up_for_deletions();
   void ask_beside(std::size_t questions, bool observed);
   [[nodiscard]] CallHandle ask(bool observed, std::function<void(Result<ApiReply>)> done);
   void on_outcome(const Result<ApiReply>& reply);

@@ -108,7 +108,7 @@ def measure(stage: Stage, sizes: tuple = (1, 10, 100, 400, 1000), rounds: int = 
     for size in sizes:
         pair = Pair(stage, f"ceiling-{size}", size)
         print(f"  {size} pods", flush=True)
-        trials[size] = Trial(stage, pair, rounds * max(1, min(5, 100 // size)), best)
+        trials[size] = Trial(stage, pair, rounds * max(1, min(3, 100 // size)), best)
         pair.remove()
     failing, each, crowd = nodes
     print(f"  {failing} nodes of {crowd} with {each} pods each", flush=True)
