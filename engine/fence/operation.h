@@ -50,7 +50,7 @@ class Operation final : private Docket::Court {
   // Where the record stands already, the first deletion need not wait for the others' verdicts.
   static constexpr std::size_t kFirstAhead = 1;
   // What an API server and its etcd have under way they write to disk together: 400 pods took a
-  // bare client 0.7 s with 64 at once and 0.4 s with 128 (docs/performance.md). It is no more,
+  // bare client 0.7 s with 64 at once and 0.4 s with 128 (docs/decisions/0009). It is no more,
   // because a server without priority and fairness takes 200 writes at once from all of its
   // clients.
   static constexpr std::size_t kParallelDeletes = 128;

@@ -6,7 +6,7 @@
 // side, to keep as many connections warm: an incident begins with as many reads at once, and none
 // of them should have to shake hands first. Now and then, and only when it was answered well, it
 // asks more often, for the deletions that leave together: their handshakes would be done by the
-// server that is to delete (docs/performance.md). Only the first of the answers is judged, and
+// server that is to delete (docs/decisions/0009). Only the first of the answers is judged, and
 // while it is an error there are fewer questions: enough for fence/self_doubt to see that most
 // calls fail. What is asked for the deletions' sake it does not see: so many answers at once would
 // hide that others fail.

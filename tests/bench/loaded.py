@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 from pathlib import Path
 
 from e2e.async_http import AsyncClient
@@ -127,5 +128,7 @@ class Loaded:
         policy = Path(self.stage.folder) / f"{self.name}.lua"
         policy.write_text(policy_text(self.name, verdict, more='needs = { "volumes" },').replace(
             "live_kubelet = true", "live_kubelet = false"))
-        return Engine(self.cluster, self.stage.folder, self.account, self.name, next(_numbers), policy,
-                      config={"fencingDrivers": f"[{self.workloads.driver}]"}, witnessed=False).start()
+        engine = Engine(self.cluster, self.stage.folder, self.account, self.name, next(_numbers), policy,
+                        config={"fencingDrivers": f"[{self.workloads.driver}]"}, witnessed=False).start()
+        time.sleep(6)  # until its connections for deletions are open (kube/heartbeat)
+        return engine
