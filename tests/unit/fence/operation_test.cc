@@ -17,7 +17,7 @@ struct OperationTest : PassTest {
     return run_pass({binding_of(policy_of(body, more), mode)});
   }
 
-  // The most requests that were under way at once, by what is still unanswered at each request.
+  // The most requests that were under way at once, looked at each millisecond.
   void watch_parallel(std::size_t& most) {
     most = std::max(most, actions->in_flight());
     next_look = loop.after(1ms, [this, &most] { watch_parallel(most); });
