@@ -72,7 +72,11 @@ class Docket {
   [[nodiscard]] bool is_done() const;
   [[nodiscard]] bool has_begun() const { return gathering_ != nullptr; }
   // There is more, and a slice is due in the next turn.
-  [[nodiscard]] bool goes_on() const { return has_begun() && (!known_.empty() || !pods_.empty()); }
+  [[nodiscard]] bool goes_on() const { return to_come() > 0; }
+  // So many pods.
+  [[nodiscard]] std::size_t to_come() const {
+    return has_begun() ? known_.size() + pods_.size() : 0;
+  }
   // What was added and is not taken up yet is not brought up. It is destroyed with the docket: that
   // takes time which whoever waits for a verdict need not wait for.
   void drop() { dropped_ = std::exchange(pods_, {}); }

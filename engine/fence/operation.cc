@@ -285,7 +285,7 @@ void Operation::record_waiting() {
     return;
   }
   // What stood there when it was enqueued may have been planned anew since, for another pod.
-  const bool is_due = pace_.has_any() ? pace_.is_due(docket_.goes_on(), around_.loop.now())
+  const bool is_due = pace_.has_any() ? pace_.is_due(docket_.to_come(), around_.loop.now())
                                       : !may_leave(queue_.front());
   if (!is_due) {
     return;

@@ -188,7 +188,7 @@ void Preplanning::judge(kube::Pod pod, const Gathered& known, const policy::Clus
 }
 
 void Preplanning::slice_ended() {
-  if (recording_ || !pace_.is_due(docket_.goes_on(), around_.loop.now())) {
+  if (recording_ || !pace_.is_due(docket_.to_come(), around_.loop.now())) {
     return;
   }
   pace_.write();

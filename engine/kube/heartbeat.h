@@ -31,8 +31,9 @@ class Heartbeat {
   static constexpr std::size_t kWhileUnwell = 3;
   // For the deletions of a node, in every so many beats: an API server ends a connection that was
   // idle for 90 s (k/k staging/src/k8s.io/apiserver/pkg/server/secure_serving.go), a proxy before
-  // it perhaps after 50 s. The first beat is left to the lists of the start.
-  static constexpr std::size_t kWide = 64;
+  // it perhaps after 50 s. Each costs us 58 kB, holes in the heap included. The first beat is left
+  // to the lists of the start.
+  static constexpr std::size_t kWide = 32;
   static constexpr int kWideEvery = 8;
 
   Heartbeat(loop::Loop& loop, Caller& caller, port::Http& http, port::Log& log)

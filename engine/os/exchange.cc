@@ -276,7 +276,9 @@ void set_tls(Options& options, const port::TlsSettings& tls) {
       options.set_pointer(option, nullptr);
     }
     options.set_blob(CURLOPT_CAINFO_BLOB, tls.ca_pem);
-    options.set_blob(CURLOPT_PROXY_CAINFO_BLOB, tls.ca_pem);
+    if (!tls.proxy_url.empty()) {
+      options.set_blob(CURLOPT_PROXY_CAINFO_BLOB, tls.ca_pem);
+    }
   }
   if (!tls.certificate_pem.empty()) {
     options.set_blob(CURLOPT_SSLCERT_BLOB, tls.certificate_pem);
@@ -319,6 +321,7 @@ void set_connection(Options& options, const HttpLimits& limits, port::Lane lane)
   options.set(CURLOPT_CONNECTTIMEOUT_MS,
               static_cast<long>(duration_cast<milliseconds>(limits.connect_timeout).count()));
   options.set(CURLOPT_BUFFERSIZE, traits(lane).buffer_bytes);
+  options.set(CURLOPT_UPLOAD_BUFFERSIZE, 16L << 10);  // the least there is; 64 KiB else, for each
 }
 
 void set_callbacks(Options& options, Exchange& exchange, OpenSockets& sockets) {
