@@ -140,6 +140,8 @@ void PolicyFeed::report(const policy::ReloadReport& report,
                         const std::vector<policy::ReloadNews>& news) {
   not_ready_.clear();
   const policy::ReloadReport before = std::exchange(report_, report);
+  // Metrics and log first: who reads the status finds them saying the same.
+  receivers_.report(report, news);
   status_.keep({{instance_, policy::to_json(report).dump(1)}});
   for (const policy::ReloadNews& item : news) {
     const bool rejected = item.kind != policy::ReloadNews::Kind::PolicyActivated;
@@ -153,7 +155,6 @@ void PolicyFeed::report(const policy::ReloadReport& report,
                faulty ? "ConfigurationRejected" : "ModeChanged", change.policy, change.text);
     }
   }
-  receivers_.report(report, news);
 }
 
 void PolicyFeed::announce(kube::EventNews::Type type, std::string_view reason,

@@ -98,6 +98,7 @@ class FakeHttp final : public port::Http {
 
   [[nodiscard]] std::unique_ptr<port::Transfer> start(port::HttpRequest request,
                                                       port::HttpSink& sink) override {
+    begun.push_back(path_of(request.url));
     FakeRequest seen{.at = loop_.now(),
                      .method = request.method,
                      .path = path_of(request.url),
@@ -137,6 +138,8 @@ class FakeHttp final : public port::Http {
   }
 
   std::vector<FakeRequest> requests;  // those that left, in order
+  // Paths as they were handed over: a real one may have sent a request before start() returns.
+  std::vector<std::string> begun;
   port::TlsSettings tls;
   int drops = 0;
 

@@ -1,5 +1,7 @@
 #include "app/policy_feed.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "support/policies.h"
@@ -43,6 +45,7 @@ struct PolicyFeedTest : kube::WireTest {
   kube::EventRecorder events{loop, caller, wall_clock, random, log, "moonfence-0"};
   std::vector<std::size_t> activated;  // bindings of each set that came into force
   std::vector<policy::ReloadReport> reports;
+  std::vector<std::ptrdiff_t> statuses;  // sent before each report
   std::optional<PolicyFeed> feed;
 
   PolicyFeedTest() {
@@ -69,7 +72,12 @@ struct PolicyFeedTest : kube::WireTest {
         PolicyFeed::Receivers{
             .now = [this] { return wall_clock.now(); },
             .activate = [this](const auto& set) { activated.push_back(set->bindings.size()); },
-            .report = [this](const auto& report, const auto&) { reports.push_back(report); }});
+            .report =
+                [this](const auto& report, const auto&) {
+                  reports.push_back(report);
+                  statuses.push_back(
+                      std::count(http.begun.begin(), http.begun.end(), maps + "/moonfence-status"));
+                }});
     feed->start();
     test::run_for(loop, duration);
   }
@@ -162,6 +170,16 @@ TEST_F(PolicyFeedTest, an_edit_is_in_force_within_a_second) {
   EXPECT_EQ(http.push("watch=1", frame("MODIFIED", policies("fence.wait('y')"))), 1U);
   EXPECT_TRUE(test::run_until(loop, [this] { return activated.size() == 2; }));
   EXPECT_LT(loop.now() - edited, 1s);
+}
+
+// The status used to leave first, and an administrator who had read in it that an edit was rejected
+// could find a counter of rejected edits that stood still.
+TEST_F(PolicyFeedTest, the_metrics_know_before_the_status_says) {
+  serve(json::array({policies()}));
+  start();
+  http.push("watch=1", frame("MODIFIED", policies("fence.wait('y'")));
+  EXPECT_TRUE(test::run_until(loop, [this] { return written("moonfence-status").size() == 2; }));
+  EXPECT_EQ(statuses, (std::vector<std::ptrdiff_t>{0, 1}));
 }
 
 }  // namespace
