@@ -59,7 +59,7 @@ bool may_succeed_later(Reason reason) {
 GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,
                                std::function<void()> deposed)
     : loop_(loop),
-      destroyer_(destroyer),
+      destroyer_(std::move(destroyer)),
       trail_(trail),
       deposed_(std::move(deposed)),
       node_actions_(loop, destroyer_, trail, deposed_) {}

@@ -121,6 +121,10 @@ class GuardedActions {
 
   [[nodiscard]] std::size_t in_flight() const;
 
+  // See kube::Destroyer.
+  [[nodiscard]] std::size_t most_at_once() const { return destroyer_.most_at_once(); }
+  void make_way(std::size_t deletions) { destroyer_.make_way(deletions); }
+
  private:
   struct Call;
   using Calls = std::list<Call>;

@@ -290,7 +290,7 @@ void Operation::record_waiting() {
   if (!is_due) {
     return;
   }
-  pace_.write();
+  const std::size_t written = pace_.write();
   if (authority_->page == nullptr) {
     unrecorded_ = true;
     return;
@@ -304,6 +304,9 @@ void Operation::record_waiting() {
                            pump();
                          }
                        });
+  if (written > RecordPace::kFew) {
+    around_.actions.make_way(written);
+  }
 }
 
 void Operation::pump() {
@@ -321,7 +324,7 @@ void Operation::pump() {
 }
 
 void Operation::send_waiting() {
-  while (!queue_.empty() && in_flight_ < kParallelDeletes && !node_.is_under_way() &&
+  while (!queue_.empty() && in_flight_ < around_.actions.most_at_once() && !node_.is_under_way() &&
          !quarantining_.is_under_way() && may_leave(queue_.front())) {
     if (result_.braked) {
       queue_.clear();

@@ -49,11 +49,6 @@ class Operation final : private Docket::Court {
  public:
   // Where the record stands already, the first deletion need not wait for the others' verdicts.
   static constexpr std::size_t kFirstAhead = 1;
-  // What an API server and its etcd have under way they write to disk together: 400 pods took a
-  // bare client 0.7 s with 64 at once and 0.4 s with 128 (docs/decisions/0009). It is no more,
-  // because a server without priority and fairness takes 200 writes at once from all of its
-  // clients.
-  static constexpr std::size_t kParallelDeletes = 128;
   // How long the pass's own lists wait for the node where there are others (docs/decisions/0008).
   static constexpr Duration kListDelay = std::chrono::milliseconds(20);
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On

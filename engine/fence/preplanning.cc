@@ -191,7 +191,7 @@ void Preplanning::slice_ended() {
   if (recording_ || !pace_.is_due(docket_.to_come(), around_.loop.now())) {
     return;
   }
-  pace_.write();
+  const std::size_t written = pace_.write();
   recording_ = true;
   around_.journal.save(page_, [this, alive = std::weak_ptr<const void>(alive_)](bool) {
     if (!alive.expired()) {
@@ -199,6 +199,9 @@ void Preplanning::slice_ended() {
       slice_ended();
     }
   });
+  if (written > RecordPace::kFew) {
+    around_.actions.make_way(written);
+  }
 }
 
 ReadAhead Preplanning::take(const Occasion& occasion) {

@@ -12,14 +12,16 @@
 #include <utility>
 
 #include "base/time.h"
+#include "kube/destroyer.h"
 
 namespace moonfence::fence {
 
 class RecordPace {
  public:
   static constexpr Duration kPatience = std::chrono::milliseconds(50);
-  // As many as are under way together (Operation::kParallelDeletes).
-  static constexpr std::size_t kFew = 128;
+  // As many as leave together where that is least (kube::Destroyer). More of them need connections
+  // that are opened while the record is written.
+  static constexpr std::size_t kFew = kube::Destroyer::kMostAtOnce;
 
   // Something is to be written.
   void add(Moment now) {
@@ -33,8 +35,11 @@ class RecordPace {
     const bool first_of_few = !written_ && waiting_ + to_come <= kFew;
     return has_any() && (to_come == 0 || first_of_few || now - since_ >= kPatience);
   }
-  // All of it is being written.
-  void write() { written_ = std::exchange(waiting_, 0) > 0 || written_; }
+  // All of it is being written: so many.
+  std::size_t write() {
+    written_ = written_ || has_any();
+    return std::exchange(waiting_, 0);
+  }
 
  private:
   std::size_t waiting_ = 0;

@@ -15,10 +15,11 @@ class Call final : public Exchange {
  public:
   using Done = std::function<void(Result<ApiReply>)>;
   Call(CallContext& context, ApiRequest request, Done done)
-      : Exchange(context, std::move(request)), parser_(*context.replies), done_(std::move(done)) {}
+      : Exchange(context, std::move(request)), shared_(context), done_(std::move(done)) {}
 
  private:
-  Result<void> accept(const port::HttpHead&) override {
+  Result<void> accept(const port::HttpHead& head) override {
+    shared_.admitted_fairly = !head.find("x-kubernetes-pf-prioritylevel-uid").empty();
     body_.clear();
     return {};
   }
@@ -36,7 +37,7 @@ class Call final : public Exchange {
   void fail(Error error) override { finish(failure(std::move(error))); }
 
   Result<ApiReply> read() {
-    auto body = body_.size() <= kSingleObject ? parser_.parse(body_) : parse_json(body_);
+    auto body = body_.size() <= kSingleObject ? shared_.replies->parse(body_) : parse_json(body_);
     if (!body && is_cut_short(body_)) {
       return failure(
           in_doubt(Error{.kind = Error::Kind::Retryable, .text = "the reply ended in the middle"}));
@@ -63,7 +64,7 @@ class Call final : public Exchange {
     done(std::move(result));
   }
 
-  ObjectParser& parser_;
+  CallContext& shared_;
   Done done_;
   std::string body_;
 };
@@ -126,6 +127,7 @@ Caller::Caller(loop::Loop& loop, port::Http& http, Credentials& credentials, por
                                      .log = log,
                                      .server = std::move(server),
                                      .user_agent = std::move(user_agent),
+                                     .admitted_fairly = false,
                                      .replies = {},
                                      .warnings = {},
                                      .limbo = {},
@@ -147,6 +149,10 @@ CallHandle Caller::refuse(Error error, std::function<void(Error)> done) {
 CallHandle Caller::stream(ApiRequest request, StreamSink& sink) {
   return std::make_unique<Running>(*shared_,
                                    std::make_unique<Stream>(*shared_, std::move(request), sink));
+}
+
+bool Caller::is_admitted_fairly() const {
+  return shared_->admitted_fairly;
 }
 
 void Caller::observe(CallObserver* observer) {

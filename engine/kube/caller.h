@@ -95,6 +95,10 @@ class Caller {
 
   void observe(CallObserver* observer);  // null: nobody; must outlive the caller
 
+  // The newest answer that was read whole says by which priority level the call was admitted: the
+  // API server has Priority and Fairness (KEP-1040), as it has by default since 1.20.
+  [[nodiscard]] bool is_admitted_fairly() const;
+
  private:
   struct Shared;
   std::unique_ptr<Shared> shared_;

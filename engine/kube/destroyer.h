@@ -4,13 +4,16 @@
 // fence::GuardedActions is handed one (engine/app wires it so); everything carries a UID
 // precondition by construction.
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "base/names.h"
 #include "kube/caller.h"
+#include "kube/warm_connections.h"
 
 namespace moonfence::kube {
 
@@ -46,7 +49,22 @@ struct NodePatchReply {
 
 class Destroyer {
  public:
-  explicit Destroyer(Caller& caller) : caller_(caller) {}
+  // A server without API Priority and Fairness takes 200 writes at once from all of its clients
+  // (--max-mutating-requests-inflight) and answers the others with 429: one node's deletions must
+  // not take all of them. One that has it gives whoever comes his turn (KEP-1040).
+  static constexpr std::size_t kMostAtOnce = 128;
+  static constexpr std::size_t kMostWithFairness = 200;
+
+  explicit Destroyer(Caller& caller)
+      : caller_(caller), connections_(std::make_unique<WarmConnections>(caller)) {}
+
+  // So many of one node's deletions may be under way. More are faster: an API server and its etcd
+  // write to disk together what they have under way (docs/decisions/0009).
+  [[nodiscard]] std::size_t most_at_once() const {
+    return caller_.is_admitted_fairly() ? kMostWithFairness : kMostAtOnce;
+  }
+  // So many deletions will leave soon: opens connections for them.
+  void make_way(std::size_t deletions) { connections_->open(std::min(deletions, most_at_once())); }
 
   // gracePeriodSeconds 0, propagationPolicy Background. NotFound: it is gone already. Conflict:
   // another object has its name. Unknown: the request left and no reply came.
@@ -69,6 +87,7 @@ class Destroyer {
                                   std::function<void(Result<DeleteReply>)> done);
 
   Caller& caller_;
+  std::unique_ptr<WarmConnections> connections_;
 };
 
 }  // namespace moonfence::kube

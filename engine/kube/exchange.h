@@ -25,6 +25,7 @@ struct CallContext {
   std::string server;
   std::string user_agent;
   CallObserver* observer = nullptr;
+  bool admitted_fairly = false;           // see Caller
   std::unique_ptr<ObjectParser> replies;  // its buffers stay from one to the next
   std::set<std::string> warnings;         // already logged
   // Exchanges cancelled inside their own head or body callback. A transport need not survive the

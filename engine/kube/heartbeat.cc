@@ -13,9 +13,11 @@ bool is_miss(const Result<ApiReply>& reply) {
 
 void Heartbeat::beat() {
   timer_ = loop_.after(kInterval, [this] { beat(); });
-  call_ = ask(/*observed=*/true, [this](const Result<ApiReply>& reply) { on_outcome(reply); });
+  call_ = ask([this](const Result<ApiReply>& reply) { on_outcome(reply); });
   beside_.clear();
-  ask_beside((well_ ? kWarm : kWhileUnwell) - 1, /*observed=*/true);
+  for (std::size_t asked = 1; asked < (well_ ? kWarm : kWhileUnwell); ++asked) {
+    beside_.push_back(ask([](const Result<ApiReply>& /*reply*/) {}));
+  }
 }
 
 // Only who has just answered well is asked that often.
@@ -26,25 +28,18 @@ void Heartbeat::warm_up_for_deletions() {
     --until_wide_;
   } else {
     until_wide_ = kWideEvery - 1;
-    ask_beside(kWide - kWarm, /*observed=*/false);
+    for_deletions_.open(kWide - kWarm);
   }
 }
 
-void Heartbeat::ask_beside(std::size_t questions, bool observed) {
-  for (; questions > 0; --questions) {
-    beside_.push_back(ask(observed, [](const Result<ApiReply>& /*reply*/) {}));
-  }
-}
-
-CallHandle Heartbeat::ask(bool observed, std::function<void(Result<ApiReply>)> done) {
+CallHandle Heartbeat::ask(std::function<void(Result<ApiReply>)> done) {
   return caller_.call(ApiRequest{.path = "/livez",
                                  .query = {},
                                  .body = {},
                                  .content_type = {},
                                  .lane = port::Lane::Writes,
                                  .timeout = kLimit,
-                                 .may_send = {},
-                                 .observed = observed},
+                                 .may_send = {}},
                       std::move(done));
 }
 

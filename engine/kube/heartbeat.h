@@ -8,12 +8,12 @@
 // asks more often, for the deletions that leave together: their handshakes would be done by the
 // server that is to delete (docs/decisions/0009). Only the first of the answers is judged, and
 // while it is an error there are fewer questions: enough for fence/self_doubt to see that most
-// calls fail. What is asked for the deletions' sake it does not see: so many answers at once would
-// hide that others fail.
+// calls fail.
 
 #include <vector>
 
 #include "kube/caller.h"
+#include "kube/warm_connections.h"
 #include "loop/loop.h"
 #include "port/http.h"
 #include "port/log.h"
@@ -37,7 +37,7 @@ class Heartbeat {
   static constexpr int kWideEvery = 8;
 
   Heartbeat(loop::Loop& loop, Caller& caller, port::Http& http, port::Log& log)
-      : loop_(loop), caller_(caller), http_(http), log_(log) {}
+      : loop_(loop), caller_(caller), http_(http), log_(log), for_deletions_(caller) {}
 
   void start() { beat(); }
   // Misses since the last sign of life.
@@ -46,8 +46,7 @@ class Heartbeat {
  private:
   void beat();
   void warm_up_for_deletions();
-  void ask_beside(std::size_t questions, bool observed);
-  [[nodiscard]] CallHandle ask(bool observed, std::function<void(Result<ApiReply>)> done);
+  [[nodiscard]] CallHandle ask(std::function<void(Result<ApiReply>)> done);
   void on_outcome(const Result<ApiReply>& reply);
 
   loop::Loop& loop_;
@@ -60,6 +59,7 @@ class Heartbeat {
   loop::Timer timer_;
   CallHandle call_;
   std::vector<CallHandle> beside_;
+  WarmConnections for_deletions_;
 };
 
 }  // namespace moonfence::kube

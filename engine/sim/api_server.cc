@@ -15,6 +15,8 @@
 namespace moonfence::sim {
 namespace {
 
+constexpr const char* kPriorityLevel = "7a6e593d-2189-41fd-b04d-20e539e2c5e8";
+
 Json version_of(int kubernetes) {
   const std::string minor = std::to_string(kubernetes);
   return {{"major", "1"},
@@ -257,6 +259,10 @@ ServerAnswer ApiServer::handle(const ServerRequest& request, WatchSink* sink) {
   answer.headers.push_back({"date", format_http_date(state_->now())});
   answer.headers.push_back({"audit-id", state_->audit_id()});
   answer.headers.push_back({"cache-control", "no-cache, private"});
+  if (answer.watch == nullptr) {
+    // By default since 1.20; a watch does not hold its seat, and is not told (seen on 1.20.2).
+    answer.headers.push_back({"x-kubernetes-pf-prioritylevel-uid", kPriorityLevel});
+  }
   return answer;
 }
 

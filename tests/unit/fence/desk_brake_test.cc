@@ -150,10 +150,10 @@ TEST_F(DeskBrakeTest, a_storm_that_begins_in_the_middle_stops_the_deletions_that
   delete_delay = 100ms;
   open_desk();
   tell(Look::Fell);
-  ASSERT_TRUE(run_until([this] { return deletes().size() == Operation::kParallelDeletes; }));
+  ASSERT_TRUE(run_until([this] { return deletes().size() == kube::Destroyer::kMostAtOnce; }));
   census(3, 2);
   run_for(1min);
-  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
+  EXPECT_EQ(deletes().size(), kube::Destroyer::kMostAtOnce);
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::TooManyDown), 1U);
   EXPECT_EQ(desk->braked_incidents(), 1U);
   EXPECT_EQ(brake.being_fenced(), 0U);

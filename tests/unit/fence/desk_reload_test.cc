@@ -57,7 +57,7 @@ struct ReloadTest : DeskTest {
 };
 
 TEST_F(ReloadTest, between_verdict_and_deletion_the_pod_is_judged_again_by_the_new_set) {
-  add_pods(2 * Operation::kParallelDeletes);
+  add_pods(2 * kube::Destroyer::kMostAtOnce);
   delete_delay = 100ms;
   open_with({deletes_it("a")});
   tell(Look::Fell);
@@ -65,13 +65,14 @@ TEST_F(ReloadTest, between_verdict_and_deletion_the_pod_is_judged_again_by_the_n
   reload({deletes_it("b")});
   ASSERT_TRUE(run_until([this] { return closed(); }));
   EXPECT_TRUE(pods.empty());
-  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::PolicyChanged), Operation::kParallelDeletes);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::PolicyChanged),
+            kube::Destroyer::kMostAtOnce);
   std::map<std::string, std::size_t> intents;
   for (const Record& record : story.records) {
     intents[record.policy] += record.kind == Record::Kind::Intent ? 1 : 0;
   }
-  EXPECT_EQ(intents["a"], Operation::kParallelDeletes);
-  EXPECT_EQ(intents["b"], Operation::kParallelDeletes);
+  EXPECT_EQ(intents["a"], kube::Destroyer::kMostAtOnce);
+  EXPECT_EQ(intents["b"], kube::Destroyer::kMostAtOnce);
   EXPECT_EQ(closed_by(), Reason::Settled);
   EXPECT_EQ(made_ids, 1);
 }
@@ -95,16 +96,18 @@ TEST_F(ReloadTest, between_intent_and_wire_the_deletion_is_refused_and_judged_ag
 }
 
 TEST_F(ReloadTest, a_guard_that_comes_into_force_binds_what_is_queued) {
-  add_pods(2 * Operation::kParallelDeletes);
+  add_pods(2 * kube::Destroyer::kMostAtOnce);
   delete_delay = 100ms;
   open_with({deletes_it("a")});
   tell(Look::Fell);
   run_for(10ms);
   reload({deletes_it("a"), forbids_it("g")});  // who decided is in force as before
   ASSERT_TRUE(run_until([this] { return closed(); }));
-  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
-  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::PolicyChanged), Operation::kParallelDeletes);
-  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::PolicyForbids), Operation::kParallelDeletes);
+  EXPECT_EQ(deletes().size(), kube::Destroyer::kMostAtOnce);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::PolicyChanged),
+            kube::Destroyer::kMostAtOnce);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::PolicyForbids),
+            kube::Destroyer::kMostAtOnce);
 }
 
 TEST_F(ReloadTest, a_guard_that_breaks_binds_what_waits_for_the_wire) {
@@ -169,21 +172,22 @@ TEST_F(ReloadTest, a_narrowed_scope_is_found_by_the_guard) {
 }
 
 TEST_F(ReloadTest, from_enforcing_to_observing_nothing_more_is_deleted) {
-  add_pods(2 * Operation::kParallelDeletes);
+  add_pods(2 * kube::Destroyer::kMostAtOnce);
   delete_delay = 100ms;
   open_with({deletes_it("a")});
   tell(Look::Fell);
   run_for(10ms);
   reload({deletes_it("a", Mode::Observe)});
   ASSERT_TRUE(run_until([this] { return closed(); }));
-  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
+  EXPECT_EQ(deletes().size(), kube::Destroyer::kMostAtOnce);
   // Once when the queue is refused, once in the pass that follows.
-  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::PolicyChanged), Operation::kParallelDeletes);
-  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ModeObserves), Operation::kParallelDeletes);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::PolicyChanged),
+            kube::Destroyer::kMostAtOnce);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ModeObserves), kube::Destroyer::kMostAtOnce);
 }
 
 TEST_F(ReloadTest, off_cancels_what_is_queued_and_what_waits_for_the_wire) {
-  add_pods(2 * Operation::kParallelDeletes);
+  add_pods(2 * kube::Destroyer::kMostAtOnce);
   delete_delay = 100ms;
   open_with({deletes_it("a")});
   tell(Look::Fell);
@@ -193,8 +197,8 @@ TEST_F(ReloadTest, off_cancels_what_is_queued_and_what_waits_for_the_wire) {
   EXPECT_EQ(desk->open_incidents(), 0U);
   EXPECT_EQ(closed_by(), Reason::NoPolicy);
   run_for(1h);
-  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
-  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Done), Operation::kParallelDeletes);
+  EXPECT_EQ(deletes().size(), kube::Destroyer::kMostAtOnce);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Done), kube::Destroyer::kMostAtOnce);
 
   // One that has its intent, but not its connection.
   pods.clear();
@@ -209,7 +213,7 @@ TEST_F(ReloadTest, off_cancels_what_is_queued_and_what_waits_for_the_wire) {
   credentials.answer(std::exchange(credentials.waiting, nullptr));
   run_for(1min);
   EXPECT_EQ(story.told().back(), "refusal incident_closed db/web-0");
-  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
+  EXPECT_EQ(deletes().size(), kube::Destroyer::kMostAtOnce);
 }
 
 TEST_F(ReloadTest, an_incident_that_rests_starts_at_once_with_the_new_set) {

@@ -434,7 +434,7 @@ TEST_F(DeskTest, a_policy_without_sweep_ignores_nodes_that_were_down_at_the_star
 }
 
 TEST_F(DeskTest, stopping_in_the_middle_starts_nothing_and_records_what_has_left) {
-  add_pods(Operation::kParallelDeletes + 12);
+  add_pods(kube::Destroyer::kMostAtOnce + 12);
   delete_delay = 300ms;
   open_desk();
   tell(Look::Fell);
@@ -444,8 +444,8 @@ TEST_F(DeskTest, stopping_in_the_middle_starts_nothing_and_records_what_has_left
   EXPECT_EQ(closed_by(), Reason::Stopping);
   tell(Look::Fell);
   run_for(1min);
-  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
-  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Done), Operation::kParallelDeletes);
+  EXPECT_EQ(deletes().size(), kube::Destroyer::kMostAtOnce);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Done), kube::Destroyer::kMostAtOnce);
   EXPECT_EQ(made_ids, 1);
 }
 
@@ -466,7 +466,7 @@ TEST_F(DeskTest, a_standby_remembers_and_does_nothing) {
 }
 
 TEST_F(DeskTest, stepping_down_ends_incidents_and_what_has_not_left) {
-  add_pods(Operation::kParallelDeletes + 12);
+  add_pods(kube::Destroyer::kMostAtOnce + 12);
   delete_delay = 300ms;
   open_desk();
   tell(Look::Fell);
@@ -475,7 +475,7 @@ TEST_F(DeskTest, stepping_down_ends_incidents_and_what_has_not_left) {
   desk->step_down();
   EXPECT_EQ(closed_by(), Reason::SteppedDown);
   run_for(1min);
-  EXPECT_EQ(deletes().size(), Operation::kParallelDeletes);
+  EXPECT_EQ(deletes().size(), kube::Destroyer::kMostAtOnce);
 }
 
 // The renewals are late: still the leader, but not for as long as a deletion may take. The pods

@@ -26,7 +26,7 @@ struct OperationTest : PassTest {
   loop::Timer next_look;
 };
 
-constexpr auto kAtOnce = Operation::kParallelDeletes;
+constexpr auto kAtOnce = kube::Destroyer::kMostAtOnce;
 
 TEST_F(OperationTest, the_node_is_read_beside_the_list) {
   add_pod("web-0");
@@ -211,6 +211,30 @@ TEST_F(OperationTest, what_the_incident_has_settled_is_not_deleted_again) {
   EXPECT_EQ(deletes(), Lines{});
 }
 
+// Their handshakes are done by the server that is to delete: not while it could.
+TEST_F(OperationTest, connections_are_opened_while_the_record_of_many_is_written) {
+  add_pods(static_cast<int>(RecordPace::kFew) + 1);
+  run();
+  std::size_t opened = 0;
+  for (const test::FakeRequest& request : http.requests) {
+    if (request.method == port::Method::Delete) {
+      break;
+    }
+    opened += request.path == "/version" ? 1U : 0U;
+  }
+  EXPECT_EQ(opened, kAtOnce);
+}
+
+TEST_F(OperationTest, few_pods_do_not_wait_for_connections) {
+  add_pods(static_cast<int>(RecordPace::kFew));
+  run();
+  EXPECT_EQ(deletes().size(), RecordPace::kFew);
+  EXPECT_EQ(
+      std::count_if(http.requests.begin(), http.requests.end(),
+                    [](const test::FakeRequest& request) { return request.path == "/version"; }),
+      0);
+}
+
 TEST_F(OperationTest, three_hundred_pods_a_bounded_number_at_once_and_in_slices) {
   add_pods(300);
   delete_delay = 100ms;
@@ -225,7 +249,7 @@ TEST_F(OperationTest, three_hundred_pods_a_bounded_number_at_once_and_in_slices)
   const auto pass = run();
   EXPECT_EQ(deletes().size(), 300U);
   EXPECT_TRUE(pods.empty());
-  EXPECT_EQ(most, Operation::kParallelDeletes);
+  EXPECT_EQ(most, kube::Destroyer::kMostAtOnce);
   EXPECT_EQ(verdicts_in_turn.size(), 10U);  // 9 slices of 32 and one of 12
   for (const auto& [turn, verdicts] : verdicts_in_turn) {
     EXPECT_LE(verdicts, Docket::kPodsPerTurn) << turn;

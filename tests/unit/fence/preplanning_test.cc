@@ -504,6 +504,21 @@ TEST_F(PreplanningTest, all_of_a_large_node_are_recorded_before_the_taint) {
   EXPECT_EQ(deletes().size(), 100U);
 }
 
+TEST_F(PreplanningTest, connections_for_many_are_opened_before_the_taint) {
+  add_pods(200);
+  open_desk();
+  fall();
+  run_for(200ms);
+  const auto opened = [this] {
+    return std::count_if(http.requests.begin(), http.requests.end(),
+                         [](const auto& request) { return request.path == "/version"; });
+  };
+  EXPECT_EQ(opened(), kube::Destroyer::kMostAtOnce);
+  taint();
+  run_until([this] { return deletes().size() == 200; });
+  EXPECT_EQ(opened(), kube::Destroyer::kMostAtOnce) << "the record stood already";
+}
+
 // --- with attachments: once a pod is gone only the record knows whose are still to go (H41)
 
 struct PreplannedStorageTest : StorageTest {

@@ -155,5 +155,40 @@ TEST_F(DestroyerTest, the_guard_at_the_wire_stops_it_unsent) {
   EXPECT_TRUE(http.requests.empty());
 }
 
+FakeAnswer admitted(FakeAnswer answer = {.body = "{}"}) {
+  answer.headers.push_back({"x-kubernetes-pf-prioritylevel-uid", "7a6e593d"});
+  return answer;
+}
+
+TEST_F(DestroyerTest, more_may_leave_at_once_where_the_server_shares_out_its_seats) {
+  EXPECT_EQ(destroyer.most_at_once(), Destroyer::kMostAtOnce) << "nobody knows yet";
+  http.on(Method::Delete, path, admitted());
+  (void)remove(of("u"));
+  EXPECT_EQ(destroyer.most_at_once(), Destroyer::kMostWithFairness);
+  http.on(Method::Delete, path, FakeAnswer{.body = "{}"});
+  (void)remove(of("u"));
+  EXPECT_EQ(destroyer.most_at_once(), Destroyer::kMostAtOnce) << "another replica, or proxy";
+}
+
+TEST_F(DestroyerTest, connections_are_opened_for_those_that_may_leave_at_once) {
+  struct : CallObserver {
+    void on_exchange(port::Method, int, Duration, std::optional<WallTime>) override { ++seen; }
+    int seen = 0;
+  } observer;
+  caller.observe(&observer);
+  http.on(Method::Get, "/prefix/version", FakeAnswer{.body = "{}", .delay = 1s});
+  destroyer.make_way(150);
+  test::run_for(loop, 500ms);
+  destroyer.make_way(150);  // while those are being opened
+  test::run_for(loop, 5s);
+  EXPECT_EQ(http.requests.size(), Destroyer::kMostAtOnce);
+  EXPECT_EQ(http.requests.at(0).lane, port::Lane::Writes);
+  EXPECT_EQ(observer.seen, 0) << "fence/self_doubt would take them for calls that succeed";
+  destroyer.make_way(3);
+  test::run_for(loop, 5s);
+  EXPECT_EQ(http.requests.size(), Destroyer::kMostAtOnce + 3);
+  caller.observe(nullptr);
+}
+
 }  // namespace
 }  // namespace moonfence::kube

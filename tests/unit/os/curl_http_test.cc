@@ -324,7 +324,7 @@ TEST_F(CurlHttpTest, dropped_idle_connection_is_not_used_again) {
 
 TEST_F(CurlHttpTest, burst_completes_within_the_bound_of_its_lane) {
   const TestServer server({}, test::answer_ok);
-  std::list<RecordingSink> sinks(200);
+  std::list<RecordingSink> sinks(HttpLimits{}.writes + 8);
   std::vector<std::unique_ptr<port::Transfer>> transfers;
   for (RecordingSink& each : sinks) {
     transfers.push_back(

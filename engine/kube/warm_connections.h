@@ -1,0 +1,31 @@
+#pragma once
+
+// WarmConnections opens connections on the lane that writes use, before there is anything to send
+// over them: it asks the API server for its version, which costs it the least, so many times side
+// by side. Whatever it answers, the connections are open then. fence/self_doubt does not see these
+// calls: so many answers at once would hide that others fail.
+
+#include <cstddef>
+#include <vector>
+
+#include "kube/caller.h"
+
+namespace moonfence::kube {
+
+class WarmConnections {
+ public:
+  static constexpr Duration kLimit = std::chrono::seconds(3);
+
+  explicit WarmConnections(Caller& caller) : caller_(caller) {}
+
+  // As many as that, counting those that are open and have nothing to do; nothing while those that
+  // were asked for before are being opened.
+  void open(std::size_t count);
+
+ private:
+  Caller& caller_;
+  std::vector<CallHandle> calls_;
+  std::size_t waiting_ = 0;  // calls that are not answered
+};
+
+}  // namespace moonfence::kube
