@@ -381,6 +381,7 @@ class Engine::Graph final : public fence::Leadership {
   void tell_reload(const policy::ReloadReport& report,
                    const std::vector<policy::ReloadNews>& news) {
     show_policies(report);
+    tell_stale();
     for (const std::string& fault : report.faults) {
       log_.warning("policies_faulty", {{"text", fault}});
     }

@@ -123,7 +123,13 @@ class GuardedActions {
 
   // See kube::Destroyer.
   [[nodiscard]] std::size_t most_at_once() const { return destroyer_.most_at_once(); }
-  void make_way(std::size_t deletions) { destroyer_.make_way(deletions); }
+  // Nothing while anything is under way: it would wait behind what opens connections, and leaves
+  // some behind itself.
+  void make_way(std::size_t deletions) {
+    if (in_flight() == 0) {
+      destroyer_.make_way(deletions);
+    }
+  }
 
  private:
   struct Call;

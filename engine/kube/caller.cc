@@ -19,7 +19,9 @@ class Call final : public Exchange {
 
  private:
   Result<void> accept(const port::HttpHead& head) override {
-    shared_.admitted_fairly = !head.find("x-kubernetes-pf-prioritylevel-uid").empty();
+    if (is_write()) {
+      shared_.admitted_fairly = !head.find("x-kubernetes-pf-prioritylevel-uid").empty();
+    }
     body_.clear();
     return {};
   }

@@ -95,8 +95,9 @@ class Caller {
 
   void observe(CallObserver* observer);  // null: nobody; must outlive the caller
 
-  // The newest answer that was read whole says by which priority level the call was admitted: the
-  // API server has Priority and Fairness (KEP-1040), as it has by default since 1.20.
+  // The newest successful write was answered with the priority level that admitted it: the API
+  // server has Priority and Fairness (KEP-1040), as it has by default since 1.20. Reads do not
+  // count: what an aggregated API says of itself is handed through.
   [[nodiscard]] bool is_admitted_fairly() const;
 
  private:

@@ -8,7 +8,7 @@ void WarmConnections::open(std::size_t count) {
   }
   calls_.clear();
   for (waiting_ = count; count > 0; --count) {
-    calls_.push_back(caller_.call(ApiRequest{.path = "/version",
+    calls_.push_back(caller_.call(ApiRequest{.path = "/livez",
                                              .query = {},
                                              .body = {},
                                              .content_type = {},

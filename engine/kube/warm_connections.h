@@ -1,9 +1,10 @@
 #pragma once
 
 // WarmConnections opens connections on the lane that writes use, before there is anything to send
-// over them: it asks the API server for its version, which costs it the least, so many times side
-// by side. Whatever it answers, the connections are open then. fence/self_doubt does not see these
-// calls: so many answers at once would hide that others fail.
+// over them: it asks /livez so many times side by side, which waits in no queue of the API server
+// (exempt from Priority and Fairness, k/k 100678). Whatever it answers, the connections are open
+// then. fence/self_doubt does not see these calls: so many answers at once would hide that others
+// fail.
 
 #include <cstddef>
 #include <vector>
@@ -14,9 +15,13 @@ namespace moonfence::kube {
 
 class WarmConnections {
  public:
-  static constexpr Duration kLimit = std::chrono::seconds(3);
+  // They hold places that others wait for, and what waits for longer has to be read again
+  // (fence::kReadingLifetime).
+  static constexpr Duration kLimit = std::chrono::seconds(1);
 
   explicit WarmConnections(Caller& caller) : caller_(caller) {}
+  WarmConnections(const WarmConnections&) = delete;
+  WarmConnections& operator=(const WarmConnections&) = delete;
 
   // As many as that, counting those that are open and have nothing to do; nothing while those that
   // were asked for before are being opened.

@@ -16,7 +16,7 @@ namespace moonfence::os {
 
 struct HttpLimits {
   // Exchanges that run at once; more wait in the order of their start. Watches are not bounded.
-  std::size_t writes = 232;
+  std::size_t writes = 192;
   std::size_t bulk = 4;
   std::size_t endpoints = 16;
   Duration connect_timeout = std::chrono::seconds(4);  // name, TCP, TLS; over all addresses

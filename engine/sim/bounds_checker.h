@@ -14,7 +14,7 @@ namespace moonfence::sim {
 
 class BoundsChecker final : public Checker {
  public:
-  static constexpr std::size_t kWrites = 232;
+  static constexpr std::size_t kWrites = 192;
   static constexpr std::size_t kLists = 4;
   // Of nodes and policies, and of the pods of nodes that are waited for.
   static constexpr std::size_t kWatches = 36;

@@ -91,7 +91,7 @@ constexpr std::array kAll = {
          "the engine takes a volume out of a node's volumesInUse only when the node is down, its "
          "attachment is gone, the storage has let go, and no pod of the node uses it"},
     Rule{kBoundedLane,
-         "at most 232 writes, 4 lists and 4 watches of a replica are under way, and "
+         "at most 192 writes, 4 lists and 4 watches of a replica are under way, and "
          "at most 512 exchanges exist"},
     Rule{kBoundedRequests, "a replica sends at most 500 requests in a second"},
     Rule{kBoundedTurns, "a replica takes at most 20,000 turns in a second"},

@@ -23,7 +23,7 @@ namespace moonfence::sim {
 
 class SimHttp final : public port::Http {
  public:
-  static constexpr std::size_t kWrites = 232;
+  static constexpr std::size_t kWrites = 192;
   static constexpr std::size_t kBulk = 4;
   static constexpr std::size_t kEndpoints = 16;
 

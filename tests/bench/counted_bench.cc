@@ -220,7 +220,7 @@ json calls_of(const std::string& text) {
     const std::string_view what = happening.what;
     if (happening.kind != sim::Happening::Kind::Call || happening.detail != "leaves" ||
         happening.at < std::chrono::seconds(5) || what.find("/livez") != what.npos ||
-        what.find("/version") != what.npos || what.find("watch=1") != what.npos) {
+        what.find("watch=1") != what.npos) {
       return;
     }
     // "GET /api/v1/namespaces/db/pods?…": the last word of the path that is a resource.

@@ -41,7 +41,7 @@ def test_a_restart_finishes_what_sigkill_interrupted(victims_of, start_engine, p
 
 
 def test_sigterm_waits_for_what_has_left_and_begins_nothing(victims_of, start_engine, proxy):
-    victims = victims_of(280)  # 200 calls at once
+    victims = victims_of(220)  # 160 calls at once
     engine = start_engine(server=proxy.server)
     answered = threading.Event()
     proxy.on("DELETE", PODS, Hold(answered))
@@ -54,9 +54,9 @@ def test_sigterm_waits_for_what_has_left_and_begins_nothing(victims_of, start_en
     engine.wait_exit(0)
     wait_for("what left has arrived", lambda: all(e.finished_ns for e in proxy.find("DELETE", PODS)), 60)
     sent = len(proxy.find("DELETE", PODS))
-    assert 0 < sent < 280
+    assert 0 < sent < 220
     assert deletions(victims, engine) == {200: sent}
-    assert len(victims.alive()) == 280 - sent
+    assert len(victims.alive()) == 220 - sent
 
 
 def test_a_second_sigterm_ends_it_at_once_with_1(victims_of, start_engine, proxy):

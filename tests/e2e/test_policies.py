@@ -74,8 +74,8 @@ def test_an_edit_decides_differently_while_the_node_is_down(policies, victims_of
 
 
 def test_an_edit_is_obeyed_by_what_waits(policies, victims_of, start, proxy):
-    """280 pods are to be deleted, 200 at once, and no call is answered: off takes back what has not left."""
-    victims = victims_of(280)
+    """220 pods are to be deleted, 160 at once, and no call is answered: off takes back what has not left."""
+    victims = victims_of(220)
     policies.write(db=NOOBAA)
     engine = start(server=proxy.server)
     answered = threading.Event()
@@ -88,8 +88,8 @@ def test_an_edit_is_obeyed_by_what_waits(policies, victims_of, start, proxy):
     wait_for("what left has arrived", lambda: all(e.finished_ns for e in proxy.find("DELETE", PODS)), 20)
     left = len(proxy.find("DELETE", PODS))
     holds(3, lambda: len(proxy.find("DELETE", PODS)) == left)
-    assert 0 < left < 280
-    assert deletions(victims, engine) == {200: left} and len(victims.alive()) == 280 - left
+    assert 0 < left < 220
+    assert deletions(victims, engine) == {200: left} and len(victims.alive()) == 220 - left
 
 
 def test_two_policies_one_forbids(policies, victims_of, start):

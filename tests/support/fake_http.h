@@ -140,6 +140,7 @@ class FakeHttp final : public port::Http {
   std::vector<FakeRequest> requests;  // those that left, in order
   // Paths as they were handed over: a real one may have sent a request before start() returns.
   std::vector<std::string> begun;
+  std::vector<port::Header> of_every_answer;  // beside its own
   port::TlsSettings tls;
   int drops = 0;
 
@@ -208,7 +209,10 @@ class FakeHttp final : public port::Http {
     void deliver(const FakeAnswer& answer) {
       if (answer.status != 0) {
         delivering_ = true;
-        sink_.on_head(port::HttpHead{.status = answer.status, .headers = answer.headers});
+        port::HttpHead head{.status = answer.status, .headers = answer.headers};
+        head.headers.insert(head.headers.end(), http_.of_every_answer.begin(),
+                            http_.of_every_answer.end());
+        sink_.on_head(head);
         delivering_ = false;
         body(answer.body, answer.chunk);
       }

@@ -405,7 +405,7 @@ struct FenceTest : testing::Test {
     Lines lines;
     for (const test::FakeRequest& request : http.requests) {
       if (request.method == port::Method::Get && !request.path.ends_with("/leases") &&
-          request.path != "/version" &&
+          request.path != "/livez" &&
           leases == (request.path.find("/leases/") != std::string::npos)) {
         lines.push_back(name_in(request) + " " + rounded(request.at));
       }

@@ -211,6 +211,32 @@ TEST_F(OperationTest, what_the_incident_has_settled_is_not_deleted_again) {
   EXPECT_EQ(deletes(), Lines{});
 }
 
+TEST_F(OperationTest, more_leave_at_once_where_the_server_shares_out_its_seats) {
+  http.of_every_answer = {{"x-kubernetes-pf-prioritylevel-uid", "7a6e593d"}};
+  add_pods(300);
+  delete_delay = 100ms;
+  std::size_t most = 0;
+  watch_parallel(most);
+  run();
+  EXPECT_EQ(deletes().size(), 300U);
+  EXPECT_EQ(most, kube::Destroyer::kMostWithFairness);
+}
+
+// Another incident's would wait behind them for a place in the lane.
+TEST_F(OperationTest, no_connections_are_opened_while_deletions_are_under_way) {
+  add_pod("web-0");
+  delete_delay = 4s;
+  Pass other(*this, binding_of(deleting_policy()));
+  ASSERT_TRUE(run_until([this] { return actions->in_flight() == 1; }));
+  add_pods(static_cast<int>(RecordPace::kFew) + 1);
+  Pass pass(*this, binding_of(deleting_policy()));
+  ASSERT_TRUE(run_until([this] { return actions->in_flight() > 1; }));
+  EXPECT_EQ(
+      std::count_if(http.requests.begin(), http.requests.end(),
+                    [](const test::FakeRequest& request) { return request.path == "/livez"; }),
+      0);
+}
+
 // Their handshakes are done by the server that is to delete: not while it could.
 TEST_F(OperationTest, connections_are_opened_while_the_record_of_many_is_written) {
   add_pods(static_cast<int>(RecordPace::kFew) + 1);
@@ -220,7 +246,7 @@ TEST_F(OperationTest, connections_are_opened_while_the_record_of_many_is_written
     if (request.method == port::Method::Delete) {
       break;
     }
-    opened += request.path == "/version" ? 1U : 0U;
+    opened += request.path == "/livez" ? 1U : 0U;
   }
   EXPECT_EQ(opened, kAtOnce);
 }
@@ -231,7 +257,7 @@ TEST_F(OperationTest, few_pods_do_not_wait_for_connections) {
   EXPECT_EQ(deletes().size(), RecordPace::kFew);
   EXPECT_EQ(
       std::count_if(http.requests.begin(), http.requests.end(),
-                    [](const test::FakeRequest& request) { return request.path == "/version"; }),
+                    [](const test::FakeRequest& request) { return request.path == "/livez"; }),
       0);
 }
 

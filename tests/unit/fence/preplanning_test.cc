@@ -511,7 +511,7 @@ TEST_F(PreplanningTest, connections_for_many_are_opened_before_the_taint) {
   run_for(200ms);
   const auto opened = [this] {
     return std::count_if(http.requests.begin(), http.requests.end(),
-                         [](const auto& request) { return request.path == "/version"; });
+                         [](const auto& request) { return request.path == "/livez"; });
   };
   EXPECT_EQ(opened(), kube::Destroyer::kMostAtOnce);
   taint();

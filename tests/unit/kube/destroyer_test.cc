@@ -165,6 +165,9 @@ TEST_F(DestroyerTest, more_may_leave_at_once_where_the_server_shares_out_its_sea
   http.on(Method::Delete, path, admitted());
   (void)remove(of("u"));
   EXPECT_EQ(destroyer.most_at_once(), Destroyer::kMostWithFairness);
+  http.on(Method::Get, "/prefix/api/v1/nodes", FakeAnswer{.body = "{}"});
+  (void)call(get("/api/v1/nodes"));
+  EXPECT_EQ(destroyer.most_at_once(), Destroyer::kMostWithFairness) << "reads say nothing of it";
   http.on(Method::Delete, path, FakeAnswer{.body = "{}"});
   (void)remove(of("u"));
   EXPECT_EQ(destroyer.most_at_once(), Destroyer::kMostAtOnce) << "another replica, or proxy";
@@ -176,7 +179,7 @@ TEST_F(DestroyerTest, connections_are_opened_for_those_that_may_leave_at_once) {
     int seen = 0;
   } observer;
   caller.observe(&observer);
-  http.on(Method::Get, "/prefix/version", FakeAnswer{.body = "{}", .delay = 1s});
+  http.on(Method::Get, "/prefix/livez", FakeAnswer{.body = "{}", .delay = 1s});
   destroyer.make_way(150);
   test::run_for(loop, 500ms);
   destroyer.make_way(150);  // while those are being opened
