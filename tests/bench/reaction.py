@@ -44,6 +44,7 @@ class Sample:
     reaction: float       # event → first DELETE
     parts: dict           # what of it was waiting for the API server, by name
     first: float          # event → first request
+    beyond: float         # what was asked for beside the first of the parts and answered after it: after it so long
 
     @property
     def own(self) -> float:
@@ -52,7 +53,8 @@ class Sample:
     @property
     def rows(self) -> dict:
         return {"event → first DELETE": self.reaction, **self.parts, "the rest": self.own,
-                "the rest until the first request": self.first, "the rest after that": self.own - self.first}
+                "the rest until the first request": self.first, "the rest after that": self.own - self.first,
+                "of that waiting for the other reads": self.beyond}
 
 
 def requests_among(segments: list, server: int) -> list:
@@ -80,6 +82,14 @@ class Reading:
                   if s.source == self.server and s.target == request.source and request.at < s.at < until.at]
         return (answer[-1] - request.at) / 1e9 if answer else None
 
+    def beyond(self, first, others: list, until) -> "float | None":
+        """Seconds from the first request's last byte to that of the last of the others, which were asked for beside it."""
+        took = [self.took(request, until) for request in (first, *others)]
+        if None in took:
+            return None
+        ended = [request.at / 1e9 + seconds for request, seconds in zip((first, *others), took)]
+        return max(0.0, max(ended[1:]) - ended[0])
+
     def event_before(self, group: list) -> "int | None":
         """The event that began these requests."""
         before = [at for at in self.events if at <= group[0].at]
@@ -93,10 +103,10 @@ class Reading:
         pod_list, node, lease, record, delete = self.requests[:5]
         event = self.event_before([pod_list, node, lease])
         parts = {"the pod list within it": self.took(pod_list, record), "the record within it": self.took(record, delete)}
-        others = (self.took(node, record), self.took(lease, record))
-        if event is None or None in (*parts.values(), *others):
+        beyond = self.beyond(pod_list, [node, lease], record)
+        if event is None or None in (*parts.values(), beyond):
             return None
-        return Sample((delete.at - event) / 1e9, parts, (pod_list.at - event) / 1e9)
+        return Sample((delete.at - event) / 1e9, parts, (pod_list.at - event) / 1e9, beyond)
 
     def ahead(self) -> "Sample | None":
         made_ready, first = self.requests[:4], self.event_before(self.requests[:3])
@@ -108,10 +118,10 @@ class Reading:
             return None
         node, lease, delete = since[:3]
         parts = {"the node within it": self.took(node, delete)}
-        others = (self.took(made_ready[3], since[0]), self.took(lease, delete))
-        if None in (*parts.values(), *others):
+        beyond = self.beyond(node, [lease], delete)
+        if None in (*parts.values(), self.took(made_ready[3], since[0]), beyond):
             return None
-        return Sample((delete.at - event) / 1e9, parts, (node.at - event) / 1e9)
+        return Sample((delete.at - event) / 1e9, parts, (node.at - event) / 1e9, beyond)
 
 
 def take(stage: Stage, samples: int, pods: int) -> tuple:
@@ -174,6 +184,7 @@ def measure(stage: Stage, samples: int = 100, sizes: tuple = (10, 100)) -> Block
         notes.append(f"{pods} pods: {odd} samples of another shape left out.")
     how = ("From the bytes of the watch event that shows the node NotReady and tainted to the bytes of the first DELETE, read "
            "from packets on loopback, in turns. Nothing is ready where the node was cordoned before it failed: no taint has to "
-           "be awaited then. Where it is, the controllers are stopped until 0.25 s after the node failed. With a core of its own "
+           "be awaited then. Where it is, the controllers are stopped until 0.25 s after the node failed. The other reads are those "
+           "of the node and its Lease beside the list, or of the Lease beside the node: no deletion goes without them. With a core of its own "
            "the engine waits for nobody but the API server; all else that runs shares the other then, and is slower.")
     return Block(how, tables, notes, kept)
