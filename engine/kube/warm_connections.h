@@ -2,9 +2,8 @@
 
 // WarmConnections opens connections on the lane that writes use, before there is anything to send
 // over them: it asks /livez so many times side by side, which waits in no queue of the API server
-// (exempt from Priority and Fairness, k/k 100678). Whatever it answers, the connections are open
-// then. fence/self_doubt does not see these calls: so many answers at once would hide that others
-// fail.
+// (exempt from Priority and Fairness since k/k 100678). Whatever is answered, they are open then.
+// fence/self_doubt does not see these calls: so many answers at once would hide that others fail.
 
 #include <cstddef>
 #include <vector>
