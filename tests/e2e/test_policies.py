@@ -115,6 +115,9 @@ def test_a_policy_for_all_namespaces(policies, victims_of, start):
 
 # --- broken, mended
 
+STALE = 'moonfence_policy_stale_seconds{policy="db"}'
+
+
 def test_a_broken_edit_changes_nothing_and_is_told(policies, victims_of, start):
     victims = victims_of(2)
     policies.write(db=NOOBAA)
@@ -122,6 +125,7 @@ def test_a_broken_edit_changes_nothing_and_is_told(policies, victims_of, start):
     good = policies.wait_state("db", "Active")
     written = policies.edit(db_lua=BROKEN)
     told = policies.wait_state("db", "Stale")
+    assert STALE in engine.metrics()  # by the time the status says so, not with the next tick
     assert policies.wait_observed(written)
     assert told["digest"] == good["digest"]
     assert told["error"]["line"] == 2 and "unexpected symbol" in told["error"]["message"]
@@ -132,6 +136,7 @@ def test_a_broken_edit_changes_nothing_and_is_told(policies, victims_of, start):
     assert deletions(victims, engine) == {200: 2}
     policies.edit(db_lua=NOOBAA + "-- mended\n")
     assert policies.wait_state("db", "Active")["digest"] != good["digest"]
+    assert STALE not in engine.metrics()
 
 
 def test_one_of_three_is_broken_and_mended(policies, start):
