@@ -571,6 +571,7 @@ class Engine::Graph final : public fence::Leadership {
     if (actions_.in_flight() == 0 && journal_.idle()) {
       // Freed last: what we started must not run beside what the next leader starts.
       if (elector_) {
+        metrics_.set_leader(false);  // another may lead before we hear that it is free
         elector_->release([this] { leave(); });
       } else {
         leave();

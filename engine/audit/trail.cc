@@ -1,8 +1,13 @@
 #include "audit/trail.h"
 
-#include <nlohmann/json.hpp>
+#include "base/json_text.h"
 
 namespace moonfence::audit {
+namespace {
+
+constexpr std::size_t kUsualLine = 768;  // bytes
+
+}  // namespace
 
 std::string_view to_string(Record::Kind kind) {
   switch (kind) {
@@ -27,42 +32,39 @@ std::string_view to_string(Record::Kind kind) {
 }
 
 std::string to_json(const Record& record, std::uint64_t sequence, WallTime at) {
-  nlohmann::ordered_json line;
-  const auto add = [&line](const char* key, const std::string& value) {
-    if (!value.empty()) {
-      line[key] = value;
-    }
-  };
-  line["schema"] = 1;
-  line["sequence"] = sequence;
-  line["time"] = format_rfc3339_micro(at);
-  line["kind"] = to_string(record.kind);
-  line["reason"] = code(record.reason);
-  add("incident", record.incident.text());
-  add("node", record.node.text());
-  add("node_uid", record.node_uid.text());
+  std::string out;
+  out.reserve(kUsualLine);
+  JsonObject line(out);
+  line.set("schema", std::uint64_t{1});
+  line.set("sequence", sequence);
+  line.set("time", format_rfc3339_micro(at));
+  line.set("kind", to_string(record.kind));
+  line.set("reason", code(record.reason));
+  line.set_if_any("incident", record.incident.text());
+  line.set_if_any("node", record.node.text());
+  line.set_if_any("node_uid", record.node_uid.text());
   if (record.pod) {
-    line["namespace"] = record.pod->space.text();
-    line["pod"] = record.pod->name;
+    line.set("namespace", record.pod->space.text());
+    line.set("pod", record.pod->name);
   }
-  add("pod_uid", record.pod_uid.text());
-  add("attachment", record.attachment);
-  add("attachment_uid", record.attachment_uid.text());
-  add("action", record.action);
-  add("instead_of", record.instead_of);
+  line.set_if_any("pod_uid", record.pod_uid.text());
+  line.set_if_any("attachment", record.attachment);
+  line.set_if_any("attachment_uid", record.attachment_uid.text());
+  line.set_if_any("action", record.action);
+  line.set_if_any("instead_of", record.instead_of);
   if (record.attempt > 0) {
-    line["attempt"] = record.attempt;
+    line.set("attempt", record.attempt);
   }
-  add("policy", record.policy);
-  add("policy_digest", record.policy_digest);
-  add("text", record.text);
-  add("server_audit_id", record.server_audit_id);
-  if (record.took > Duration::zero()) {
-    line["took_us"] = std::chrono::duration_cast<std::chrono::microseconds>(record.took).count();
+  line.set_if_any("policy", record.policy);
+  line.set_if_any("policy_digest", record.policy_digest);
+  line.set_if_any("text", record.text);
+  line.set_if_any("server_audit_id", record.server_audit_id);
+  if (const auto took = std::chrono::duration_cast<std::chrono::microseconds>(record.took);
+      record.took > Duration::zero()) {
+    line.set("took_us", static_cast<std::uint64_t>(took.count()));
   }
-  // Names and error texts come from outside: bytes that are no UTF-8 become U+FFFD, never an
-  // exception.
-  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  line.end();
+  return out;
 }
 
 Result<void> Trail::write(const Record& record) {

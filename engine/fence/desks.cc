@@ -193,6 +193,14 @@ void Desks::close_unclaimed() {
   }
   for (const auto& [key, records] : unclaimed_) {
     for (const Journal::Found& found : records) {
+      audit::Record closed;
+      closed.kind = audit::Record::Kind::IncidentClosed;
+      closed.reason = audit::Reason::NoPolicy;
+      closed.incident = found.record.id;
+      closed.node = found.record.node;
+      closed.node_uid = found.record.node_uid;
+      closed.text = "no policy asks its health source any more";
+      (void)around_.trail.write(closed);
       around_.journal.close(found, audit::Reason::NoPolicy);
     }
   }

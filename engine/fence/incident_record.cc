@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "kube/json.h"
 
@@ -33,116 +34,139 @@ class Policies {
     const auto [entry, is_new] = known_.try_emplace(
         std::tuple(step.policy, step.policy_digest, step.set_digest), known_.size());
     if (is_new) {
-      list_.push_back(
-          {{"name", step.policy}, {"digest", step.policy_digest}, {"set", step.set_digest}});
+      list_ += list_.empty() ? "" : ",";
+      JsonObject policy(list_);
+      policy.set("digest", step.policy_digest);
+      policy.set("name", step.policy);
+      policy.set("set", step.set_digest);
+      policy.end();
     }
     return entry->second;
   }
-  [[nodiscard]] const json& list() const { return list_; }
+  // Objects with commas between.
+  [[nodiscard]] const std::string& list() const { return list_; }
 
  private:
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> known_;
-  json list_ = json::array();
+  std::string list_;
 };
 
-void put(json& object, const char* key, const std::string& text) {
-  if (!text.empty()) {
-    object[key] = text;
-  }
-}
-
-void put(json& object, const char* key, const std::optional<WallTime>& time) {
+void put(JsonObject& object, const char* key, const std::optional<WallTime>& time) {
   if (time) {
-    object[key] = format_rfc3339_micro(*time);
+    object.set(key, format_rfc3339_micro(*time));
   }
 }
 
-// What the step is done to.
-void put_target(json& object, const IncidentRecord::Step& step) {
-  if (step.kind == IncidentRecord::Step::Kind::TaintNode) {
-    object["step"] = kTaintNode;
-    object["node"] = {{"uid", step.node_uid.text()}};
-    return;
-  }
-  const bool of_pod = step.kind == IncidentRecord::Step::Kind::DeletePod;
-  object["step"] = of_pod ? kDeletePod : kDeleteAttachment;
-  object["pod"] = {
-      {"namespace", step.pod.space.text()}, {"name", step.pod.name}, {"uid", step.pod_uid.text()}};
-  put(object["pod"], "controller", step.controller);
-  put(object["pod"], "phase", step.phase);
-  put(object["pod"], "owner_api", step.owner_api);
-  put(object["pod"], "owner", step.owner);
-  put(object["pod"], "owner_uid", step.owner_uid.text());
-  if (!of_pod) {
-    object["attachment"] = {{"name", step.attachment},
-                            {"uid", step.attachment_uid.text()},
-                            {"driver", step.driver},
-                            {"handle", step.handle},
-                            {"volume", step.volume}};
-    if (step.before_pod) {
-      object["attachment"]["before_pod"] = true;
-    }
-    if (step.release) {
-      json release = json::object();
-      put(release, "boot_id", step.release->boot_id);
-      put(release, "heartbeat", step.release->heartbeat);
-      object["attachment"]["release"] = std::move(release);
-    }
-  }
+// Keys are written in the order of the alphabet, as a document of nlohmann's has them.
+
+void append_pod(std::string& out, const IncidentRecord::Step& step) {
+  JsonObject pod(out);
+  pod.set_if_any("controller", step.controller);
+  pod.set("name", step.pod.name);
+  pod.set("namespace", step.pod.space.text());
+  pod.set_if_any("owner", step.owner);
+  pod.set_if_any("owner_api", step.owner_api);
+  pod.set_if_any("owner_uid", step.owner_uid.text());
+  pod.set_if_any("phase", step.phase);
+  pod.set("uid", step.pod_uid.text());
+  pod.end();
 }
 
-json json_of(const IncidentRecord::Step& step, Policies& policies) {
-  json object = {{"policy", policies.index_of(step)},
-                 {"planned", format_rfc3339_micro(step.planned)}};
-  put_target(object, step);
-  put(object, "why", step.why);
-  put(object, "sent", step.sent);
-  put(object, "ended", step.ended);
-  put(object, "gone", step.gone);
-  if (step.outcome) {
-    object["outcome"] = audit::code(*step.outcome);
+void append_attachment(std::string& out, const IncidentRecord::Step& step) {
+  JsonObject attachment(out);
+  if (step.before_pod) {
+    attachment.set_true("before_pod");
+  }
+  attachment.set("driver", step.driver);
+  attachment.set("handle", step.handle);
+  attachment.set("name", step.attachment);
+  if (step.release) {
+    JsonObject release(attachment.value_of("release"));
+    release.set_if_any("boot_id", step.release->boot_id);
+    release.set_if_any("heartbeat", step.release->heartbeat);
+    release.end();
+  }
+  attachment.set("uid", step.attachment_uid.text());
+  attachment.set("volume", step.volume);
+  attachment.end();
+}
+
+void append_follow(std::string& out, const IncidentRecord::Step::Follow& follow) {
+  JsonObject replacement(out);
+  replacement.set("at", format_rfc3339_micro(follow.at));
+  replacement.set_if_any("node", follow.node.text());
+  replacement.set("state", audit::code(follow.state));
+  replacement.set_if_any("text", follow.text);
+  replacement.set_if_any("uid", follow.uid.text());
+  replacement.end();
+}
+
+std::string_view word_of(IncidentRecord::Step::Kind kind) {
+  switch (kind) {
+    case IncidentRecord::Step::Kind::DeletePod:
+      return kDeletePod;
+    case IncidentRecord::Step::Kind::DeleteAttachment:
+      return kDeleteAttachment;
+    case IncidentRecord::Step::Kind::TaintNode:
+      return kTaintNode;
+  }
+  return {};
+}
+
+void append_step(std::string& out, const IncidentRecord::Step& step, Policies& policies) {
+  JsonObject object(out);
+  if (step.kind == IncidentRecord::Step::Kind::DeleteAttachment) {
+    append_attachment(object.value_of("attachment"), step);
   }
   if (step.calls > 0) {
-    object["calls"] = step.calls;
+    object.set("calls", step.calls);
   }
+  put(object, "ended", step.ended);
+  put(object, "gone", step.gone);
+  if (step.kind == IncidentRecord::Step::Kind::TaintNode) {
+    JsonObject node(object.value_of("node"));
+    node.set("uid", step.node_uid.text());
+    node.end();
+  }
+  if (step.outcome) {
+    object.set("outcome", audit::code(*step.outcome));
+  }
+  object.set("planned", format_rfc3339_micro(step.planned));
+  if (step.kind != IncidentRecord::Step::Kind::TaintNode) {
+    append_pod(object.value_of("pod"), step);
+  }
+  object.set("policy", policies.index_of(step));
   if (step.follow) {
-    json follow = {{"state", audit::code(step.follow->state)},
-                   {"at", format_rfc3339_micro(step.follow->at)}};
-    put(follow, "text", step.follow->text);
-    put(follow, "node", step.follow->node.text());
-    put(follow, "uid", step.follow->uid.text());
-    object["replacement"] = std::move(follow);
+    append_follow(object.value_of("replacement"), *step.follow);
   }
-  return object;
+  put(object, "sent", step.sent);
+  object.set("step", word_of(step.kind));
+  object.set_if_any("why", step.why);
+  object.end();
 }
 
-json head_of(const IncidentRecord& record) {
-  json node = {{"name", record.node.text()}, {"uid", record.node_uid.text()}};
-  put(node, "boot_id", record.boot_id);
-  put(node, "zone", record.zone);
-  put(node, "source", record.source);
+void append_node(std::string& out, const IncidentRecord& record) {
+  JsonObject node(out);
+  node.set_if_any("boot_id", record.boot_id);
   if (record.fell) {
-    node["fell"] = true;
+    node.set_true("fell");
   }
-  json leaders = json::array();
-  for (const IncidentRecord::Leader& leader : record.leaders) {
-    leaders.push_back(
-        {{"identity", leader.identity}, {"since", format_rfc3339_micro(leader.since)}});
+  node.set("name", record.node.text());
+  node.set_if_any("source", record.source);
+  node.set("uid", record.node_uid.text());
+  node.set_if_any("zone", record.zone);
+  node.end();
+}
+
+void append_leaders(std::string& out, const IncidentRecord& record) {
+  const char* before = "";
+  for (const IncidentRecord::Leader& each : record.leaders) {
+    out += std::exchange(before, ",");
+    JsonObject leader(out);
+    leader.set("identity", each.identity);
+    leader.set("since", format_rfc3339_micro(each.since));
+    leader.end();
   }
-  json head = {{"version", kVersion},
-               {"incident", record.id.text()},
-               {"node", std::move(node)},
-               {"opened", format_rfc3339_micro(record.opened)},
-               {"opened_for", audit::code(record.opened_for)},
-               {"leaders", std::move(leaders)}};
-  if (record.closed) {
-    head["closed"] = {{"at", format_rfc3339_micro(record.closed->at)},
-                      {"reason", audit::code(record.closed->reason)}};
-  }
-  if (record.steps_cut > 0) {
-    head["steps_cut"] = record.steps_cut;
-  }
-  return head;
 }
 
 // A required time.
@@ -416,15 +440,38 @@ std::optional<WallTime> IncidentRecord::acted() const {
 }
 
 std::string to_text(const IncidentRecord& record) {
-  json whole = head_of(record);
   Policies policies;
-  json steps = json::array();
+  std::string steps;
   for (const IncidentRecord::Step& step : record.steps) {
-    steps.push_back(json_of(step, policies));
+    steps += steps.empty() ? "" : ",";
+    append_step(steps, step, policies);
   }
-  whole["policies"] = policies.list();
-  whole["steps"] = std::move(steps);
-  return kube::to_text(whole);
+  std::string out;
+  out.reserve(steps.size() + policies.list().size() + 1024);
+  JsonObject whole(out);
+  if (record.closed) {
+    JsonObject closed(whole.value_of("closed"));
+    closed.set("at", format_rfc3339_micro(record.closed->at));
+    closed.set("reason", audit::code(record.closed->reason));
+    closed.end();
+  }
+  whole.set("incident", record.id.text());
+  whole.value_of("leaders") += '[';
+  append_leaders(out, record);
+  out += ']';
+  append_node(whole.value_of("node"), record);
+  whole.set("opened", format_rfc3339_micro(record.opened));
+  whole.set("opened_for", audit::code(record.opened_for));
+  whole.value_of("policies") += "[" + policies.list() + "]";
+  whole.value_of("steps") += '[';
+  out += steps;
+  out += ']';
+  if (record.steps_cut > 0) {
+    whole.set("steps_cut", record.steps_cut);
+  }
+  whole.set("version", static_cast<std::uint64_t>(kVersion));
+  whole.end();
+  return out;
 }
 
 Result<std::string> fit(IncidentRecord& record, std::size_t limit) {
@@ -439,7 +486,9 @@ Result<std::string> fit(IncidentRecord& record, std::size_t limit) {
   std::erase_if(record.steps, [&](const IncidentRecord::Step& step) {
     const bool goes = saved < excess && step.settled() && !step.awaits_release();
     if (goes) {
-      saved += kube::to_text(json_of(step, policies)).size();
+      std::string cut;
+      append_step(cut, step, policies);
+      saved += cut.size();
       ++record.steps_cut;
     }
     return goes;

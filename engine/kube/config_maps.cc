@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "kube/json.h"
 #include "kube/list_items.h"
@@ -41,28 +42,41 @@ json metadata_of(const ConfigMapText& text) {
   return metadata;
 }
 
-std::string patch_body(const ConfigMapText& text) {
-  json data = json::object();
-  for (const auto& [key, value] : text.data) {
-    data[key] = value ? json(*value) : json();
-  }
-  return to_text({{"metadata", metadata_of(text)}, {"data", std::move(data)}});
-}
-
 std::string create_body(const ConfigMapText& text) {
-  json data = json::object();
-  for (const auto& [key, value] : text.data) {
-    if (value) {
-      data[key] = *value;
-    }
-  }
   json metadata = metadata_of(text);
   metadata["namespace"] = text.ref.space.text();
   metadata["name"] = text.ref.name;
-  return to_text({{"apiVersion", "v1"},
-                  {"kind", "ConfigMap"},
-                  {"metadata", std::move(metadata)},
-                  {"data", std::move(data)}});
+  std::string out;
+  JsonObject body(out);
+  body.set("apiVersion", "v1");
+  JsonObject data(body.value_of("data"));
+  for (const auto& [key, value] : text.data) {
+    if (value) {
+      data.set(key, *value);
+    }
+  }
+  data.end();
+  body.set("kind", "ConfigMap");
+  body.value_of("metadata") += to_text(metadata);
+  body.end();
+  return out;
+}
+
+std::string patch_body(const ConfigMapText& text, const json& metadata) {
+  std::string out;
+  JsonObject patch(out);
+  JsonObject data(patch.value_of("data"));
+  for (const auto& [key, value] : text.data) {
+    if (value) {
+      data.set(key, *value);
+    } else {
+      data.value_of(key) += "null";
+    }
+  }
+  data.end();
+  patch.value_of("metadata") += to_text(metadata);
+  patch.end();
+  return out;
 }
 
 // Patch, and where that finds nothing, create; once around, since an object that comes and goes
@@ -81,8 +95,8 @@ class Save final : public ApiCall {
 
  private:
   void patch() {
-    send(port::Method::Patch, path_, patch_body(text_), "application/merge-patch+json",
-         [this](const Result<ApiReply>& reply) {
+    send(port::Method::Patch, path_, patch_body(text_, metadata_of(text_)),
+         "application/merge-patch+json", [this](const Result<ApiReply>& reply) {
            if (!reply && reply.error().kind == Error::Kind::NotFound && !created_) {
              create();
              return;
@@ -243,11 +257,11 @@ CallHandle ConfigMaps::replace(const ConfigMapText& text, const Written& over,
   if (path && (over.uid.empty() || over.version.empty())) {
     path = failure(Error::Kind::Invalid, "a write without a version could undo another");
   }
-  json patch = json::parse(patch_body(text));
-  patch["metadata"]["uid"] = over.uid.text();
-  patch["metadata"]["resourceVersion"] = over.version.text();
-  return write(port::Method::Patch, std::move(path), to_text(patch), text.ref, std::move(may_send),
-               std::move(done));
+  json metadata = metadata_of(text);
+  metadata["uid"] = over.uid.text();
+  metadata["resourceVersion"] = over.version.text();
+  return write(port::Method::Patch, std::move(path), patch_body(text, metadata), text.ref,
+               std::move(may_send), std::move(done));
 }
 
 CallHandle ConfigMaps::write(port::Method method, Result<std::string> path, std::string body,

@@ -1,5 +1,6 @@
 #include "policy/library.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <exception>
@@ -50,7 +51,45 @@ std::string key_text(lua_State* lua, int index) {
                                              : described(lua, index);
 }
 
-int unknown_global(lua_State* lua) {
+void push_library(lua_State* lua, const Library& library);
+
+// The function of that name; null when the library has none.
+const HostFunction* function_of(const Library& library, std::string_view name) {
+  const auto found = std::find_if(library.functions.begin(), library.functions.end(),
+                                  [name](const HostFunction& each) { return each.name == name; });
+  return found == library.functions.end() ? nullptr : &*found;
+}
+
+// Pushes what a name of the environment means; false, and nothing, when it means nothing.
+bool push_global(lua_State* lua, std::string_view name) {
+  for (const Library* library : {&base_library(), &declaration_library()}) {
+    if (const HostFunction* function = function_of(*library, name)) {
+      push_function(lua, *function, *library);
+      return true;
+    }
+  }
+  for (const Library* library : named_libraries()) {
+    if (library->name == name) {
+      push_library(lua, *library);
+      return true;
+    }
+  }
+  return false;
+}
+
+// Called with the table that lacks the name, as __index: what is on top is what it means from now
+// on. A policy uses a handful of the functions, and to make all of them took a third of a decision.
+int found_missing(lua_State* lua) {
+  lua_pushvalue(lua, 2);
+  lua_pushvalue(lua, -2);
+  lua_rawset(lua, 1);
+  return 1;
+}
+
+int missing_global(lua_State* lua) {
+  if (lua_type(lua, 2) == LUA_TSTRING && push_global(lua, text_at(lua, 2))) {
+    return found_missing(lua);
+  }
   std::vector<std::string_view> names = names_of(base_library());
   for (const HostFunction& function : declaration_library().functions) {
     names.emplace_back(function.name);
@@ -63,10 +102,14 @@ int unknown_global(lua_State* lua) {
   raise(lua, "unknown global " + key_text(lua, 2) + hint);
 }
 
-int unknown_member(lua_State* lua) {
+int missing_member(lua_State* lua) {
   const auto* library = static_cast<const Library*>(lua_touserdata(lua, lua_upvalueindex(2)));
-  const std::string hint =
-      lua_type(lua, 2) == LUA_TSTRING ? did_you_mean(text_at(lua, 2), names_of(*library)) : "";
+  const bool named = lua_type(lua, 2) == LUA_TSTRING;
+  if (const HostFunction* function = named ? function_of(*library, text_at(lua, 2)) : nullptr) {
+    push_function(lua, *function, *library);
+    return found_missing(lua);
+  }
+  const std::string hint = named ? did_you_mean(text_at(lua, 2), names_of(*library)) : "";
   raise(lua, "unknown function " + key_text(lua, 2) + " of '" + library->name + "'" + hint);
 }
 
@@ -81,27 +124,17 @@ int refuse_member(lua_State* lua) {
                  "': it is read-only");
 }
 
-constexpr HostFunction kUnknownGlobal = {"_ENV", unknown_global, "", ""};
-constexpr HostFunction kUnknownMember = {"index", unknown_member, "", ""};
+constexpr HostFunction kMissingGlobal = {"_ENV", missing_global, "", ""};
+constexpr HostFunction kMissingMember = {"index", missing_member, "", ""};
 constexpr HostFunction kRefuseGlobal = {"_ENV", refuse_global, "", ""};
 constexpr HostFunction kRefuseMember = {"newindex", refuse_member, "", ""};
 
-void set_functions(lua_State* lua, const Library& library) {
-  for (const HostFunction& function : library.functions) {
-    push_function(lua, function, library);
-    lua_setfield(lua, -2, function.name);
-  }
-  if (library.add_constants != nullptr) {
-    library.add_constants(lua);
-  }
-}
-
 // Table on top -> an empty table that reads through to it and cannot be written.
-void freeze(lua_State* lua, const Library& library, const HostFunction& unknown,
+void freeze(lua_State* lua, const Library& library, const HostFunction& missing,
             const HostFunction& refuse) {
-  // Names that are missing from the inner table reach `unknown`.
+  // Names that are missing from the inner table reach `missing`.
   lua_createtable(lua, 0, 1);
-  push_function(lua, unknown, library);
+  push_function(lua, missing, library);
   lua_setfield(lua, -2, "__index");
   lua_setmetatable(lua, -2);
 
@@ -115,6 +148,14 @@ void freeze(lua_State* lua, const Library& library, const HostFunction& unknown,
   lua_setfield(lua, -2, "__metatable");
   lua_setmetatable(lua, -2);
   lua_remove(lua, -2);
+}
+
+void push_library(lua_State* lua, const Library& library) {
+  lua_createtable(lua, 0, 4);
+  if (library.add_constants != nullptr) {
+    library.add_constants(lua);
+  }
+  freeze(lua, library, kMissingMember, kRefuseMember);
 }
 
 // The library table of strings stands behind s:method() too.
@@ -137,23 +178,17 @@ std::array<const Library*, 7> libraries() {
 }
 
 void push_environment(lua_State* lua, const Library* more) {
-  const Library& base = base_library();
-  lua_createtable(lua, 0, 32);
-  set_functions(lua, base);
-  set_functions(lua, declaration_library());
+  lua_createtable(lua, 0, 16);
   if (more != nullptr) {
-    set_functions(lua, *more);
-  }
-  for (const Library* library : named_libraries()) {
-    lua_createtable(lua, 0, 16);
-    set_functions(lua, *library);
-    freeze(lua, *library, kUnknownMember, kRefuseMember);
-    if (library == &string_library()) {
-      set_string_metatable(lua);
+    for (const HostFunction& function : more->functions) {
+      push_function(lua, function, *more);
+      lua_setfield(lua, -2, function.name);
     }
-    lua_setfield(lua, -2, library->name);
   }
-  freeze(lua, base, kUnknownGlobal, kRefuseGlobal);
+  push_library(lua, string_library());
+  set_string_metatable(lua);
+  lua_setfield(lua, -2, string_library().name);
+  freeze(lua, base_library(), kMissingGlobal, kRefuseGlobal);
 }
 
 void raise(lua_State* lua, const std::string& text) {

@@ -42,8 +42,9 @@ struct Library {
 [[nodiscard]] std::array<const Library*, 7> libraries();
 
 // Pushes the environment of a chunk: an empty table that reads through to the functions above and
-// raises on unknown names and on every write. Also sets the metatable of strings. `more` are global
-// functions for files of another kind than policies.
+// raises on unknown names and on every write; each is made when it is first named, which costs as
+// much as a call. Also sets the metatable of strings. `more` are global functions for files of
+// another kind than policies.
 void push_environment(lua_State* lua, const Library* more = nullptr);
 
 // Raises "file:line: text". The line is where the script called the running host function.

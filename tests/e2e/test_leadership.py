@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import threading
 import time
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from .engine import RULES
 from .faults import deletions, holds, metric
 from .kube import wait_for
+from .proxy_rules import Hold
 
 TERM = {"leaseDuration": "8s", "leaseRenewDeadline": "5s", "leaseRetry": "1s"}  # the shortest that is accepted, and a bit
-GROUP = "/apis/coordination.k8s.io/v1/namespaces/"
+LEASE = "/leases/moonfence$"
 
 
 @pytest.fixture
@@ -83,6 +85,21 @@ def test_a_leader_that_is_stopped_hands_over_at_once(victims_of, replicas, lease
     victims.fail("notready")
     victims.wait_replaced()
     assert intents(standby) == 2
+
+
+def test_who_gives_its_lease_back_leads_no_more(start_engine, proxy, lease):
+    """Its metric said 1 until it had left, beside a standby's 1."""
+    engine = start_engine(elect=True, config=TERM, server=proxy.server)
+    wait_for("it leads", lambda: metric(engine, "leader_election_master_status", name="moonfence") == 1)
+    answered = threading.Event()
+    proxy.on("PUT", LEASE, Hold(answered))
+    os.kill(engine.pid, signal.SIGTERM)
+    wait_for("it gives its Lease back", lambda: [
+        e for e in proxy.find("PUT", LEASE) if not e.json["spec"]["holderIdentity"]])
+    leads = metric(engine, "leader_election_master_status", name="moonfence")
+    answered.set()
+    engine.wait_exit(0)
+    assert leads == 0 and not lease()["holderIdentity"]
 
 
 def test_a_leader_that_was_frozen_deletes_nothing_when_it_wakes(victims_of, replicas, lease):

@@ -38,6 +38,9 @@ TEST(Rfc3339, times_of_the_api_are_read) {
   EXPECT_EQ(parse_rfc3339("2026-01-02T03:04:05.25Z"), *whole + 250ms);
   EXPECT_EQ(parse_rfc3339("2026-01-02T05:04:05+02:00"), whole);
   EXPECT_EQ(format_rfc3339_micro(*whole + 6us), "2026-01-02T03:04:05.000006Z");
+  EXPECT_EQ(format_rfc3339_micro(WallTime() - 1ns), "1969-12-31T23:59:59.999999Z");
+  EXPECT_EQ(format_rfc3339_micro(WallTime::max()), "2262-04-11T23:47:16.854775Z");
+  EXPECT_EQ(format_rfc3339(WallTime::max()), "2262-04-11T23:47:16Z");
 }
 
 TEST(Rfc3339, anything_else_is_refused) {

@@ -378,6 +378,7 @@ TEST_F(DesksTest, a_record_of_a_source_that_no_policy_asks_any_more_is_closed) {
   run_for(5s);
   ASSERT_TRUE(records.record("i7").closed.has_value());
   EXPECT_EQ(records.record("i7").closed->reason, Reason::NoPolicy);
+  EXPECT_EQ(count(Record::Kind::IncidentClosed, Reason::NoPolicy), 1U);
 }
 
 TEST_F(DesksTest, a_source_that_calls_most_nodes_failed_stops_everybody) {

@@ -69,6 +69,7 @@ TEST(IncidentRecords, what_is_written_is_read_back) {
   const auto read = parse_record(text);
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(to_text(*read), text);
+  EXPECT_EQ(nlohmann::json::parse(text).dump(), text) << "as the library writes it, keys in order";
   EXPECT_EQ(read->steps[1].handle, "vol-1");
   EXPECT_EQ(read->steps[0].outcome, Reason::Done);
   EXPECT_EQ(read->acted(), at(2));
@@ -154,6 +155,7 @@ TEST(IncidentRecords, a_taint_is_a_step_of_its_own) {
   const auto read = parse_record(text);
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(to_text(*read), text);
+  EXPECT_EQ(nlohmann::json::parse(text).dump(), text) << "as the library writes it, keys in order";
   const Step* found = read->find(Uid("node-1"));
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->kind, Step::Kind::TaintNode);

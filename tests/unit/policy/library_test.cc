@@ -39,7 +39,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Expression{"select(2, 'a', 'b')", "b"}, Expression{"select(-1, 'a', 'b')", "b"},
                     Expression{"next({})", "nil"}, Expression{"next({ 5 })", "1"},
                     Expression{"assert(7, 'no')", "7"}, Expression{"duration('1h30m')", "5400"},
-                    Expression{"duration('250ms')", "0.25"}));
+                    Expression{"duration('250ms')", "0.25"},
+                    // One function each, although none is made before it is named.
+                    Expression{"type == type and fence == fence", "true"},
+                    Expression{"fence.skip == fence.skip", "true"},
+                    Expression{"('x').upper == string.upper", "true"},
+                    Expression{"fence.skip == fence.wait", "false"}));
 
 INSTANTIATE_TEST_SUITE_P(
     String, Evaluated,
