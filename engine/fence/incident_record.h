@@ -121,7 +121,9 @@ struct IncidentRecord {
 
 // A ConfigMap holds 1 MiB.
 constexpr std::size_t kRecordLimit = 900'000;
+constexpr std::int64_t kRecordVersion = 1;  // of its form
 
+[[nodiscard]] std::string_view to_string(IncidentRecord::Step::Kind kind);  // "delete_pod"
 [[nodiscard]] std::string to_text(const IncidentRecord& record);
 // Leaves settled steps out, the oldest first, until it fits. Limit when what is not settled alone
 // is too much.

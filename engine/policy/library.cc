@@ -78,7 +78,8 @@ bool push_global(lua_State* lua, std::string_view name) {
 }
 
 // Called with the table that lacks the name, as __index: what is on top is what it means from now
-// on. A policy uses a handful of the functions, and to make all of them took a third of a decision.
+// on. A policy uses a handful of the functions; all of them were a seventh to a third of a
+// decision's instructions.
 int found_missing(lua_State* lua) {
   lua_pushvalue(lua, 2);
   lua_pushvalue(lua, -2);

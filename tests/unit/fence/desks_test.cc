@@ -364,14 +364,18 @@ TEST_F(DesksTest, a_binding_that_begins_to_enforce_looks_at_what_failed_before) 
 }
 
 // The source's key holds its settings: another leader of another configuration knew another one.
-TEST_F(DesksTest, a_record_of_a_source_that_no_policy_asks_any_more_is_closed) {
+IncidentRecord of_a_source_that_was() {
   IncidentRecord left_open;
   left_open.id = IncidentId("i7");
   left_open.node = NodeName("n1");
   left_open.node_uid = Uid("node-1");
   left_open.source = "a source that was";
   left_open.steps_cut = 1;  // one that holds none would not be kept
-  records.put(left_open);
+  return left_open;
+}
+
+TEST_F(DesksTest, a_record_of_a_source_that_no_policy_asks_any_more_is_closed) {
+  records.put(of_a_source_that_was());
   open({binding_of(by_source())});
   desks->await_records();
   journal->read([this](const std::vector<Journal::Found>& found) { desks->take_over(found); });
@@ -379,6 +383,18 @@ TEST_F(DesksTest, a_record_of_a_source_that_no_policy_asks_any_more_is_closed) {
   ASSERT_TRUE(records.record("i7").closed.has_value());
   EXPECT_EQ(records.record("i7").closed->reason, Reason::NoPolicy);
   EXPECT_EQ(count(Record::Kind::IncidentClosed, Reason::NoPolicy), 1U);
+}
+
+// The records came when it was leaving already, and its Lease was the next leader's.
+TEST_F(DesksTest, who_leaves_closes_nothing_of_what_it_took_over) {
+  records.put(of_a_source_that_was());
+  open({binding_of(by_source())});
+  desks->await_records();
+  desks->stop();
+  journal->read([this](const std::vector<Journal::Found>& found) { desks->take_over(found); });
+  run_for(5s);
+  EXPECT_FALSE(records.record("i7").closed.has_value());
+  EXPECT_EQ(count(Record::Kind::IncidentClosed, Reason::NoPolicy), 0U);
 }
 
 TEST_F(DesksTest, a_source_that_calls_most_nodes_failed_stops_everybody) {
