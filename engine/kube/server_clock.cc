@@ -14,7 +14,8 @@ constexpr Duration::rep kDriftDivisor = 10'000;
 void ServerClock::on_exchange(port::Method, int, Duration took,
                               std::optional<WallTime> server_date) {
   if (server_date) {
-    sample(*server_date, loop_.now() - took, loop_.now());
+    // It was read within this turn, not before it.
+    sample(*server_date, loop_.now() - took, loop_.live_now());
   }
 }
 
@@ -36,23 +37,14 @@ void ServerClock::sample(WallTime date, Moment sent, Moment received) {
 }
 
 std::optional<WallTime> ServerClock::now() const {
-  const auto known = at(loop_.now());
-  if (!known) {
-    return std::nullopt;
-  }
-  // One answer is known to half a second; further back the server's own clock was stepped.
-  constexpr Duration kNarrowing = std::chrono::seconds(1);
-  if (*known >= told_ || told_ - *known >= kNarrowing) {
-    told_ = *known;
-  }
-  return told_;
+  return at(loop_.now());
 }
 
 std::optional<WallTime> ServerClock::at(Moment moment) const {
   if (!offset_) {
     return std::nullopt;
   }
-  return WallTime(moment.time_since_epoch() + offset_->low + (offset_->high - offset_->low) / 2);
+  return WallTime(moment.time_since_epoch() + offset_->low);
 }
 
 }  // namespace moonfence::kube

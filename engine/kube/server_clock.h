@@ -2,8 +2,10 @@
 
 // The API server's clock, as well as its Date headers tell it. A Date has whole seconds, so each
 // answer gives an interval for the distance between the server's clock and our monotonic one;
-// intervals of many answers are intersected and the middle carried on by the monotonic clock. The
-// result is compared with timestamps in API objects and nothing else.
+// intervals of many answers are intersected. What is told is the earliest that it can be, carried
+// on by the monotonic clock: what is due by it (a pod's deletionTimestamp, a Lease that ran out) is
+// due by the server's clock too. It is late by at most a second, and after many answers by little.
+// It is compared with timestamps in API objects and nothing else.
 
 #include <optional>
 
@@ -23,8 +25,8 @@ class ServerClock final : public CallObserver {
   // One answer: the server wrote `date` at some moment between the two.
   void sample(WallTime date, Moment sent, Moment received);
 
-  // Nothing before the first answer. While answers only narrow what is known it does not go back:
-  // of two moments that are written down the later one has the later time.
+  // Nothing before the first answer. It does not go back before the server's clock was stepped: of
+  // two moments that are written down the later one has the later time.
   [[nodiscard]] std::optional<WallTime> now() const;
   [[nodiscard]] std::optional<WallTime> at(Moment moment) const;
 
@@ -38,7 +40,6 @@ class ServerClock final : public CallObserver {
 
   loop::Loop& loop_;
   std::optional<Offset> offset_;
-  mutable WallTime told_{};  // the newest that now() has answered
 };
 
 }  // namespace moonfence::kube

@@ -61,7 +61,8 @@ class Loop {
   [[nodiscard]] Moment now() const { return now_; }
 
   // The moment as it is. For guards that are asked while bytes leave, at the end of a turn that may
-  // have been long; everything else uses now().
+  // have been long, for how long work has taken, and for bounds of when something was read;
+  // everything else uses now().
   [[nodiscard]] Moment live_now() { return poller_.now(); }
 
   // Calls `action` once in a later turn, not before `delay` has passed. Timers due in one turn fire
