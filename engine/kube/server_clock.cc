@@ -37,7 +37,17 @@ void ServerClock::sample(WallTime date, Moment sent, Moment received) {
 }
 
 std::optional<WallTime> ServerClock::now() const {
-  return at(loop_.now());
+  const auto known = at(loop_.now());
+  if (!known) {
+    return std::nullopt;
+  }
+  // Answers contradict each other where API servers differ by milliseconds: the newest one alone is
+  // known to a second. Further back the server's own clock was stepped.
+  constexpr Duration kContradiction = std::chrono::seconds(2);
+  if (*known >= told_ || told_ - *known >= kContradiction) {
+    told_ = *known;
+  }
+  return told_;
 }
 
 std::optional<WallTime> ServerClock::at(Moment moment) const {

@@ -4,8 +4,9 @@
 // answer gives an interval for the distance between the server's clock and our monotonic one;
 // intervals of many answers are intersected. What is told is the earliest that it can be, carried
 // on by the monotonic clock: what is due by it (a pod's deletionTimestamp, a Lease that ran out) is
-// due by the server's clock too. It is late by at most a second, and after many answers by little.
-// It is compared with timestamps in API objects and nothing else.
+// due by the server's clock too (of several API servers: by one of theirs). It is late by at most a
+// second and the time that an answer took, and after many answers by little. It is compared with
+// timestamps in API objects and nothing else.
 
 #include <optional>
 
@@ -40,6 +41,7 @@ class ServerClock final : public CallObserver {
 
   loop::Loop& loop_;
   std::optional<Offset> offset_;
+  mutable WallTime told_{};  // the newest that now() has answered
 };
 
 }  // namespace moonfence::kube

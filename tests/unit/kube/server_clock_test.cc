@@ -81,6 +81,19 @@ TEST_F(ServerClockTest, what_is_told_later_is_not_earlier) {
   EXPECT_LT(*clock.now(), last - 3500s) << "a clock that was stepped is followed";
 }
 
+// Behind one address; their answers contradict one another once each of them is known well.
+TEST_F(ServerClockTest, api_servers_that_differ_a_little_do_not_put_it_back) {
+  WallTime last;
+  for (int i = 0; i < 300; ++i) {
+    answer(loop.now() - Moment{}, i % 2 == 0 ? 7s : 7050ms);
+    ASSERT_GE(*clock.now(), last) << i;
+    last = *clock.now();
+    test::run_for(loop, 537ms);
+    ASSERT_LE(*clock.now(), start + (loop.now() - Moment{}) + 7050ms) << i;
+    ASSERT_GE(*clock.now(), start + (loop.now() - Moment{}) + 5s) << i;
+  }
+}
+
 TEST_F(ServerClockTest, a_stepped_clock_is_followed_at_once) {
   answer(1s, 0s);
   answer(2s, -3600s);
