@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Optional
 
+from cluster import programs
+
 from .audit import AuditLog
 from .certs import Authority, write_kubeconfig
 from .kube import Access, ApiError, Client, wait_for
@@ -24,14 +26,6 @@ COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-schedul
 # without a failure. The second outage within a test or two would make the scheduler deaf for a minute.
 FOLLOWERS = ("kube-controller-manager", "kube-scheduler")
 MARKER = "cluster.json"
-
-
-def find_programs() -> dict:
-    """{name: path} of the four programs; builds them when they are missing (scripts/control-plane)."""
-    done = subprocess.run([str(REPO / "scripts" / "control-plane")], stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        raise RuntimeError("scripts/control-plane found no control plane (see above)")
-    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
 
 class ControlPlane:
@@ -93,7 +87,7 @@ class ControlPlane:
     # --- life
 
     def start(self) -> "ControlPlane":
-        self.programs = find_programs()
+        self.programs = {name: str(path) for name, path in programs.find(*programs.CONTROL_PLANE).items()}
         began = time.monotonic()
         self.version = self._version_of("kube-apiserver")
         self._prepare_folder()
@@ -175,8 +169,7 @@ class ControlPlane:
 
     def supervise(self):
         """From now on a component that ends by itself is started again within a second, as a kubelet does with
-        the static pods of a real control plane: a test must neither hang on such a crash nor spoil the next one.
-        (The controller manager of 1.20 crashes when a node that it has just tainted loses its Ready condition.)"""
+        the static pods of a real control plane: a test must neither hang on such a crash nor spoil the next one."""
         # the thread lives as long as we do: its children are told to die with it
         threading.Thread(target=self._supervise, daemon=True).start()
 
@@ -281,15 +274,11 @@ class ControlPlane:
         said = subprocess.run([self.programs[name], "--version"], capture_output=True, text=True).stdout
         return tuple(int(number) for number in re.search(r"v(\d+)\.(\d+)", said).groups())
 
-    def _no_insecure_port(self, name: str) -> list:
-        # until 1.23 that port is open unless told otherwise; later the flag is unknown
-        return ["--port=0"] if self._version_of(name) < (1, 23) else []
-
     def _controllers(self):
         _, private = self.authority.signing_key("service-account")
         return [self.programs["kube-controller-manager"],
                 f"--kubeconfig={self.folder / 'controller-manager.kubeconfig'}",
-                "--leader-elect=false", "--secure-port=0", *self._no_insecure_port("kube-controller-manager"),
+                "--leader-elect=false", "--secure-port=0",
                 # each controller as its own user: the audit log then says which one did it
                 "--use-service-account-credentials=true",
                 f"--service-account-private-key-file={private}", f"--root-ca-file={self.ca}",
@@ -302,5 +291,5 @@ class ControlPlane:
 
     def _scheduler(self):
         return [self.programs["kube-scheduler"], f"--kubeconfig={self.folder / 'scheduler.kubeconfig'}",
-                "--leader-elect=false", "--secure-port=0", *self._no_insecure_port("kube-scheduler"),
+                "--leader-elect=false", "--secure-port=0",
                 "--kube-api-qps=200", "--kube-api-burst=400"]

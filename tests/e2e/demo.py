@@ -16,7 +16,9 @@ import time
 import urllib.request
 from pathlib import Path
 
-from .control_plane import REPO, ControlPlane, find_programs
+from cluster import programs
+
+from .control_plane import REPO, ControlPlane
 from .hollow_control import HollowControl, lease_interval, start_hollow
 from .kube import Client, path_of, wait_for
 from .processes import free_port
@@ -87,7 +89,7 @@ class Demo:
     # --- the stage
 
     def start_cluster(self):
-        find_programs()  # builds them the first time, and says so
+        programs.find()  # builds them the first time, and says so
         self.plane.start()
         self.hollow: HollowControl = start_hollow(self.plane.processes, self.plane.folder, nodes=3,
                                                   interval=lease_interval(GRACE))

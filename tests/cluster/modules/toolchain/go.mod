@@ -1,0 +1,3 @@
+module moonfence.invalid/cluster/toolchain
+
+go 1.19
