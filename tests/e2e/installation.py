@@ -7,8 +7,6 @@
 
 import copy
 import functools
-import importlib.machinery
-import importlib.util
 import json
 import re
 import subprocess
@@ -16,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
+from cluster import programs
 
 from .control_plane import REPO
 from .engine import Account
@@ -42,12 +42,8 @@ def built(folder: Path) -> list:
     return list(yaml.safe_load_all(done.stdout))
 
 
-def debians_kubectl() -> Path:
-    """kubectl of Debian's package, which is unpacked beside the control plane's programs and not installed."""
-    loader = importlib.machinery.SourceFileLoader("manifests", str(REPO / "scripts" / "manifests"))
-    manifests = importlib.util.module_from_spec(importlib.util.spec_from_loader("manifests", loader))
-    loader.exec_module(manifests)
-    return Path(manifests.debians_kubectl())
+def kubectl() -> Path:
+    return programs.find("kubectl")["kubectl"]
 
 
 def rights_of(mode: str) -> list:
@@ -126,17 +122,9 @@ class Installation:
 
     @functools.cache
     def _resources(self, api: str) -> dict:
-        """{kind: its resource} of an API version, {} when it is not served."""
-        try:
-            found = self.client.request("GET", f"/apis/{api}" if "/" in api else f"/api/{api}")["resources"]
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            return {}
+        """{kind: its resource} of an API version."""
+        found = self.client.request("GET", f"/apis/{api}" if "/" in api else f"/api/{api}")["resources"]
         return {each["kind"]: each for each in found if "/" not in each["name"]}
-
-    def serves(self, each: dict) -> bool:
-        return each["kind"] in self._resources(each["apiVersion"])
 
     def path(self, each: dict, named: bool = True) -> str:
         api, about = each["apiVersion"], each["metadata"]

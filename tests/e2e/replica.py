@@ -28,7 +28,7 @@ from .control_plane import REPO
 from .engine import Engine, binary
 from .installation import ACCOUNT, NAMESPACE, ShippedAccount, manifest, one
 
-OVERLAYS = ("observe", "enforce", "enforce-1.20", "noobaa", "longhorn", "storageos", "iomesh")
+OVERLAYS = ("observe", "enforce", "noobaa", "longhorn", "storageos", "iomesh")
 
 
 def pod_spec(overlay: str) -> dict:

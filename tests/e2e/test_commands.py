@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from .engine import RULES, binary
-from .installation import debians_kubectl
+from .installation import kubectl
 from .kube import wait_for
 from .policies import DELETES, PolicyMap, policy_text
 from .storage_api import OpenApi
@@ -277,11 +277,10 @@ def test_as_a_plugin_of_kubectl(tool, workloads, tmp_path, monkeypatch):
     """Found by kubectl on the PATH, with its arguments, its exit code and its name in the help."""
     (tmp_path / "kubectl-moonfence").symlink_to(binary())
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    kubectl = debians_kubectl()
-    out = tool("moonfence", "status", "-n", workloads.namespace, program=kubectl)
+    out = tool("moonfence", "status", "-n", workloads.namespace, program=kubectl())
     assert out.startswith("LEADER      nobody: there is no Lease moonfence")
-    absent = tool.run("moonfence", "plan", "no-such-node", program=kubectl)
+    absent = tool.run("moonfence", "plan", "no-such-node", program=kubectl())
     assert absent.returncode == NOT_FOUND and "no node no-such-node" in absent.stderr
-    assert "kubectl moonfence plan" in tool("moonfence", "plan", "--help", program=kubectl)
-    listed = subprocess.run([kubectl, "plugin", "list"], capture_output=True, text=True, timeout=30)
+    assert "kubectl moonfence plan" in tool("moonfence", "plan", "--help", program=kubectl())
+    listed = subprocess.run([kubectl(), "plugin", "list"], capture_output=True, text=True, timeout=30)
     assert str(tmp_path / "kubectl-moonfence") in listed.stdout

@@ -24,17 +24,8 @@ from .policies import LAST_GOOD, STATUS, PolicyMap, policy_text
 from .replica import Replica, make_image
 from .workloads import taints
 
-# API version and kind -> the first and the last minor release of Kubernetes 1 that serve it
-SERVED = {
-    ("policy/v1beta1", "PodDisruptionBudget"): (5, 24), ("policy/v1", "PodDisruptionBudget"): (21, None),
-    ("flowcontrol.apiserver.k8s.io/v1beta1", "FlowSchema"): (20, 25),
-    ("flowcontrol.apiserver.k8s.io/v1beta2", "FlowSchema"): (23, 28),
-    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"): (29, None),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"): (30, None),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"): (30, None),
-}
 MODES = ("taint", "release")
-EVERYWHERE = ("observe", "enforce-1.20", "noobaa", "longhorn", "storageos", "iomesh")
+OBSERVING = ("observe", "noobaa", "longhorn", "storageos", "iomesh")
 BINDINGS = "api: 1\nbindings:\n- {{policy: every, source: every.lua, namespaces: [{}], mode: enforce}}\n"
 OTHER = "- {policy: other, source: other.lua, namespaces: [elsewhere]}\n"
 # of an incident that ended long ago: its leader removes it
@@ -85,32 +76,18 @@ def token(cluster):
 
 
 def everything() -> list:
-    folders = sorted(path.parent for path in DEPLOY.glob("versions/*/kustomization.yaml"))
-    alone = [each for folder in folders for file in sorted(folder.glob("*.yaml")) for each in objects(file)
-             if each["kind"] != "Kustomization"]
-    found = [*manifest("enforce"), *alone, *(each for mode in MODES for each in rights_of(mode))]
-    for overlay in EVERYWHERE:
+    found = [*manifest("enforce"), *(each for mode in MODES for each in rights_of(mode))]
+    for overlay in OBSERVING:
         found.extend(each for each in manifest(overlay) if each not in found)
     return found
 
 
 # --- manifests
 
-def test_the_server_takes_every_manifest_that_it_can_serve_and_drops_nothing_of_it(cluster, shipped):
-    minor = cluster.control_plane.version[1]
+def test_the_server_takes_every_manifest_and_drops_nothing_of_it(shipped):
     for each in everything():
-        first, last = SERVED.get((each["apiVersion"], each["kind"]), (20, None))
-        assert shipped.serves(each) == (first <= minor <= (last or minor)), (each["apiVersion"], each["kind"])
-        if shipped.serves(each):
-            fresh = {**each, "metadata": {**each["metadata"], "name": f"{each['metadata']['name']}-dry"}}
-            assert differences(fresh, shipped.dry_run(fresh)) == [], each["metadata"]["name"]
-
-
-@pytest.mark.parametrize("overlay", EVERYWHERE)
-def test_an_overlay_for_every_release_has_nothing_that_only_some_serve(overlay, shipped):
-    found = manifest(overlay)
-    assert len(found) >= 13 and not [each for each in found if (each["apiVersion"], each["kind"]) in SERVED]
-    assert all(map(shipped.serves, found))
+        fresh = {**each, "metadata": {**each["metadata"], "name": f"{each['metadata']['name']}-dry"}}
+        assert differences(fresh, shipped.dry_run(fresh)) == [], each["metadata"]["name"]
 
 
 def test_the_pod_of_the_deployment_is_admitted_and_restricted(shipped):
@@ -128,7 +105,7 @@ def test_the_pod_of_the_deployment_is_admitted_and_restricted(shipped):
 def test_the_shipped_configurations_are_read(tmp_path):
     config = one(manifest("observe"), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
     assert "config.yaml" in run_with(binary(), config + "fencingDriver: []\n", tmp_path)
-    for overlay in ("enforce", *EVERYWHERE):
+    for overlay in ("enforce", *OBSERVING):
         config = one(manifest(overlay), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
         assert "config.yaml" not in run_with(binary(), config, tmp_path), overlay
 
@@ -166,11 +143,11 @@ def test_each_mode_adds_to_the_one_before():
     observe = rights(manifest("observe"))
     assert {(r.resource, r.verb) for r in observe if not r.namespace and r.verb not in ("get", "list", "watch")} == {
         ("events", "create"), ("events", "patch")}
-    assert rights(manifest("enforce")) - observe == rights(manifest("enforce-1.20")) - observe == {
+    assert rights(manifest("enforce")) - observe == {
         Right("", "", "pods", "delete"), Right("", "storage.k8s.io", "volumeattachments", "delete"),
         Right("", "apps", "statefulsets", "get")}
-    for overlay in EVERYWHERE:
-        assert rights(manifest(overlay)) == observe or overlay == "enforce-1.20"
+    for overlay in OBSERVING:
+        assert rights(manifest(overlay)) == observe
 
 
 def refused(call) -> bool:
@@ -230,12 +207,9 @@ def replicas(cluster, shipped):
 
 def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint(
         cluster, enforcing, replicas, make_nodes, workloads):
-    """The admission policies of the overlay `enforce`; before 1.30 there is nothing that could ask them."""
+    """The admission policies of the overlay `enforce`."""
     policies = [each for each in manifest("enforce") if each["kind"].startswith("ValidatingAdmission")]
     assert len(policies) == 6
-    if cluster.control_plane.version < (1, 30):
-        assert not any(map(enforcing.serves, policies))
-        return
     (node,) = make_nodes(1)
     workloads.stateful_set("web", 2, labels={"app": "web"})
     uids = [pod["metadata"]["uid"] for pod in workloads.wait_all_running("web", 2)]
@@ -358,10 +332,9 @@ def failover(cluster, shipped, workloads, make_nodes, start_replica):
         policies.edit(every_lua=text, moonfence_yaml=bindings)
         shipped.apply([{"apiVersion": "v1", "kind": "ConfigMap", "data": {"record.json": json.dumps(OLD_RECORD)}, "metadata": {
             "name": "moonfence-incident-old", "namespace": NAMESPACE, "labels": {"moonfence.io/incident": "closed"}}}])
-        engine = start_replica("observe" if mode == "observe" else "enforce-1.20", home, declared + more)
+        engine = start_replica("observe" if mode == "observe" else "enforce", home, declared + more)
         policies.wait_state("every", "Observe" if mode == "observe" else "Active")
-        # what is told of an object again and again is one event that is patched: before the node fails, and after it,
-        # when 1.20 has made the engine write events of the older kind
+        # what is told of an object again and again is one event that is patched: before the node fails, and after it
         reject_twice(policies, bindings, "return")
         wait_for("the rejection is told again", lambda: repeated(engine, "PolicyRejected") == 1, 10)
         wait_for("the old record is removed", lambda: not cluster.client.find(
@@ -402,9 +375,7 @@ def check_rights(engine, shipped, roles: list):
     engine.stop()  # which sends what events wait, gives the Lease back, and ends the watches, which the log then has
     requests = engine.requests()
     assert [entry for entry in requests if entry.status == 403] == []
-    # events of the older kind are for a server that refuses the newer ones
-    idle = {Right("", "", "events", verb) for verb in ("create", "patch") if shipped.cluster.control_plane.version > (1, 20)}
-    needless = {right for right in rights(roles) - idle if not shipped.needed_without(roles, right, requests)}
+    needless = {right for right in rights(roles) if not shipped.needed_without(roles, right, requests)}
     assert needless == set()
 
 
@@ -429,7 +400,7 @@ def test_enforcing_works_with_its_roles_and_needs_each_of_their_verbs(enforcing,
     wait_for("nobody awaits the database any more", lambda: metric(
         engine, "moonfence_replacements_total", reason="replacement_not_needed") == 1, 60)
     read_one_by_one(engine, workloads)
-    check_rights(engine, enforcing, manifest("enforce-1.20"))
+    check_rights(engine, enforcing, manifest("enforce"))
 
 
 def test_tainting_works_with_its_role_and_needs_each_of_its_verbs(cluster, enforcing, grant, failover):

@@ -1,5 +1,5 @@
-"""docs/install.md, Removing: what was installed goes away by the commands of that page, typed as they stand into Debian's
-kubectl, and nothing of ours is left in the API server."""
+"""docs/install.md, Removing: what was installed goes away by the commands of that page, typed as they stand, and
+nothing of ours is left in the API server."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from .control_plane import REPO
-from .installation import NAMESPACE, Installation, ShippedAccount, debians_kubectl, manifest, rights_of
+from .installation import NAMESPACE, Installation, ShippedAccount, kubectl, manifest, rights_of
 from .kube import wait_for
 from .policies import LAST_GOOD, STATUS, PolicyMap
 from .workloads import taints
@@ -27,10 +27,8 @@ def documented() -> list:
 @pytest.fixture
 def shell(cluster, tmp_path):
     """shell(command): as an administrator of the cluster, in the repository."""
-    folder = debians_kubectl().parent
-
     def run(command: str, codes: tuple = (0,)):
-        env = {"PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.control_plane.kubeconfig), "HOME": str(tmp_path)}
+        env = {"PATH": f"{kubectl().parent}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.control_plane.kubeconfig), "HOME": str(tmp_path)}
         done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=REPO, env=env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
         assert done.returncode in codes, f"{command}: {done.stdout}"
@@ -57,16 +55,12 @@ def ours(client) -> set:
     return found
 
 
-def install(cluster, shell) -> tuple:
-    """Everything that this server takes: (the overlay, its objects and those of the rights)."""
-    minor = cluster.control_plane.version[1]
-    overlay = "enforce" if minor >= 30 else "enforce-1.20"
-    shell(f"kubectl apply -f deploy/flat/{overlay}.yaml")
-    if minor < 30:
-        shell(f"kubectl apply -k deploy/versions/{'1.20' if minor < 25 else '1.25' if minor < 29 else '1.29'}")
+def install(shell) -> list:
+    """Everything that there is to install; its objects."""
+    shell("kubectl apply -f deploy/flat/enforce.yaml")
     for mode in ("taint", "release"):
         shell(f"kubectl apply -k deploy/rights/{mode}")
-    return overlay, [*manifest(overlay), *rights_of("taint"), *rights_of("release")]
+    return [*manifest("enforce"), *rights_of("taint"), *rights_of("release")]
 
 
 def mark(cluster, name: str, key: str, taint: str, effect: str):
@@ -78,7 +72,7 @@ def test_what_was_installed_is_removed_as_documented_and_nothing_is_left(cluster
     nodes, client = make_nodes(2), cluster.client
     wait_for("earlier tests have cleaned up", lambda: not client.find("namespaces", NAMESPACE), 60)
     before, made = ours(client), Installation(cluster)
-    overlay, installed = install(cluster, shell)
+    installed = install(shell)
     try:
         start_engine.accounts["shipped"] = ShippedAccount(cluster, NAMESPACE, "moonfence")
         engine = start_engine(account="shipped", policy=None, mode=None, elect=None, status=False)
@@ -96,7 +90,7 @@ def test_what_was_installed_is_removed_as_documented_and_nothing_is_left(cluster
         mark(cluster, nodes[0], OUT_OF_SERVICE, "node.kubernetes.io/out-of-service", "NoExecute")
         mark(cluster, nodes[1], OURS, OURS, "NoSchedule")
         for command in remove:
-            shell(command.replace("enforce.yaml", f"{overlay}.yaml"))
+            shell(command)
         shell(untaint, codes=(0, 1))  # 1: a node has no such taint
         for command in clean:
             shell(command.replace(" NODE ", f" {nodes[0]} "))
