@@ -23,6 +23,7 @@ start_engine(**arguments) makes an Engine, starts it and waits for /readyz. Argu
     flags       more words for the command line
     env         more environment variables
     status      False: no status page
+    retires     True: a binding lets it put nodes out of service, so it may patch nodes
     ready       False: do not wait for /readyz
     made_by     the class: Replica runs the image as the shipped Deployment says (replica.py)
     witnessed   False: the nodes' states at the deletions are not looked up at the end of the test; for tests
@@ -190,7 +191,7 @@ class Engine:
     def __init__(self, cluster, folder: Path, account: Account, namespace: str, number: int = 1,
                  policy: Optional[Path] = NOOBAA, mode: Optional[str] = "enforce", config: dict | str | None = None, server: str = "", kubeconfig=None,
                  flags: tuple = (), env: Optional[dict] = None, witnessed: bool = True, elect: Optional[bool] = False,
-                 spaces: Optional[tuple] = None, status: bool = True):
+                 spaces: Optional[tuple] = None, status: bool = True, retires: bool = False):
         self.cluster, self.folder, self.account, self.namespace = cluster, Path(folder), account, namespace
         self.name = f"engine-{number}"
         self.policy, self.mode, self.flags, self.env = policy, mode, tuple(flags), env or {}
@@ -204,7 +205,7 @@ class Engine:
         self.config.write_text(config)
         # which parts of a node it may patch
         self.node_parts = {part for part, setting in (("", r"^quarantine: (missing|always)$"), ("status", r"^release: on$"))
-                           if re.search(setting, config, re.M)}
+                           if re.search(setting, config, re.M)} | ({""} if retires else set())
         self.health_port, self.metrics_port, self.status_port = free_port(), free_port(), free_port()
         self.log_file = self.folder / f"{self.name}.log"
         self.record_file = self.folder / f"{self.name}.audit.jsonl"

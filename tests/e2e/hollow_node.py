@@ -59,6 +59,7 @@ class HollowNode:
         self.drivers = drivers
         self.mode_name, self.mode = "ok", MODES["ok"]
         self.boot_id = str(uuid.uuid4())
+        self.chance = random.Random(name)  # the same in each run
         self.uid = ""
         self.since = objects.now()
         self.pods: dict = {}       # uid -> summary, as the API has it
@@ -144,16 +145,16 @@ class HollowNode:
             self._writes -= 1
 
     async def _heartbeat(self):
-        await asyncio.sleep(random.uniform(0, self.interval) if self._lease else 0)
+        await asyncio.sleep(self.chance.uniform(0, self.interval) if self._lease else 0)
         while True:
             try:
                 await self._renew()
             except BROKEN:
-                await asyncio.sleep(random.uniform(0.1, 0.5))
+                await asyncio.sleep(self.chance.uniform(0.1, 0.5))
                 continue
             self._beat.clear()
             try:
-                await asyncio.wait_for(self._beat.wait(), self.interval * random.uniform(0.95, 1.05))
+                await asyncio.wait_for(self._beat.wait(), self.interval * self.chance.uniform(0.95, 1.05))
             except asyncio.TimeoutError:
                 pass
 
@@ -199,7 +200,7 @@ class HollowNode:
         while True:
             for _ in range(6):
                 try:
-                    await asyncio.wait_for(self._dirty.wait(), self.status_period / 6 * random.uniform(0.8, 1.2))
+                    await asyncio.wait_for(self._dirty.wait(), self.status_period / 6 * self.chance.uniform(0.8, 1.2))
                     break
                 except asyncio.TimeoutError:
                     if await self._belied():

@@ -83,8 +83,8 @@ def node(name: str, boot_id: str, labels: dict, images: int, all_conditions: boo
             "nodeInfo": {
                 "machineID": uuid.uuid4().hex, "systemUUID": str(uuid.uuid4()), "bootID": boot_id,
                 "kernelVersion": "6.1.0-18-amd64", "osImage": "Debian GNU/Linux 12 (bookworm)",
-                "containerRuntimeVersion": "containerd://1.6.20", "kubeletVersion": "v1.20.2",
-                "kubeProxyVersion": "v1.20.2", "operatingSystem": "linux", "architecture": "amd64"}}}
+                "containerRuntimeVersion": "containerd://2.4.2", "kubeletVersion": "v1.37.2",
+                "operatingSystem": "linux", "architecture": "amd64"}}}
 
 
 def lease(name: str, node_uid: str) -> dict:

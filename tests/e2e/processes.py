@@ -3,14 +3,16 @@
 A pid alone may belong to somebody else by the time we end it; pid and start time together cannot.
 """
 
+import fcntl
+import functools
 import itertools
 import json
 import os
-import random
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Optional
@@ -31,19 +33,39 @@ def worker() -> int:
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
-_ports_given = itertools.count(random.randrange(1 << 16))
+PORT_RANGES = 8  # processes that may run tests at the same time on one machine
+_ports_given = itertools.count()
+
+
+@functools.cache
+def port_range() -> tuple:
+    """(first, width) of this process's own part of the ports below those from which the kernel serves outgoing
+    connections: a component that restarts on its port must not find a client's own connection sitting on it.
+    It is ours as long as the lock is, whatever other test runs there are."""
+    last = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]) - 1
+    width = (last - 1100) // PORT_RANGES
+    folder = Path(tempfile.gettempdir()) / f"moonfence-ports-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for number in range(PORT_RANGES):
+        lock = open(folder / str(number), "w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        _kept_open.append(lock)
+        return 1100 + number * width, width
+    raise RuntimeError(f"{PORT_RANGES} test processes run on this machine already, and no range of ports is left")
+
+
+_kept_open: list = []
 
 
 def free_port() -> int:
-    """A free loopback port below the range from which the kernel serves outgoing connections: a
-    component that restarts on its port must not find a client's own connection sitting on it. A port is
-    free until somebody listens: each worker has a range of its own, and gives no port again before all others."""
-    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    width = 6000
-    last = low - 1 - worker() % 3 * width
-    first = max(1100, last - width + 1)
+    """A free loopback port. It is free until somebody listens: none is given again before all others."""
+    first, width = port_range()
     for _ in range(width):
-        port = first + next(_ports_given) % (last - first + 1)
+        port = first + next(_ports_given) % width
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -68,10 +68,8 @@ def test_a_second_sigterm_ends_it_at_once_with_1(victims_of, start_engine, proxy
     os.kill(engine.pid, signal.SIGTERM)
     wait_closed(engine, "stopping")
     assert engine.alive()
-    began = time.monotonic()
     os.kill(engine.pid, signal.SIGTERM)
-    engine.wait_exit(1)
-    assert time.monotonic() - began < 3  # and not the 6 s that it waits for what has left
+    engine.wait_exit(1)  # it would be 0 after the 6 s that it waits for what has left
     assert len(victims.alive()) == 2
 
 

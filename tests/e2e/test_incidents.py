@@ -280,6 +280,6 @@ def test_e_04_a_pod_that_is_bound_to_a_down_node_later_is_deleted_at_the_expiry(
     wait_for("the second pod is deleted", lambda: workloads.get_pod("second") is None, 60)
     assert [d.uid_precondition for d in engine.deletes()] == [uid(first), uid(second)]
     opened = [parse_time(r["time"]) for r in engine.records() if r["kind"] == "incident_opened"]
-    assert (opened[-1] - opened[0] + 0.1) % 3 < 1.1
+    assert opened[-1] - opened[0] > 2.9
     assert {r["reason"] for r in engine.records() if r["kind"] == "incident_opened"} == {
         "node_not_ready", "entry_expired"}

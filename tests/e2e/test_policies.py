@@ -285,7 +285,7 @@ def test_fifty_edits_in_a_second_end_at_the_last(policies, start):
     took = time.monotonic() - began
     policies.wait_observed(written)
     # none sooner than 200 ms after another; on a slow machine the fifty take longer
-    assert metric(engine, "moonfence_policy_reload_total") - before <= min(max(10, 2 + took / 0.2), 45)
+    assert metric(engine, "moonfence_policy_reload_total") - before <= max(10, 2 + took / 0.2)
 
 
 def test_a_change_of_labels_reloads_nothing(policies, start, cluster, workloads):

@@ -265,8 +265,8 @@ def test_an_api_server_that_restarts_behind_it(cluster, proxy, via, workloads, c
 
 
 def test_it_costs_little(cluster, proxy, via, workloads, config):
-    """Median of the time that a GET takes longer through the proxy than without it: a delayed acknowledgement would be
-    40 ms, and it is what the tests' own times would be made of."""
+    """Median of the time that a GET takes longer through the proxy than without it: what the tests' own times would be
+    made of. No state shows a delayed acknowledgement, but it takes 40 ms; 0.3 ms is usual."""
     config("a")
 
     def once(client):
@@ -280,4 +280,4 @@ def test_it_costs_little(cluster, proxy, via, workloads, config):
     pairs = [(once(cluster.client), once(via)) for _ in range(400)]
     direct, through = (statistics.median(column) for column in zip(*pairs))
     print(f"direct {direct:.2f} ms, through the proxy {through:.2f} ms")
-    assert through - direct < 10
+    assert through - direct < 30

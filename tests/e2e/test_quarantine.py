@@ -77,8 +77,7 @@ RETIRING = """return policy {
 """
 
 
-def test_a_node_is_put_out_of_service_only_where_kubernetes_heeds_it(cluster, make_nodes, workloads, start_engine):
-    """From 1.26 on the node gets the taint and then its pods go; before, neither happens."""
+def test_a_node_is_put_out_of_service_before_its_pods_go(cluster, make_nodes, workloads, start_engine):
     (node,) = make_nodes(1)
     workloads.stateful_set("web", **PATIENT)
     before = workloads.wait_running("web-0")
@@ -86,17 +85,11 @@ def test_a_node_is_put_out_of_service_only_where_kubernetes_heeds_it(cluster, ma
     policies = PolicyMap(cluster.client, workloads.namespace)
     policies.write({"moonfence.yaml": policies.bindings("retiring", more="  allow: [out-of-service]\n"),
                     "retiring.lua": RETIRING})
-    engine = start_engine(policy=None, mode=None, rules=(*RULES, *POLICY_RULES, *QUARANTINE_RULES))
+    engine = start_engine(policy=None, mode=None, rules=(*RULES, *POLICY_RULES, *QUARANTINE_RULES), retires=True)
     policies.wait_state("retiring", "Active")
     cluster.hollow.fail(node, "silent")
-    taint = ("node.kubernetes.io/out-of-service", "NoExecute")
-    if cluster.control_plane.version < (1, 26):
-        wait_for("the refusal", lambda: any(r["reason"] == "taint_not_served" for r in engine.records()), 90)
-        (refusal,) = [r for r in engine.records() if r["kind"] == "refusal"]
-        assert "Kubernetes 1.20" in refusal["text"] and refusal["action"] == "taint_out_of_service"
-        assert patches(engine, node) == [] and engine.deletes() == []
-        assert taint not in taints(cluster.client.get("nodes", node))
-        return
     workloads.wait_running("web-0", not_on=node)
-    assert taint in taints(cluster.client.get("nodes", node))
-    assert [d.uid_precondition for d in engine.deletes()] == [before["metadata"]["uid"]]
+    assert ("node.kubernetes.io/out-of-service", "NoExecute") in taints(cluster.client.get("nodes", node))
+    (patch,), (deletion,) = patches(engine, node), engine.deletes()
+    assert patch.status == 200 and patch.staged <= deletion.received
+    assert deletion.uid_precondition == before["metadata"]["uid"]
