@@ -212,14 +212,6 @@ void EventRecorder::on_outcome(const Result<ApiReply>& reply) {
   Pending& sent = queue_.front();
   if (!reply) {
     const Error& error = reply.error();
-    // 1.20 knows the group but refuses events about cluster-scoped objects outside kube-system; in
-    // the older form it takes them in "default" (k/k pkg/apis/core/validation/events.go).
-    const bool refused_by_old_rules = error.http_status == 422;
-    if ((is_missing_api(error) || refused_by_old_rules) && !core_api_) {
-      core_api_ = true;
-      send_next();
-      return;
-    }
     if (error.kind == Error::Kind::NotFound && sent.count > 1 && !sent.only_count) {
       sent.count = 1;  // the first event has expired: tell the news as a new one
       send_next();
@@ -250,42 +242,30 @@ void EventRecorder::on_outcome(const Result<ApiReply>& reply) {
 ApiRequest EventRecorder::request_for(const Pending& pending) const {
   const EventNews& news = pending.news;
   const std::string time = format_rfc3339_micro(pending.time);
-  const std::string seconds = format_rfc3339(pending.time);
   json body;
   ApiRequest request;
-  request.path = std::string(core_api_ ? "/api/v1" : "/apis/events.k8s.io/v1") + "/namespaces/" +
-                 percent_encoded(space_of(news.regarding)) + "/events";
+  request.path =
+      "/apis/events.k8s.io/v1/namespaces/" + percent_encoded(space_of(news.regarding)) + "/events";
   request.query = {{"fieldManager", "moonfence"}, {"fieldValidation", "Strict"}};
   if (pending.count > 1) {
     request.method = port::Method::Patch;
     request.path += "/" + percent_encoded(pending.name);
     request.content_type = "application/merge-patch+json";
-    if (core_api_) {
-      body = {{"count", pending.count}, {"lastTimestamp", seconds}};
-    } else {
-      body["series"] = {{"count", pending.count}, {"lastObservedTime", time}};
-    }
+    body["series"] = {{"count", pending.count}, {"lastObservedTime", time}};
   } else {
     request.method = port::Method::Post;
     request.content_type = "application/json";
-    body = {{"apiVersion", core_api_ ? "v1" : "events.k8s.io/v1"},
+    body = {{"apiVersion", "events.k8s.io/v1"},
             {"kind", "Event"},
             {"metadata", {{"name", pending.name}, {"namespace", space_of(news.regarding)}}},
             {"reason", cut(news.reason, kWordLimit)},
             {"type", type_word(news.type)},
-            {core_api_ ? "involvedObject" : "regarding", reference_to(news.regarding)},
-            {core_api_ ? "message" : "note", cut(news.note, kNoteLimit)}};
-    if (core_api_) {
-      body["firstTimestamp"] = seconds;
-      body["lastTimestamp"] = seconds;
-      body["count"] = 1;
-      body["source"] = {{"component", "moonfence"}, {"host", instance_}};
-    } else {
-      body["eventTime"] = time;  // what makes the server apply the strict rules
-      body["reportingController"] = kController;
-      body["reportingInstance"] = instance_;
-      body["action"] = cut(news.action, kWordLimit);
-    }
+            {"regarding", reference_to(news.regarding)},
+            {"note", cut(news.note, kNoteLimit)},
+            {"eventTime", time},
+            {"reportingController", kController},
+            {"reportingInstance", instance_},
+            {"action", cut(news.action, kWordLimit)}};
   }
   request.body = to_text(body);
   return request;

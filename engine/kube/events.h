@@ -2,9 +2,8 @@
 
 // EventRecorder tells the story of an incident where operators look first: kubectl describe. Best
 // effort by design: a bounded queue, one request at a time, drops counted; nothing waits for it and
-// it fails nothing. Events expire after an hour and are not the audit trail. events.k8s.io/v1, or
-// core/v1 where a server lacks that group. Source: client-go tools/events/event_broadcaster.go, k/k
-// pkg/apis/core/validation/events.go for the limits.
+// it fails nothing. Events expire after an hour and are not the audit trail. Source: client-go
+// tools/events/event_broadcaster.go, k/k pkg/apis/core/validation/events.go for the limits.
 //
 // Limits: repeats of one event become a series, told when it begins, every half hour and when it
 // ends; of one object no more than client-go tells (25, then one in 5 minutes); of all objects 200,
@@ -121,7 +120,6 @@ class EventRecorder {
   port::Random& random_;
   port::Log& log_;
   const std::string instance_;
-  bool core_api_ = false;  // the server lacks events.k8s.io
   std::deque<Pending> queue_;
   std::map<Key, Series> series_;
   // Of objects that were told of lately; true: of what is weighty.

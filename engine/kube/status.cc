@@ -97,7 +97,7 @@ std::optional<Duration> retry_after_header(const port::HttpHead& head) {
   return bounded_delay(delay_s);
 }
 
-bool has_too_large_cause(const json* causes, std::string_view message) {
+bool has_too_large_cause(const json* causes) {
   if (causes != nullptr) {
     for (const json& cause : *causes) {
       Fields fields(cause);
@@ -106,8 +106,7 @@ bool has_too_large_cause(const json* causes, std::string_view message) {
       }
     }
   }
-  // Before 1.18.6 only the message told (kubernetes/kubernetes#91073).
-  return message.starts_with("Too large resource version");
+  return false;
 }
 
 std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
@@ -163,7 +162,7 @@ Error error_from_status(const json& status, int http_status) {
   const auto code = static_cast<int>(std::clamp<std::int64_t>(fields.integer({"code"}), 0, 599));
   const int answered = http_status != 0 ? http_status : code;
   const std::string object = fields.string({"details", "name"});
-  if (has_too_large_cause(fields.array({"details", "causes"}), message)) {
+  if (has_too_large_cause(fields.array({"details", "causes"}))) {
     reason = kTooLarge;  // says more than Timeout
   }
   Error error;
@@ -210,10 +209,6 @@ bool is_denied_as(std::string_view word, const Error& error) {
   }
   // The colon is not in quotes: what a user gives a name like that is no word of ours.
   return error.text.find(" " + std::string(word) + ": ") != std::string::npos;
-}
-
-bool is_missing_api(const Error& error) {
-  return error.http_status == 404 && error.kind != Kind::NotFound;
 }
 
 }  // namespace moonfence::kube

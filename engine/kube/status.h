@@ -32,7 +32,4 @@ constexpr std::string_view kNotLeader = "moonfence-not-leader";
 constexpr std::string_view kNoUid = "moonfence-no-uid";
 [[nodiscard]] bool is_denied_as(std::string_view word, const Error& error);
 
-// The server does not know the path: its version lacks the API group, or it is no API server.
-[[nodiscard]] bool is_missing_api(const Error& error);
-
 }  // namespace moonfence::kube

@@ -23,7 +23,7 @@ POLICY = REPO / "policies/noobaa/policy.lua"
 RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "delete"]},
-    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list"]},
 ]
@@ -53,7 +53,7 @@ class Stage:
 
     def __enter__(self) -> "Stage":
         self.control_plane.start()
-        self.control_plane.supervise()  # 1.20's controllers crash now and then; a kubelet would start them again
+        self.control_plane.supervise()  # a kubelet would start again what crashes
         try:
             self.hollow = start_hollow(self.control_plane.processes, self.folder,
                                        interval=lease_interval(self.grace))
@@ -218,6 +218,6 @@ class Pair:
         self.home = 1 - self.home
 
     def remove(self):
-        """The pods. The nodes stay: 1.20's scheduler now and then places nothing any more after nodes were deleted."""
+        """The pods. The nodes stay, for the next round."""
         self.stage.client.delete("deployments", "noobaa", self.namespace)
         wait_for("the pods are gone", lambda: not self.doomed_pods(), 300, every=0.2)

@@ -118,16 +118,16 @@ class Volumes:
 
 
 class Replica(Engine):
-    """`change` may alter the pod's spec first."""
+    """`change` may alter what is run of the pod's spec, not the pod: its namespace refuses what is not restricted."""
 
     def __init__(self, cluster, folder: Path, account, namespace: str, image: Image, overlay: str, node: str,
                  number: int = 1, change: Optional[Callable] = None, **more):
-        self.image, self.spec = image, copy.deepcopy(pod_spec(overlay))
-        if change:
-            change(self.spec)
+        self.image, self.spec = image, pod_spec(overlay)
         self.pod = cluster.client.create("pods", {
             "metadata": {"name": f"{node}-replica-{number}", "labels": {"app.kubernetes.io/name": "moonfence"}},
-            "spec": {**self.spec, "nodeName": node}}, NAMESPACE)
+            "spec": {**copy.deepcopy(self.spec), "nodeName": node}}, NAMESPACE)
+        if change:
+            change(self.spec)
         account = ShippedAccount(cluster, NAMESPACE, ACCOUNT, self.pod)
         config = cluster.client.get("configmaps", "moonfence-config", NAMESPACE)["data"]["config.yaml"]
         super().__init__(cluster, folder, account, namespace, number, policy=None, elect=None, config=config,

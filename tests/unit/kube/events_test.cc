@@ -21,7 +21,6 @@ struct EventsTest : WireTest {
   test::FakeRandom random;
   EventRecorder recorder{loop, caller, clock, random, log, "moonfence-0"};
   const std::string v1 = "/prefix/apis/events.k8s.io/v1/namespaces/default/events";
-  const std::string core = "/prefix/api/v1/namespaces/default/events";
 
   static EventNews news(std::string reason = "NodeDown") {
     EventNews out;
@@ -94,7 +93,7 @@ TEST_F(EventsTest, a_pods_event_lives_in_its_namespace) {
   about_pod.regarding.space = Namespace("ns");
   recorder.record(about_pod);
   test::run_for(loop, 1s);
-  EXPECT_EQ(http.count("/namespaces/ns/events"), 2U) << "v1, then core: neither exists here";
+  EXPECT_EQ(http.count("/namespaces/ns/events"), 1U);
   EXPECT_EQ(recorder.dropped(), 1U);
 }
 
@@ -191,31 +190,6 @@ TEST_F(EventsTest, of_all_objects_a_burst_is_told_at_once_and_then_ten_a_second)
   test::run_for(loop, 10s);
   EXPECT_EQ(http.requests.size(), 300U);
   EXPECT_EQ(recorder.dropped(), 0U);
-}
-
-TEST_F(EventsTest, a_server_with_the_old_rules_gets_core_events_without_an_event_time) {
-  // Kubernetes 1.20: 'involvedObject.namespace: Invalid value: "": does not match event.namespace'.
-  http.on(Method::Post, v1,
-          FakeAnswer{.status = 422,
-                     .body = R"({"kind":"Status","reason":"Invalid","code":422,"message":"no"})"});
-  http.on(Method::Post, core, FakeAnswer{.status = 201, .body = "{}"});
-  recorder.record(news());
-  ASSERT_TRUE(test::run_until(loop, [&] { return recorder.queued() == 0; }));
-  ASSERT_EQ(http.requests.size(), 2U);
-  EXPECT_EQ(http.requests[1].path, core);
-  EXPECT_EQ(http.requests[1].body.find("eventTime"), std::string::npos);
-  EXPECT_EQ(recorder.dropped(), 0U);
-}
-
-TEST_F(EventsTest, a_server_without_the_group_gets_core_events) {
-  http.on(Method::Post, core, FakeAnswer{.status = 201, .body = "{}"});
-  recorder.record(news("A"));
-  recorder.record(news("B"));
-  test::run_for(loop, 1s);
-  ASSERT_EQ(http.requests.size(), 3U);
-  EXPECT_EQ(body(1)["message"], "gone");
-  EXPECT_EQ(body(1)["involvedObject"]["name"], "n1");
-  EXPECT_EQ(http.requests[2].path, core) << "and the group is not asked for again";
 }
 
 TEST_F(EventsTest, a_full_queue_drops_and_counts) {

@@ -66,11 +66,10 @@ TEST(Status, the_reason_decides) {
 TEST(Status, a_404_that_names_no_object_is_not_the_absence_of_one) {
   const Error plain = error_from_reply(head(404, "text/plain"), "404 page not found");
   EXPECT_EQ(plain.kind, Kind::Invalid);
-  EXPECT_TRUE(is_missing_api(plain));
   json unnamed = status(404, "NotFound");
   unnamed.erase("details");
-  EXPECT_TRUE(is_missing_api(error_from_status(unnamed)));
-  EXPECT_FALSE(is_missing_api(error_from_status(status(404, "NotFound"))));
+  EXPECT_EQ(error_from_status(unnamed).kind, Kind::Invalid);
+  EXPECT_EQ(error_from_status(status(404, "NotFound")).kind, Kind::NotFound);
 }
 
 TEST(Status, a_version_ahead_of_the_server_is_recognised) {
@@ -79,9 +78,6 @@ TEST(Status, a_version_ahead_of_the_server_is_recognised) {
   ahead["details"]["retryAfterSeconds"] = 1;
   EXPECT_TRUE(is_too_large_version(error_from_status(ahead)));
   EXPECT_EQ(error_from_status(ahead).retry_after, 1s);
-  json old = status(504, "Timeout");
-  old["message"] = "Too large resource version: 5, current: 3";
-  EXPECT_TRUE(is_too_large_version(error_from_status(old)));
   EXPECT_FALSE(is_too_large_version(error_from_status(status(504, "Timeout"))));
 }
 
