@@ -182,10 +182,9 @@ void TimingsTest::fall_silent() {
   const Moment last = when([&] { return renewed("n1") != before; });
   ASSERT_TRUE(perform(Verb::PartitionNode, "n1"));
   measure("unknown", last, [this] { return ready("n1") == "Unknown"; });
-  Moment since = loop.now();
+  const Moment since = loop.now();
   measure("unreachable_no_schedule", since,
           [this] { return tainted("n1", kUnreachableTaint, "NoSchedule"); });
-  since = loop.now();
   measure("unreachable_no_execute", since,
           [this] { return tainted("n1", kUnreachableTaint, "NoExecute"); });
 }

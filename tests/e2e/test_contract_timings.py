@@ -113,7 +113,7 @@ def _silent(table: Table, record: Record, cluster, workloads, node: str, pods: d
     schedule = record.wait("NoSchedule", "nodes", is_node(node, has=[(UNREACHABLE, "NoSchedule")]), unknown)
     table.measure("unreachable_no_schedule", unknown, schedule)
     execute = record.wait("NoExecute", "nodes", is_node(node, has=[(UNREACHABLE, "NoExecute")]), unknown)
-    table.measure("unreachable_no_execute", schedule, execute)
+    table.measure("unreachable_no_execute", unknown, execute)
     _force_delete_and_measure(table, record, workloads, pods["slow"], "slow", "replica", node)
     ended = record.wait("core-0 is Terminating", "pods", is_pod("core", terminating=True))
     table.measure("eviction", execute, ended)

@@ -15,7 +15,6 @@ from .hollow_control import lease_interval, start_hollow
 from .hollow_objects import unique_volume
 from .kube import wait_for
 from .processes import free_port
-from .witness import dropped_by_kubernetes
 from .workloads import is_ready, node_ready
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -249,17 +248,6 @@ def test_an_explanation_does_not_need_an_api_server(cluster):
     unreachable = cluster.control_plane.client()
     unreachable.access = replace(unreachable.access, server=f"https://127.0.0.1:{free_port()}")
     assert explain(unreachable, "default").count("not to be had: [Errno 111] Connection refused") == 3
-
-
-def test_a_taint_that_kubernetes_drops_for_a_moment_counts():
-    def version(ready, *effects):
-        return {"status": {"conditions": [{"type": "Ready", "status": ready}]},
-                "spec": {"taints": [{"key": UNREACHABLE, "effect": effect} for effect in effects]}}
-    well, both, evicts = version("True"), version("Unknown", "NoSchedule", "NoExecute"), version("Unknown", "NoExecute")
-    assert dropped_by_kubernetes([well, both, evicts])
-    assert not dropped_by_kubernetes([well, evicts])
-    assert not dropped_by_kubernetes([both, well, evicts]), "that was another failure"
-    assert not dropped_by_kubernetes([well, both, version("Unknown")]), "somebody took it away"
 
 
 def test_a_port_that_was_given_is_not_given_again_soon():

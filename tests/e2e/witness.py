@@ -22,14 +22,6 @@ def keeps_off(node: dict) -> bool:
     return bool({(key, "NoSchedule") for key in KEYS} & taints(node))
 
 
-def dropped_by_kubernetes(versions: list) -> bool:
-    """The newest version has the controller manager's NoExecute taint, and one since the node fell has a
-    NoSchedule taint."""
-    fell = max((i for i, node in enumerate(versions) if node_ready(node) == "True"), default=-1)
-    evicts = any(effect == "NoExecute" for _, effect in taints(versions[-1]))
-    return evicts and any(keeps_off(node) for node in versions[fell + 1:])
-
-
 class Witness:
     """Remembers from when it was made. The API server keeps events for 75 s at least; not over its restart:
     then check() raises ApiError 410."""
@@ -72,15 +64,13 @@ class Witness:
 
     def check(self, uids):
         """None of these pods was deleted while its node was Ready or without a taint that keeps
-        replacements off. (The controller manager of 1.20 writes the whole list of taints from two places: the
-        pass that adds the NoExecute taint can drop the NoSchedule taint for a moment. The engine acts on a reading
-        that is at most a second old, so the taint counts when it was there before that, since the node fell.)"""
+        replacements off."""
         for uid, (revision, name) in self.deletions(uids).items():
             versions = self.history(name, revision)
             assert versions, f"pod {uid} was deleted, and its node {name} never existed"
             node = versions[-1]
             assert node_ready(node) != "True", f"pod {uid} was deleted while {name} was Ready"
-            assert keeps_off(node) or dropped_by_kubernetes(versions), (
+            assert keeps_off(node), (
                 f"pod {uid} was deleted while {name} had only the taints {taints(node)}")
 
     def _events(self, resource: str, seconds: int = 5):
