@@ -45,7 +45,7 @@ def run(tmp_path):
         for flag, value in wanted.items():
             command += [] if value is None else [f"--{flag}", str(value)]
         env = {k: v for k, v in os.environ.items() if not k.startswith("KUBE")} | {"HOME": str(tmp_path)}
-        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=20,
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120,
                               errors="replace", stdin=subprocess.DEVNULL)
         assert done.stdout == "" and "never-to-be-shown" not in done.stderr
         return done.returncode, done.stderr

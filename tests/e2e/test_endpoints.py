@@ -26,7 +26,7 @@ def ask(engine, method: str, path: str, port=None) -> tuple:
     request = urllib.request.Request(f"http://127.0.0.1:{port or engine.health_port}{path}", method=method,
                                      data=b"x" if method in ("POST", "PUT", "PATCH") else None)
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.status, answer.headers, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read().decode()

@@ -358,4 +358,4 @@ def test_each_deletion_is_told_as_an_event(cluster, make_nodes, workloads, start
     # what is told about the node is in the namespace `default`, as for every cluster-scoped object
     wait_for("an event about the node", lambda: cluster.client.list(
         "events", "default", fields=f"involvedObject.name={node},reason=FencingSettled"))
-    assert {e.status for e in engine.requests(resource="events")} <= {201, 422}  # 422: see docs/operating.md
+    assert {e.status for e in engine.requests(resource="events")} == {201}

@@ -17,7 +17,7 @@ CONFIGMAPS = r"/configmaps"
 @pytest.fixture
 def via(cluster, proxy) -> Client:
     """A client whose requests go through the proxy."""
-    return Client(Access(proxy.server, cluster.client.access.ca), user_agent="through-proxy", timeout=5)
+    return Client(Access(proxy.server, cluster.client.access.ca), user_agent="through-proxy", timeout=30)
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_watches_stream_and_end_with_410(cluster, proxy, via, workloads, config)
 
 def test_a_connection_can_be_used_again_after_its_watch_was_ended(cluster, proxy, via, workloads, config):
     version = config("first")["metadata"]["resourceVersion"]
-    connection = http.client.HTTPSConnection("127.0.0.1", proxy.port, context=via.access.ssl_context(), timeout=5)
+    connection = http.client.HTTPSConnection("127.0.0.1", proxy.port, context=via.access.ssl_context(), timeout=30)
     path = f"/api/v1/namespaces/{workloads.namespace}/configmaps"
     connection.request("GET", f"{path}?watch=1&resourceVersion={version}")
     watch = connection.getresponse()
