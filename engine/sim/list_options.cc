@@ -194,6 +194,9 @@ Answer<ListOptions> read_list_options(const Route& route, const Target& target, 
     return options;
   }
   auto number = read_version(version);
+  if (!number && !watch) {
+    return fault(bad_request("invalid resource version: " + number.error().message));
+  }
   if (!number) {
     return fault(std::move(number.error()));
   }

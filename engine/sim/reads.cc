@@ -111,9 +111,7 @@ ServerAnswer list_at(ServerState& server, const Route& route, const ListOptions&
             : "The resourceVersion for the provided list is too old."));
   }
   if (version > server.store.version()) {
-    return refusal_answer({.code = 500,
-                           .reason = "",
-                           .message = "etcdserver: mvcc: required revision is a future revision"});
+    return too_large_answer(server, route, version);
   }
   const auto documents = server.store.list_documents_at(resource_of(route), route.space, version);
   return json_answer(200, list_text(route, make_page(route, options, documents, version)));

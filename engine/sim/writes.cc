@@ -37,9 +37,8 @@ Answer<bool> read_dry_run(std::string_view kind, const Json& wish) {
   for (const Json& each : wish) {
     const auto* text = each.get_ptr<const std::string*>();
     if (text == nullptr || *text != "All") {
-      const std::string complaint = "Unsupported value: []string{\"" +
-                                    (text == nullptr ? "" : *text) +
-                                    "\"}: supported values: \"All\"";
+      const std::string complaint = "Unsupported value: [\"" + (text == nullptr ? "" : *text) +
+                                    "\"]: supported values: \"All\"";
       ApiFault out{
           .code = 422,
           .reason = "Invalid",

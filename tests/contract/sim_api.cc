@@ -92,6 +92,7 @@ class SimApi final : public ApiUnderTest {
 
   static sim::ServerRules rules() {
     sim::ServerRules rules;
+    rules.watch_list = rules.shared_versions = true;
     rules.authorize = [](const std::string& user, std::string_view verb,
                          const std::string& resource, const std::string& space) {
       return user == kNobody ? sim::denial(user, verb, resource, space) : std::string();

@@ -159,11 +159,17 @@ TEST_F(Watches, match_is_forbidden) {
   expect_refusal(reply, 422, "Invalid", "resourceVersionMatch is forbidden for watch");
 }
 
-TEST_F(Watches, list_in_a_watch_is_refused_by_old_servers) {
-  const Reply reply = get(in("configmaps") +
-                          "?watch=1&timeoutSeconds=1&sendInitialEvents=true&"
-                          "resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
-  expect_refusal(reply, 422, "Invalid", "resourceVersionMatch is forbidden for watch");
+TEST_F(Watches, list_in_a_watch_ends_with_a_bookmark) {
+  const Json a = ours("a");
+  const auto events = watch(std::string(kOurs) +
+                            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
+                            "allowWatchBookmarks=true");
+  EXPECT_EQ(told(events->next(5s)), "ADDED a");
+  const auto mark = events->next(5s);
+  ASSERT_TRUE(mark && mark->at("type") == "BOOKMARK");
+  const Json& about = mark->at("object")["metadata"];
+  EXPECT_EQ(about["annotations"]["k8s.io/initial-events-end"], "true");
+  EXPECT_FALSE(is_later(version_of(a), about["resourceVersion"].get<std::string>()));
 }
 
 TEST_F(Watches, nonsense_version_is_500) {

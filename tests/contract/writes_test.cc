@@ -63,7 +63,7 @@ TEST_F(Writes, dry_run_answers_and_stores_nothing) {
 
 TEST_F(Writes, unknown_dry_run_is_422) {
   expect_refusal(post(in("configmaps") + "?dryRun=Some", {{"metadata", {{"name", "a"}}}}), 422,
-                 "Invalid", "dryRun: Unsupported value: []string{\"Some\"}");
+                 "Invalid", "dryRun: Unsupported value: [\"Some\"]");
 }
 
 TEST_F(Writes, put_of_an_old_version_conflicts) {

@@ -75,15 +75,19 @@ def test_the_standby_takes_over_from_a_leader_that_was_killed(victims_of, replic
     assert opened(standby)[0] == "took_over" and intents(standby) == 2
 
 
-def test_a_leader_that_is_stopped_hands_over_at_once(victims_of, replicas, lease):
+def test_a_leader_that_is_stopped_hands_over_at_once(cluster, workloads, victims_of, replicas, lease):
     victims = victims_of(2)
     leader, standby = replicas()
+    since = cluster.client.get("leases", "moonfence", workloads.namespace)["metadata"]["resourceVersion"]
     leader.stop()
     wait_for("the standby leads", lambda: holds_lease(standby, lease), every=0.05)
     # it took a Lease that nobody held, and did not wait for the end of a term
-    holders = [e.body["spec"]["holderIdentity"].partition("_")[0] for e in leader.requests(
-        verb="update", resource="leases", status=200)]
-    assert [name for name, _ in itertools.groupby(holders)] == [leader.name, "", standby.name]
+    holders = []
+    for event in cluster.client.watch("leases", workloads.namespace, version=since, seconds=30):
+        holders.append(event["object"]["spec"].get("holderIdentity", "").partition("_")[0])
+        if holders[-1] == standby.name:
+            break
+    assert [name for name, _ in itertools.groupby(holders) if name != leader.name] == ["", standby.name]
     victims.fail("notready")
     victims.wait_replaced()
     assert intents(standby) == 2
