@@ -1,0 +1,95 @@
+"""The network of a bed: a switch, and a cable to each machine, all in network namespaces of the bed's own.
+
+Addresses live in these namespaces alone, so every bed has the same ones.
+"""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+NETNS = Path("/run/netns")
+SUBNET = "10.77.0"
+PODS = "10.244"
+SERVICE = "10.96.0.1"  # of the service `kubernetes`; there is no kube-proxy, the control plane has this address itself
+SERVICES = "10.96.0.0/24"
+CONTROL_PLANE = 2  # the number of its machine; node N has 10 + N
+MOST_NODES = 100
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine's place in the network."""
+
+    namespace: str
+    number: int
+
+    @property
+    def address(self) -> str:
+        return f"{SUBNET}.{self.number}"
+
+    @property
+    def port(self) -> str:
+        """Its end of the cable at the switch."""
+        return f"port{self.number}"
+
+    @property
+    def mac(self) -> str:
+        # The same after a reboot: with a new one the others would talk to the old card until their neighbour
+        # tables are out of date.
+        return f"02:00:0a:4d:00:{self.number:02x}"
+
+    @property
+    def pods(self) -> str:
+        return f"{PODS}.{self.number}.0/24"
+
+
+def ip(*lines: str, inside: str = ""):
+    """Runs lines of `ip`, in a network namespace when one is given."""
+    where = ["-n", inside] if inside else []
+    done = subprocess.run(["ip", *where, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"ip {' '.join(where)} could not do `{'; '.join(lines)}`: {done.stderr.strip()}")
+
+
+def namespaces(bed: str) -> list:
+    """The network namespaces that carry the bed's name."""
+    return sorted(path.name for path in NETNS.glob(f"{bed}-*")) if NETNS.is_dir() else []
+
+
+def remove(namespace: str):
+    """A namespace, and with it every interface in it and the other end of its cable."""
+    if (NETNS / namespace).exists():
+        ip(f"netns del {namespace}")
+
+
+class Network:
+    def __init__(self, bed: str):
+        self.switch = f"{bed}-switch"
+
+    def create(self):
+        ip(f"netns add {self.switch}")
+        ip("link add bridge type bridge", "link set bridge up", inside=self.switch)
+
+    def attach(self, host: Host, others: list, services: bool):
+        """A namespace with a cable to the switch, and the ways to the pods of the `others`. `services`: the
+        address of the API server's service is here, not elsewhere."""
+        ip(f"netns add {host.namespace}")
+        ip(f"link add {host.port} type veth peer name eth0 netns {host.namespace}",
+           f"link set {host.port} master bridge up", inside=self.switch)
+        ip("link set lo up", f"link set eth0 address {host.mac} up", f"addr add {host.address}/24 dev eth0",
+           f"addr add {SERVICE}/32 dev lo" if services else f"route add {SERVICE} via {SUBNET}.{CONTROL_PLANE}",
+           *(f"route add {other.pods} via {other.address}" for other in others if other.number != host.number),
+           inside=host.namespace)
+        # pods of a node reach others through it
+        subprocess.run(["nsenter", f"--net={NETNS / host.namespace}", "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"],
+                       check=True)
+
+    def detach(self, host: Host):
+        remove(host.namespace)
+
+    def cable(self, host: Host, plugged: bool):
+        ip(f"link set {host.port} {'up' if plugged else 'down'}", inside=self.switch)
+
+    def plugged(self, host: Host) -> bool:
+        done = subprocess.run(["ip", "-n", self.switch, "link", "show", host.port], capture_output=True, text=True)
+        return "state UP" in done.stdout

@@ -1,0 +1,1 @@
+"""Stories on machines: real kubelets and real containers, whose power, cable or programs fail."""

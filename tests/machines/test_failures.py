@@ -1,0 +1,102 @@
+"""Every way in which a machine fails, with the same workloads: what runs where meanwhile, and that it ends clean.
+
+How long each took is kept in the file MOONFENCE_MACHINE_RESULTS, not asserted.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Callable
+
+import pytest
+
+from cluster.node import Node
+from e2e.workloads import is_ready
+
+from .stage import MOVING
+
+
+@dataclass(frozen=True)
+class Failure:
+    """`lasts`: so many seconds at least until it is mended."""
+
+    name: str
+    strike: Callable[[Node], None]
+    mend: Callable[[Node], None]
+    lasts: float = 0
+
+
+LONG = 60  # seconds
+FAILURES = [
+    Failure("cable-out-20", Node.cable_out, Node.cable_in, 20),
+    Failure("cable-out-60", Node.cable_out, Node.cable_in, 60),
+    Failure("cable-out-150", Node.cable_out, Node.cable_in, 150),
+    Failure("freeze-30", Node.freeze, Node.thaw, 30),
+    Failure("kubelet-killed", lambda node: node.kill("kubelet"), lambda node: node.start("kubelet")),
+    Failure("containerd-killed", lambda node: node.kill("containerd"), lambda node: node.start("containerd")),
+]
+
+
+def wait_settled(stage):
+    """Each workload has one Ready pod and nothing is in between, wherever that is."""
+    def settled():
+        pods = [p for p in stage.workloads.pods("noobaa") if p["status"]["phase"] not in ("Succeeded", "Failed")]
+        return pods if len(pods) == len(MOVING) + 2 and all(map(is_ready, pods)) else None
+    return stage.workloads.wait("everything runs once", settled, 240)
+
+
+@pytest.mark.parametrize("failure", [
+    pytest.param(each, id=each.name, marks=[pytest.mark.long] if each.lasts >= LONG else []) for each in FAILURES])
+def test_pods_of_a_node_that_fails_run_elsewhere_and_it_comes_back_clean(stage, failure):
+    stage.arm()
+    stage.strike(lambda: failure.strike(stage.victim))
+    moved = stage.wait_moved()
+    stage.wait_old_pods_gone()
+    stage.check_record(stage.wait_closed())
+    stage.check_deletions()
+    # nobody on such a node stops them: that is what volumes have to be fenced for
+    assert set(stage.old_processes()) == set(MOVING)
+    time.sleep(max(0.0, stage.struck + failure.lasts - time.monotonic()))
+
+    failure.mend(stage.victim)
+    stage.wait_clean()
+    stage.tell(failure.name)
+    assert uids(stage.wait_moved()) == uids(moved)
+    stage.check_bystanders()
+    assert len(stage.engine.deletes(resource="pods")) == len(MOVING)
+
+
+def uids(pods: dict) -> dict:
+    return {name: pod["metadata"]["uid"] for name, pod in pods.items()}
+
+
+def test_a_quick_reboot_ends_with_everything_running_once(stage):
+    stage.arm()
+    stage.strike(stage.victim.reboot)
+    stage.victim.wait_ready()
+    pods = wait_settled(stage)
+    stage.wait_clean()
+    stage.check_bystanders()
+    stage.tell("quick-reboot")
+    assert all(record.get("closed") for record in stage.records())
+    here = {p["metadata"]["uid"] for p in pods if p["spec"]["nodeName"] == stage.victim.name}
+    assert set(stage.old_uids[name] for name in stage.old_processes()) <= here
+
+
+def test_pods_of_two_nodes_that_fail_at_once_run_on_the_third(stage):
+    stage.arm()
+    second, third = stage.bed.node(2), stage.bed.node(3)
+
+    def strike():
+        stage.victim.power_off()
+        second.power_off()
+    stage.strike(strike)
+    stage.wait_moved(stage.victim.name, second.name)
+    assert {p["spec"]["nodeName"] for p in wait_settled(stage)} == {third.name}
+    stage.wait_closed(stage.victim.name)
+    if any(pod["spec"]["nodeName"] == second.name for pod in stage.others):
+        stage.wait_closed(second.name)
+    stage.tell("two-nodes")
+    second.power_on()
+    second.wait_ready()
+    stage.victim.power_on()
+    stage.wait_clean()
