@@ -23,7 +23,7 @@ import subprocess
 import time
 from pathlib import Path
 
-LIMIT = 120
+LIMIT = 300
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " "), "Escape": (27, "")}
 
 

@@ -12,10 +12,10 @@ WORDS = 300  # letters of one message
 
 
 def wait_explained(what: str, condition: Callable[[], Any], seconds: float, explanation: Callable[[], str],
-                   every: float = 0.1) -> Any:
+                   every: float = 0.1, exact: bool = False) -> Any:
     """wait_for() whose TimeoutError ends with the explanation."""
     try:
-        return wait_for(what, condition, seconds, every)
+        return wait_for(what, condition, seconds, every, exact)
     except TimeoutError as error:
         raise TimeoutError(f"{error}\n{explanation()}") from None
 

@@ -156,7 +156,8 @@ def test_hold_downs_are_not_waited_for(policies, victims_of, tool, unbraked):
         "trigger = {", 'trigger = { failures = 3, interval = "20s",')
     policies.write(db=slow)
     planned = tool.document("plan", victims.node, "--assume-down", code=WOULD_ACT)
-    assert planned["holdDown"] == "1m" and len(calls(planned)) == 1
+    # three times 20 s, less what has passed of it
+    assert planned["holdDown"] in ("1m", *(f"{left}s" for left in range(30, 60))) and len(calls(planned)) == 1
     assert planned["nodes"][0]["held"][0]["reason"] == "holding_down"
     assert tool.writes() == []
 

@@ -110,7 +110,7 @@ def test_release_last_moves_a_volume_at_once(cluster, nodes, workloads):
         {"op": "test", "path": "/status/volumesInUse", "value": in_use},
         {"op": "replace", "path": "/status/volumesInUse", "value": [v for v in in_use if v != volume]},
     ], kind="json", subresource="status")
-    workloads.wait_running("db-0", not_on=node, seconds=45)  # sooner than Kubernetes looks by itself
+    workloads.wait_running("db-0", not_on=node, unaided=True)
     assert cluster.hollow.status()["double"] == []
 
 

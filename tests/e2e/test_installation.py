@@ -268,7 +268,7 @@ def hold_many(workloads, node: str, count: int = 200):
             **spec, "volumeName": volume, "resources": {"requests": {"storage": "1Gi"}}}}, workloads.namespace)
     wait_for(f"{count} claims are bound", lambda: sum(
         claim["status"].get("phase") == "Bound" for claim in client.list("persistentvolumeclaims", workloads.namespace)
-        if claim["metadata"]["name"] in names) == count, 60)
+        if claim["metadata"]["name"] in names) == count, 300)
     workloads.pod("many", node=node, pod_spec={"volumes": [
         {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]})
 
@@ -426,7 +426,7 @@ def test_releasing_works_with_its_roles_and_needs_each_of_their_verbs(cluster, e
     engine, node, _ = failover("enforce", "release: on\n", options=", { release = true }")
     wait_for("the volume is released", lambda: "release_acknowledged" in {
         record["reason"] for record in engine.records() if record["kind"] == "outcome"}, 30)
-    workloads.wait_running("db-0", not_on=node, seconds=20)
+    workloads.wait_running("db-0", not_on=node, unaided=True)
     check_rights(engine, enforcing, rights_of("release"))
 
 

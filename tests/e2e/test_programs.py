@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .control_plane import REPO
+from .kube import wait_for
 
 SCRIPT = REPO / "tests" / "cluster" / "programs.py"
 # writes each program as a script that tells how it was built; fails, or waits for a file, when it is told to
@@ -63,8 +64,7 @@ def programs(tmp_path):
 
 
 def wait_until(there):
-    while not there():
-        time.sleep(0.01)
+    wait_for("the stand-in has come so far", there, every=0.01)
 
 
 def test_what_is_missing_is_built_once_and_then_found(programs):

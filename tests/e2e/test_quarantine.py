@@ -90,6 +90,8 @@ def test_a_node_is_put_out_of_service_before_its_pods_go(cluster, make_nodes, wo
     cluster.hollow.fail(node, "silent")
     workloads.wait_running("web-0", not_on=node)
     assert ("node.kubernetes.io/out-of-service", "NoExecute") in taints(cluster.client.get("nodes", node))
-    (patch,), (deletion,) = patches(engine, node), engine.deletes()
-    assert patch.status == 200 and patch.staged <= deletion.received
+    # one whose tests did not hold, because the node had changed meanwhile, is sent again
+    (patch,) = [each for each in patches(engine, node) if each.status == 200]
+    (deletion,) = engine.deletes()
+    assert patch.received < deletion.received
     assert deletion.uid_precondition == before["metadata"]["uid"]

@@ -1,6 +1,8 @@
 """Rows of IOMesh's policy on a real control plane, all in one run of the engine with the policy as it is shipped.
 
-Its three probes 30 s apart are three probes 3 s apart here (setting probe_interval).
+Its three probes 30 s apart are three probes 3 s apart here (setting probe_interval), and 10 s where something has to happen
+between them. A pod never goes before its probe; that it goes at that one and not later is shown in virtual time
+(tests/scenarios), since a busy machine is late with everything.
 """
 
 import time
@@ -12,12 +14,13 @@ from .kube import wait_for
 from .stage import Stage, Subject
 
 OURS, FOREIGN, LOCAL = "com.iomesh.csi-driver", "ebs.csi.example.com", "com.iomesh.iomesh-localpv-manager"
-PROBE = 3
+PROBE, SLOW_PROBE = 3, 10
 BINDINGS = "".join(
     f"- {{policy: iomesh, source: builtin, namespaces: [{space}], mode: enforce, settings: {{{settings}}}}}\n"
     for space, settings in {
         "usual": f"probe_interval: {PROBE}s",
         "both": f"pod_delete_policy: delete-both-statefulset-and-deployment-pod, probe_interval: {PROBE}s",
+        "slow": f"pod_delete_policy: delete-both-statefulset-and-deployment-pod, probe_interval: {SLOW_PROBE}s",
         "deploy": f"pod_delete_policy: delete-deployment-pod, probe_interval: {PROBE}s",
         "five": "pod_delete_policy: delete-statefulset-pod, probe_failures: 5, probe_interval: 1s",
     }.items())
@@ -35,7 +38,7 @@ def labels(*pools: str) -> dict:
 
 TOLERANT = {"tolerations": [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}]}
 SUBJECTS = (
-    subject("io-01", "usual"), subject("io-02"), subject("io-03", node="back"), subject("io-04", "five"),
+    subject("io-01", "usual"), subject("io-02"), subject("io-03", "slow", node="back"), subject("io-04", "five"),
     subject("io-05"), subject("io-06"), subject("io-07"), subject("io-08", drivers=(OURS, FOREIGN)),
     subject("io-09", drivers=()), subject("io-10", spec={"volumes": [{"name": "scratch", "emptyDir": {}}]}),
     subject("io-11", spec={"volumes": [{"name": "host", "hostPath": {"path": "/var/data"}}]}),
@@ -43,7 +46,7 @@ SUBJECTS = (
     subject("io-13-tolerant", pool="with-a-tainted-one", spec=TOLERANT), subject("io-14", pool="alone"),
     subject("io-15", pool="with-a-cordoned-one"), subject("io-16", "deploy"),
     subject("io-16-rs", "deploy", kind="Deployment"), subject("io-17-job", "five", kind="Job"),
-    subject("io-18", access_mode="ReadWriteMany"), subject("io-19", node="before"), subject("io-20", node="gone"),
+    subject("io-18", access_mode="ReadWriteMany"), subject("io-19", node="before"), subject("io-20", "slow", node="gone"),
     subject("io-21", drivers=(LOCAL,)),
 )
 KEPT = ("io-01", "io-05", "io-08", "io-09", "io-11", "io-12", "io-13", "io-14", "io-15", "io-16", "io-17-job", "io-18",
@@ -89,20 +92,20 @@ def fixture_stage(cluster, tmp_path_factory):
 
 def between_probes(stage):
     """After the first and before the third: one node comes back and fails again, one is deleted."""
-    wait_for("the first probe is over", lambda: time.time() > stage.failed_at + 1.3 * PROBE)
+    wait_for("the first slow probe is over", lambda: time.time() > stage.failed_at + 1.1 * SLOW_PROBE)
     stage.cluster.hollow.heal(stage.node("back"))
     stage.cluster.hollow.remove([stage.node("gone")])
     wait_for("the engine has seen it Ready", lambda: [
         r for r in stage.engine.records() if r["kind"] == "incident_closed" and r["reason"] == "node_ready"])
+    assert stage.pod_deletes("io-03") == stage.pod_deletes("io-20") == [], "it was done before the third probe was over"
     stage.failed_again_at = time.time()
-    assert stage.failed_again_at < stage.failed_at + 2.5 * PROBE, "too slow a machine to tell anything"
     stage.fail("back")
 
 
 def probed(stage, row: str, since: float, probes: int = 3, interval: float = PROBE):
-    """The pod was deleted at this probe, and no attachment of it at all."""
+    """The pod was deleted, not before this probe, and no attachment of it at all."""
     pod = stage.wait_deleted(row)
-    assert probes * interval - 0.3 < pod.received - since < probes * interval + 2.5
+    assert pod.received - since > probes * interval - 0.3
     assert pod.grace == 0 and len(stage.pod_deletes(row)) == 1
     assert stage.engine.deletes(resource="volumeattachments") == []
     return pod
@@ -140,7 +143,7 @@ def test_io_19_a_node_that_was_down_before_the_start_is_probed(stage):
 
 
 def test_io_03_ready_in_between_begins_anew(stage):
-    probed(stage, "io-03", stage.failed_again_at)
+    probed(stage, "io-03", stage.failed_again_at, interval=SLOW_PROBE)
 
 
 def test_io_06_it_goes_at_the_next_probe_after_it_became_terminating(stage):
@@ -148,12 +151,11 @@ def test_io_06_it_goes_at_the_next_probe_after_it_became_terminating(stage):
     stage.wait_judged("io-06", "policy_waits")
     assert stage.pod_deletes("io-06") == []
     stage.terminate("io-06")
-    asked = time.time()
-    assert stage.wait_deleted("io-06").received - asked < PROBE + 2.5
+    stage.wait_deleted("io-06")
 
 
 def test_io_20_a_node_deleted_between_probes(stage):
-    wait_for("its third probe would be over", lambda: time.time() > stage.failed_at + 4 * PROBE)
+    wait_for("its third probe would be over", lambda: time.time() > stage.failed_at + 4 * SLOW_PROBE)
     holds(0.5, lambda: stage.pod_deletes("io-20") == [])
 
 

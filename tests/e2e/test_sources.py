@@ -62,6 +62,7 @@ def done(engine, resource: str) -> int:
 
 def has_moved(engine, workloads, node: str, seconds: float = 120):
     workloads.wait_running("web-0", not_on=node, seconds=seconds)
+    wait_for("its attachment is deleted", lambda: done(engine, "volumeattachments"))
     assert done(engine, "pods") == 1 and done(engine, "volumeattachments") == 1
     assert [entry.resource for entry in engine.deletes()] == ["pods", "volumeattachments"]
 

@@ -103,7 +103,7 @@ def nobody_else_has_it(cluster, workloads, engine, node: str, seconds: float):
 def test_while_the_storage_refuses_to_unpublish_no_other_node_gets_the_volume(cluster, workloads, hazard):
     engine, node = hazard.make(refuse_detach="array is offline")
     cluster.hollow.fail(node, "silent")
-    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node), 60)
+    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node))
     wait_for("a replacement is there", lambda: (workloads.get_pod("web-0") or {"spec": {}})["spec"].get(
         "nodeName", node) != node, 60)
     nobody_else_has_it(cluster, workloads, engine, node, 6)
@@ -118,7 +118,7 @@ def test_while_the_attacher_is_down_the_incident_waits(cluster, workloads, hazar
     engine, node = hazard.make()
     cluster.hollow.attacher(workloads.driver, stopped=True)
     cluster.hollow.fail(node, "silent")
-    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node), 60)
+    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node))
     wait_for("it says that it waits", lambda: "awaiting_detach" in reasons(engine, "incident_held"), 30)
     nobody_else_has_it(cluster, workloads, engine, node, 6)
     assert hazard.not_released()
@@ -148,7 +148,7 @@ def test_while_the_attachers_lease_is_stale_no_pod_is_deleted_and_somebody_is_to
     cluster.hollow.attacher(workloads.driver, stopped=False)
     fresh = {"renewTime": now_micro(), "leaseDurationSeconds": 3600}
     cluster.client.patch("leases", "attacher", {"spec": fresh}, space)
-    workloads.wait_running("web-0", not_on=node, seconds=40)
+    workloads.wait_running("web-0", not_on=node, unaided=True)
     assert deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1 and releasing.released_once()
 
 
@@ -158,7 +158,7 @@ def test_an_attacher_that_falls_silent_during_the_detach_has_nothing_released(cl
     lease = renewed_lease(cluster, space, "attacher", seconds=3600)
     engine, node = releasing.make(config={"attacherLeases": f"{{{workloads.driver}: {lease}}}"}, refuse_detach="busy")
     cluster.hollow.fail(node, "silent")
-    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node), 60)
+    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node))
     cluster.client.patch("leases", "attacher", {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}, space)
     cluster.hollow.attacher(workloads.driver, refuse_detach="")
     wait_for("it is refused", lambda: "attacher_silent" in reasons(engine, "refusal"), 30)
@@ -172,7 +172,7 @@ def test_a_controller_manager_that_restarts_during_the_detach_attaches_nothing_e
     # forgotten by the restart, the volume is free for the replacement after six minutes only, or with a release
     engine, node = hazard.make(detach_delay=8, wait="0")
     cluster.hollow.fail(node, "silent")
-    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node), 60)
+    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node))
     cluster.control_plane.restart("kube-controller-manager", hard=True)
     seen = []
     while marked(cluster, workloads, node):
@@ -212,7 +212,7 @@ def test_a_controller_manager_that_dies_around_the_release_goes_on_where_it_was(
     finally:
         plane.stop_component("kube-controller-manager", hard=True)  # it may stand still
         plane.start_component("kube-controller-manager")
-    workloads.wait_running("web-0", not_on=node, seconds=45)
+    workloads.wait_running("web-0", not_on=node, unaided=True)
     wait_for("the incident is closed", lambda: reasons(engine, "incident_closed") == ["settled"], MOVED)
     assert releasing.released_once() and releasing.is_claimed() == (False, False)
 
@@ -220,7 +220,7 @@ def test_a_controller_manager_that_dies_around_the_release_goes_on_where_it_was(
 def test_a_node_that_returns_during_the_detach_loses_nothing_more(cluster, workloads, hazard):
     engine, node = hazard.make(detach_delay=4)
     cluster.hollow.fail(node, "silent")
-    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node), 60)
+    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node))
     cluster.hollow.heal(node)
     wait_for("the incident is closed", lambda: closed(engine), MOVED)
     workloads.wait_running("web-0", seconds=120)
@@ -300,7 +300,7 @@ def test_a_pod_that_comes_to_use_the_volume_before_the_release_keeps_it(cluster,
     """It was bound to the dead node while the storage let go: the controller would attach for it at its next check."""
     engine, node = releasing.make(detach_delay=4)
     cluster.hollow.fail(node, "silent")
-    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node), 60)
+    wait_for("the attachment is marked", lambda: marked(cluster, workloads, node))
     use_it_too(workloads, node)
     wait_for("the storage has let go", lambda: not attachment(cluster, workloads, node), 60, 0.02)
     wait_for("it refuses", lambda: "volume_in_use" in reasons(engine, "refusal"), 30)

@@ -137,9 +137,9 @@ def test_a_volume_is_released_as_soon_as_the_storage_has_let_go(cluster, workloa
     wait_for("the storage has let go", lambda: not attachment(cluster, workloads, node), 30, 0.01)
     gone = time.monotonic()
     # the controller's own check comes once a minute
-    wait_for("the controller has heard of it", lambda: volume not in claims(cluster, node)[1], 30, 0.01)
+    wait_for("the controller has heard of it", lambda: volume not in claims(cluster, node)[1], 30, 0.01, exact=True)
     took = time.monotonic() - gone
-    workloads.wait_running("web-0", not_on=node, seconds=45)
+    workloads.wait_running("web-0", not_on=node, unaided=True)
     (released,) = [r for r in engine.records() if r["reason"] == "policy_releases"]
     assert released["action"] == "release_volume" and released["attachment_uid"]
     wait_for("it is acknowledged", lambda: "release_acknowledged" in reasons(engine, "outcome"), 30)
@@ -154,7 +154,7 @@ def test_nothing_is_released_while_the_storage_has_not_let_go(cluster, workloads
     holds(5, lambda: volume in claims(cluster, node)[0] and "policy_releases" not in reasons(engine, "intent"))
     cluster.hollow.attacher(workloads.driver, refuse_detach="")
     wait_for("it is released", lambda: volume not in claims(cluster, node)[0], 60)
-    workloads.wait_running("web-0", not_on=node, seconds=45)
+    workloads.wait_running("web-0", not_on=node, unaided=True)
 
 
 def test_a_restart_detaches_what_sigkill_left(cluster, workloads, storage):

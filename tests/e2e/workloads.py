@@ -165,9 +165,9 @@ class Workloads:
 
     # --- looking and waiting
 
-    def wait(self, what: str, condition: Callable[[], Any], seconds: float) -> Any:
+    def wait(self, what: str, condition: Callable[[], Any], seconds: float, exact: bool = False) -> Any:
         """wait_for() that tells of pods, nodes and events when it was in vain."""
-        return wait_explained(what, condition, seconds, self.explain)
+        return wait_explained(what, condition, seconds, self.explain, exact=exact)
 
     def explain(self) -> str:
         return explain(self.client, self.namespace, self.node_labels, self.control_plane)
@@ -178,20 +178,24 @@ class Workloads:
     def pods(self, app: str = "") -> list:
         return self.client.list("pods", self.namespace, labels=f"app={app}" if app else None)
 
-    def wait_pod(self, name: str, what: str, condition: Callable[[Optional[dict]], bool], seconds: float = 180) -> dict:
+    def wait_pod(self, name: str, what: str, condition: Callable[[Optional[dict]], bool], seconds: float = 180,
+                 exact: bool = False) -> dict:
         """Waits until condition(pod) holds; it gets None when the pod does not exist."""
         seen: list = [None]
 
         def check():
             seen[0] = self.get_pod(name)
             return condition(seen[0])
-        self.wait(f"pod {self.namespace}/{name} {what}", check, seconds)
+        self.wait(f"pod {self.namespace}/{name} {what}", check, seconds, exact)
         return seen[0]
 
-    def wait_running(self, name: str, not_on: str = "", seconds: float = 180) -> dict:
-        """Waits until the pod is Running and Ready, on another node than `not_on`."""
+    def wait_running(self, name: str, not_on: str = "", seconds: float = 180, unaided: bool = False) -> dict:
+        """Waits until the pod is Running and Ready, on another node than `not_on`. With `unaided` that has to be
+        before Kubernetes looks by itself at what is still attached, which it does once a minute."""
+        if unaided:
+            seconds = 45
         return self.wait_pod(name, f"is Running{' elsewhere than on ' + not_on if not_on else ''}",
-                             lambda p: is_ready(p) and p["spec"]["nodeName"] != not_on, seconds)
+                             lambda p: is_ready(p) and p["spec"]["nodeName"] != not_on, seconds, exact=unaided)
 
     def wait_terminating(self, name: str, seconds: float = 180) -> dict:
         return self.wait_pod(name, "is Terminating", lambda p: bool(p) and "deletionTimestamp" in p["metadata"],
