@@ -1,4 +1,4 @@
-"""Work that is counted and not timed, held against tests/bench/limits.json: what CI looks at.
+"""Work that is counted and not timed, held against tests/bench/limits.json: what `scripts/check --full` looks at.
 
 Instructions come from callgrind, allocations from a counting operator new, API calls from a simulated cluster; all of them
 are the same on every run of the same build. Another compiler gives other instructions, hence their margin. More than a
@@ -78,6 +78,6 @@ def measure() -> Block:
            "in a simulated "
            "cluster, until nothing more is looked at, with one replica, without watches and heartbeats. A heartbeat is the "
            "bytes of a watch event of a node "
-           "with 50 images and 10 conditions, from the wire to the cache. `scripts/check` holds them against "
+           "with 50 images and 10 conditions, from the wire to the cache. `scripts/check --full` holds them against "
            "tests/bench/limits.json.")
     return Block(how, [Table(["", "counted", "goal"], rows)], [], found)
