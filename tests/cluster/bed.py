@@ -5,7 +5,7 @@
         bed.client.list("nodes")
 
 Several may be up side by side: each has its own name, which its network namespaces and control groups carry, and its own
-folder. What a killed run left in a folder is taken away by the next start there.
+folder. What a killed run left is taken away by the next start, there or in any other folder (registry.py).
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from e2e.audit import AuditLog
 from e2e.kube import Client, wait_for
 from e2e.processes import Processes, free_port
 
-from . import leftover, needs
+from . import leftover, needs, registry
 from .control_plane import ControlPlane
 from .image import write_archive
 from .machine import Service
@@ -74,12 +74,15 @@ class Bed:
     def up(self, nodes: int = 3, ready: bool = True) -> "Bed":
         needs.check(self.folder, self.name, nodes, self.port)
         self.programs = find_programs()
+        registry.sweep()
         try:
             self._take_folder()
         except BaseException:
             self._unlock()
             raise
         try:
+            if self.processes.die_with_us:
+                registry.enter(self.name, self.folder)
             self.port = self.port or free_port()
             self._write_marker(nodes)
             self._make(nodes)
@@ -104,6 +107,7 @@ class Bed:
     def down(self):
         """Everything ends; the folder stays, for a look at the logs."""
         leftover.sweep(self.name, self.folder, self.processes)
+        registry.leave(self.name)
         self._unlock()
 
     def __enter__(self) -> "Bed":

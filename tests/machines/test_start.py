@@ -1,13 +1,14 @@
 """How a bed starts and ends: beside others, after a run that was killed, and on what it cannot use."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
 
 import pytest
 
-from cluster import leftover, needs
+from cluster import leftover, needs, registry
 from cluster.bed import Bed
 from cluster.machine import Service
 from cluster.needs import Unfit
@@ -75,6 +76,24 @@ def test_the_next_start_takes_away_what_a_killed_run_left(folder):
         assert not [words for words in left(name, folder) if "node-1" in words or "loop" in words]
         assert again.client.list("nodes") == []
     assert left(name, folder) == []
+
+
+def test_a_start_elsewhere_takes_away_what_a_killed_run_and_its_checkout_left(folder):
+    gone = BEDS / f"gone-{worker()}"
+    run = subprocess.Popen([sys.executable, "-B", "-c", RUN, gone], stdout=subprocess.PIPE, text=True,
+                           env={**os.environ, "PYTHONPATH": str(REPO / "tests")})
+    try:
+        name = run.stdout.readline().strip()
+        old = Bed.attach(gone).node(1).group.processes()
+        Bed.attach(gone).node(1).freeze()
+    finally:
+        run.kill()
+        run.wait()
+    shutil.rmtree(gone, ignore_errors=True)
+    assert left(name, gone) and old
+    with Bed(folder, settings=FAST).up(0):
+        assert left(name, gone) == [] and not any(start_time(pid) for pid in old)
+    assert not list(registry.FOLDER.glob(f"{name}.json"))
 
 
 def test_etcd_goes_back_to_its_snapshot(folder):
