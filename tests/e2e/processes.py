@@ -33,7 +33,7 @@ def worker() -> int:
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
-PORT_RANGES = 24  # processes that may run tests at the same time on one machine
+PORT_RANGES = 10  # processes that may run tests at the same time on one machine
 _ports_given = itertools.count()
 
 

@@ -164,9 +164,9 @@ def test_nothing_is_deleted_by_a_truncated_list(victims_of, start_engine, proxy,
     victims.fail()
     victims.wait_replaced()
     first_delete = min(e.received_ns for e in proxy.find("DELETE", PODS))
-    # What comes after it is no reason for it: the pass lists again beside its last deletions, and looks a second later.
+    # What comes after it is no reason for it. On a busy machine another look can begin before it.
     lists = [e for e in proxy.find("GET", POD_LIST, "fieldSelector") if e.received_ns < first_delete]
-    assert [e.action for e in lists] == ["CutBody", "forward"] and lists[:1] == cut.hits
+    assert lists[:1] == cut.hits and any(e.action == "forward" for e in lists[1:])
     assert deletions(victims, engine) == {200: 4}
 
 
