@@ -90,13 +90,17 @@ void WatchMachine::on(const ItemArrived&) {
 
 void WatchMachine::on(const PageArrived& page) {
   auto* listing = std::get_if<Listing>(&state_);
-  if (listing == nullptr) {
+  if (listing == nullptr && !std::holds_alternative<Asking>(state_)) {
     return;
   }
   if (page.meta.resource_version.empty()) {
     // Watching from "" would mean "from anywhere".
     on(ListFailed{
         Error{.kind = Error::Kind::Malformed, .text = "the list has no resource version"}});
+    return;
+  }
+  if (listing == nullptr) {
+    take_version(page.meta);
     return;
   }
   const auto next = listing->plan.on_page(page.meta);
@@ -119,6 +123,7 @@ void WatchMachine::finish_list(const Listing& listing, const ListMeta& meta) {
   }
   version_ = meta.resource_version;
   version_unavailable_ = false;
+  version_in_doubt_ = false;
   proven_ = false;
   server_errors_ = 0;
   emit(Emit::What::InitDone);
@@ -126,6 +131,10 @@ void WatchMachine::finish_list(const Listing& listing, const ListMeta& meta) {
 }
 
 void WatchMachine::on(const ListFailed& failed) {
+  if (std::holds_alternative<Asking>(state_)) {
+    stop_and_retry(failed.error);
+    return;
+  }
   auto* listing = std::get_if<Listing>(&state_);
   if (listing == nullptr) {
     return;
@@ -141,6 +150,7 @@ void WatchMachine::on(const ListFailed& failed) {
   out_.emplace_back(StopRequest{});
   // A failed audit must not blind us: the watch goes on where it was, and another audit comes.
   const bool then_list = !listing->audit;
+  version_in_doubt_ = true;
   back_off(then_list, failed.error.retry_after);
 }
 
@@ -150,6 +160,25 @@ void WatchMachine::begin_watch() {
   out_.emplace_back(StartWatch{
       .version = version_, .timeout = timeout, .deadline = timeout + rules_.deadline_margin});
   state_ = Watching{};
+}
+
+void WatchMachine::go_on() {
+  if (!version_in_doubt_) {
+    begin_watch();
+    return;
+  }
+  out_.emplace_back(StartList{.query = {{"limit", "1"}}, .version_only = true});
+  state_ = Asking{};
+}
+
+void WatchMachine::take_version(const ListMeta& meta) {
+  const auto order = compare_versions(meta.resource_version, version_);
+  if (!order || *order == std::strong_ordering::less) {
+    begin_list(ListPlan::consistent());  // tells that it went back
+    return;
+  }
+  version_in_doubt_ = false;
+  begin_watch();
 }
 
 void WatchMachine::on(const WatchOpened&) {
@@ -184,7 +213,7 @@ void WatchMachine::on(const FrameArrived& frame) {
       advance(frame.version);
       return;
     case FrameArrived::Type::Error:
-      on_error_frame(frame.error.value_or(
+      stop_and_retry(frame.error.value_or(
           Error{.kind = Error::Kind::Malformed, .text = "an ERROR frame without a Status"}));
       return;
     case FrameArrived::Type::Undecodable:
@@ -196,7 +225,7 @@ void WatchMachine::on(const FrameArrived& frame) {
   }
 }
 
-void WatchMachine::on_error_frame(const Error& error) {
+void WatchMachine::stop_and_retry(const Error& error) {
   out_.emplace_back(StopRequest{});
   retry_watch(error);
 }
@@ -208,6 +237,7 @@ void WatchMachine::retry_watch(const Error& error) {
     return;
   }
   note(Note::What::WatchFailed, error.message());
+  version_in_doubt_ = version_in_doubt_ || error.http_status != 429;
   if (keeps_version(error)) {
     back_off(/*then_list=*/false, error.retry_after);
     return;
@@ -250,6 +280,7 @@ void WatchMachine::on(const StreamClosed& closed) {
   }
   if (failed) {
     note(Note::What::WatchFailed, "the watch closed at once");
+    version_in_doubt_ = true;
     back_off(/*then_list=*/false, std::nullopt);
     return;
   }
@@ -259,12 +290,13 @@ void WatchMachine::on(const StreamClosed& closed) {
     begin_list(ListPlan::consistent());
     std::get<Listing>(state_).audit = true;
   } else {
-    begin_watch();
+    version_in_doubt_ = closed.error.has_value();
+    go_on();
   }
 }
 
 void WatchMachine::on(const Stalled&) {
-  if (std::holds_alternative<Listing>(state_)) {
+  if (std::holds_alternative<Listing>(state_) || std::holds_alternative<Asking>(state_)) {
     on(ListFailed{Error{.kind = Error::Kind::Retryable, .text = "the list fell silent"}});
     return;
   }
@@ -273,8 +305,9 @@ void WatchMachine::on(const Stalled&) {
     return;
   }
   note(Note::What::Stalled, "no bytes for " + format_duration(rules_.stall_limit));
+  version_in_doubt_ = true;
   if (watching->opened) {
-    begin_watch();  // the start replaces the silent request
+    go_on();  // the start replaces the silent request
   } else {
     out_.emplace_back(StopRequest{});
     back_off(/*then_list=*/false, std::nullopt);
@@ -294,7 +327,7 @@ void WatchMachine::on(const TimerFired&) {
   if (waiting->then_list) {
     relist();
   } else {
-    begin_watch();
+    go_on();
   }
 }
 
@@ -312,6 +345,7 @@ std::string WatchMachine::text() const {
       Overloaded{[](const Empty&) { return std::string("empty"); },
                  [](const Listing& listing) { return "listing " + listing.plan.text(); },
                  [this](const Watching&) { return "watching rv=" + version_.text(); },
+                 [](const Asking&) { return std::string("asking for the version"); },
                  [](const BackingOff& waiting) {
                    return std::string("backing off, then ") +
                           (waiting.then_list ? "list" : "watch");

@@ -6,7 +6,11 @@
 // printed. Its rules are those of client-go's reflector (tools/cache/reflector.go) with two
 // stricter ones for a fencer: the first list is consistent (RV=0 may show a node's past), and a
 // relist also happens by itself every 15 to 30 minutes, because a watch cache can lose a deletion
-// for good (kubernetes/kubernetes#123072).
+// for good (kubernetes/kubernetes#123072). And where a connection was lost, the collection's
+// version is asked for before the watch goes on: the server may have been restored from a backup
+// meanwhile, and one that is asked to watch from a version to come answers 200 and says nothing
+// until it is there. A history that has overtaken that version by then is found by the next relist
+// only.
 
 #include <optional>
 #include <string>
@@ -74,6 +78,7 @@ using WatchEvent = std::variant<Started, Resumed, ItemArrived, PageArrived, List
 struct StartList {
   Query query;         // without the selectors
   bool fresh = false;  // the first request of a list
+  bool version_only = false;
 };
 struct StartWatch {
   ResourceVersion version;
@@ -124,6 +129,7 @@ class WatchMachine {
     std::optional<Moment> opened = std::nullopt;
     int frames = 0;
   };
+  struct Asking {};  // for the version that the collection has now
   struct BackingOff {
     bool then_list = false;
   };
@@ -145,8 +151,11 @@ class WatchMachine {
   void ensure_begun(Listing& listing);
   void finish_list(const Listing& listing, const ListMeta& meta);
   void begin_watch();
+  // Or asks first whether the collection is still one that it can go on with.
+  void go_on();
+  void take_version(const ListMeta& meta);
   void retry_watch(const Error& error);
-  void on_error_frame(const Error& error);
+  void stop_and_retry(const Error& error);
   void on_gone(const Error& error);
   void back_off(bool then_list, std::optional<Duration> at_least);
   void advance(const ResourceVersion& version);
@@ -154,8 +163,10 @@ class WatchMachine {
   void note(Note::What what, std::string text) { out_.emplace_back(Note{what, std::move(text)}); }
 
   WatchRules rules_;
-  std::variant<Empty, Listing, Watching, BackingOff> state_;
+  std::variant<Empty, Listing, Watching, Asking, BackingOff> state_;
   ResourceVersion version_;
+  // Nobody knows what became of the server since version_: a connection to it was lost.
+  bool version_in_doubt_ = false;
   // The server could not list at version_; ask for the most recent state until a list succeeds.
   bool version_unavailable_ = false;
   // The watch has worked since the last list. A 410 before that gets a delay, or list and 410 would

@@ -25,6 +25,7 @@ using nlohmann::json;
 
 // 108 MB (5,000 nodes) at 2 Mbit/s; silence is noticed much sooner.
 constexpr Duration kListTimeout = std::chrono::minutes(10);
+constexpr Duration kVersionTimeout = std::chrono::seconds(10);
 
 FrameArrived undecodable(std::string text) {
   return FrameArrived{.type = FrameArrived::Type::Undecodable, .text = std::move(text)};
@@ -240,16 +241,20 @@ class Watcher::Impl final : public StreamSink {
       ++health_.relists;
     }
     items_ = ItemSplitter();
-    open(list.query, port::Lane::Bulk, kListTimeout, /*listing=*/true);
+    if (list.version_only) {
+      open(list.query, port::Lane::Writes, kVersionTimeout, /*listing=*/true);
+    } else {
+      open(selected(list.query), port::Lane::Bulk, kListTimeout, /*listing=*/true);
+    }
   }
 
   void perform(const StartWatch& watch, const json*) {
     ++health_.restarts;
     frames_ = FrameSplitter();
-    open({{"watch", "1"},
-          {"allowWatchBookmarks", "true"},
-          {"resourceVersion", watch.version.text()},
-          {"timeoutSeconds", std::to_string(watch.timeout.count())}},
+    open(selected({{"watch", "1"},
+                   {"allowWatchBookmarks", "true"},
+                   {"resourceVersion", watch.version.text()},
+                   {"timeoutSeconds", std::to_string(watch.timeout.count())}}),
          port::Lane::Watches, watch.deadline, /*listing=*/false);
   }
 
@@ -322,15 +327,19 @@ class Watcher::Impl final : public StreamSink {
                 {"state", machine_.text()}});
   }
 
-  void open(Query query, port::Lane lane, Duration timeout, bool listing) {
-    perform(StopRequest{}, nullptr);
-    listing_ = listing;
+  [[nodiscard]] Query selected(Query query) const {
     if (!target_.field_selector.empty()) {
       query.emplace_back("fieldSelector", target_.field_selector);
     }
     if (!target_.label_selector.empty()) {
       query.emplace_back("labelSelector", target_.label_selector);
     }
+    return query;
+  }
+
+  void open(Query query, port::Lane lane, Duration timeout, bool listing) {
+    perform(StopRequest{}, nullptr);
+    listing_ = listing;
     hear();
     call_ = caller_.stream(ApiRequest{.path = target_.path,
                                       .query = std::move(query),

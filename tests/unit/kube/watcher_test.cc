@@ -65,7 +65,9 @@ struct WatcherTest : WireTest {
     test::run_for(loop, duration);
   }
   [[nodiscard]] std::size_t watches() const { return http.count("watch=1"); }
-  [[nodiscard]] std::size_t lists() const { return http.requests.size() - watches(); }
+  // For the collection's version alone.
+  [[nodiscard]] std::size_t questions() const { return http.count("limit=1"); }
+  [[nodiscard]] std::size_t lists() const { return http.requests.size() - watches() - questions(); }
 };
 
 TEST_F(WatcherTest, lists_then_watches_with_the_selectors_on_their_lanes) {
@@ -267,11 +269,13 @@ TEST_F(WatcherTest, a_frozen_stream_is_noticed_and_resumed_without_a_list) {
   start(129s);
   EXPECT_EQ(watches(), 1U);
   http.push("watch=1", frame("BOOKMARK", R"({"metadata":{"resourceVersion":"20"}})"));
+  http.on(Method::Get, nodes, list("", "20"));
   test::run_for(loop, 129s);
   EXPECT_EQ(watches(), 1U);
   test::run_for(loop, 2s);
   EXPECT_EQ(watches(), 2U);
   EXPECT_EQ(lists(), 1U);
+  EXPECT_EQ(questions(), 1U);
   EXPECT_EQ(http.count("resourceVersion=20&"), 1U);
   EXPECT_EQ(watcher->health().stalls, 1U);
 }
@@ -289,10 +293,12 @@ TEST_F(WatcherTest, a_server_that_ignores_timeout_seconds_is_left_at_our_deadlin
 TEST_F(WatcherTest, a_server_down_for_twenty_seconds_costs_no_list) {
   serve(frame("MODIFIED", node("a", "15")));
   start(5s);
+  http.on(Method::Get, nodes, FakeAnswer::refused());
   http.on(Method::Get, nodes + "?watch=1", FakeAnswer::refused());
   http.drop_connections();
   test::run_for(loop, 20s);
   EXPECT_FALSE(watcher->health().connected);
+  http.on(Method::Get, nodes, list("", "15"));
   http.on(Method::Get, nodes + "?watch=1", FakeAnswer::watch());
   test::run_for(loop, 60s);
   EXPECT_TRUE(watcher->health().connected);
