@@ -292,7 +292,10 @@ class Engine::Graph final : public fence::Leadership {
 
   void lead() {
     metrics_.set_leader(
-        true);  // not at the next tick: whoever sees us act may ask in the same moment
+        true);               // not at the next tick: whoever sees us act may ask in the same moment
+    if (!told_.on_demand) {  // a plan is answered what it asks for
+      hand_back_.check_right();
+    }
     desk_.lead();
     hand_back_.lead();
     desk_.await_records();

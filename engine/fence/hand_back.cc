@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -13,6 +14,18 @@ namespace moonfence::fence {
 
 using audit::Reason;
 using audit::Record;
+
+namespace {
+
+constexpr const char* kGrant =
+    "grant get on nodes/proxy with `kubectl apply -k deploy/rights/kubelet`: without it a node "
+    "that "
+    "was cut off and not booted again keeps the taint";
+
+// After this a doubt that should have passed is told.
+constexpr Duration kPatience = std::chrono::minutes(3);
+
+}  // namespace
 
 // One node with everything it has running.
 class HandBack::Patient {
@@ -29,7 +42,8 @@ class HandBack::Patient {
 
   [[nodiscard]] const Uid& uid() const { return uid_; }
   [[nodiscard]] bool is_looked_at() const { return machine_.is_looked_at(); }
-  [[nodiscard]] bool is_doubtful() const { return !doubt_.empty(); }
+  // It was told.
+  [[nodiscard]] bool is_doubtful() const { return !told_.empty(); }
 
  private:
   void perform(const Recovery::Effects& effects) {
@@ -37,9 +51,9 @@ class HandBack::Patient {
       std::visit(Overloaded{
                      [this](const Recovery::Queue&) { owner_.queue(name_); },
                      [this](const Recovery::Read&) { read(); },
-                     [this](const Recovery::Search&) { search(); },
+                     [this](const Recovery::Search& search) { this->search(search.scope); },
                      [this](const Recovery::Lift& lift) { this->lift(lift.why); },
-                     [this](const Recovery::Doubt& doubt) { tell(doubt.why); },
+                     [this](const Recovery::Keep& keep) { doubt(keep.doubt); },
                      [this](const Recovery::SetTimer& set) { set_timer(set.delay); },
                      [this](const Recovery::Stop&) { halt(); },
                  },
@@ -54,7 +68,11 @@ class HandBack::Patient {
     if (lift_) {
       lift_->wanted = false;
     }
-    doubt_.clear();
+    told_.clear();
+    doubtful_since_.reset();
+    if (search_) {
+      search_->retire();
+    }
     // We may be inside one of its callbacks.
     around_.loop.defer([dead = std::shared_ptr<RemainsSearch>(std::move(search_))] { (void)dead; });
   }
@@ -76,31 +94,42 @@ class HandBack::Patient {
     });
   }
 
-  void search() {
+  void search(Scope scope) {
     const std::weak_ptr<const void> alive = alive_;
-    search_ =
-        std::make_unique<RemainsSearch>(around_, name_, [this, alive](const Remains& remains) {
+    search_ = std::make_unique<RemainsSearch>(
+        around_, owner_.kubelets_, name_, scope, [this, scope, alive](const Remains& remains) {
           if (alive.expired()) {
             return;  // the search outlives us by a turn
           }
-          perform(machine_.searched(doubt_left_by(remains)));
+          Recovery::Finding finding = {.doubt = doubt_left_by(remains, scope),
+                                       .kubelet_started = std::nullopt};
+          if (remains.word && *remains.word) {
+            finding.kubelet_started = (*remains.word)->process.started;
+          }
+          // What was found is let go: a node may rest for minutes. We are inside its callback.
+          around_.loop.defer(
+              [dead = std::shared_ptr<RemainsSearch>(std::move(search_))] { (void)dead; });
+          perform(machine_.searched(finding, around_.loop.now()));
         });
   }
 
-  [[nodiscard]] std::string doubt_left_by(const Remains& remains) const {
+  [[nodiscard]] std::optional<Doubt> doubt_left_by(const Remains& remains, Scope scope) const {
+    if (!scope.storage) {
+      return doubt_by_pods(name_, remains);
+    }
     for (const OwnTaint taint : {OwnTaint::Fenced, OwnTaint::OutOfService}) {
       const std::string& text = mark_text(*node_, taint);
       if (text.empty()) {
         continue;
       }
       const auto mark = read_mark(text);
-      std::string doubt = mark ? doubt_about(*node_, *mark, remains, around_.cluster_facts().now)
-                               : std::string("its mark cannot be read");
-      if (!doubt.empty()) {
+      auto doubt = mark ? doubt_about(*node_, *mark, remains, around_.cluster_facts().now)
+                        : Doubt{Doubt::Kind::MarkUnclear, "its mark cannot be read"};
+      if (doubt) {
         return doubt;
       }
     }
-    return {};
+    return std::nullopt;
   }
 
   // Whose incident is told of: the taint that goes furthest is the one that is asked about.
@@ -131,24 +160,27 @@ class HandBack::Patient {
         });
   }
 
-  // Once for each doubt: it may last for days.
-  void tell(const std::string& why) {
-    if (doubt_ == why) {
+  // What passes by itself is no news before it has lasted, and nothing is news twice: a doubt may
+  // last for days, about one pod after the other.
+  void doubt(const Doubt& doubt) {
+    const Moment now = around_.loop.now();
+    doubtful_since_ = doubtful_since_.value_or(now);
+    if ((may_pass(doubt.kind) && now - *doubtful_since_ < kPatience) ||
+        !told_.insert(doubt.kind).second) {
       return;
     }
-    doubt_ = why;
     Record record;
     record.kind = Record::Kind::Refusal;
     record.reason = Reason::NotProvenClean;
     record.node = name_;
     record.node_uid = uid_;
     record.action = "lift_quarantine";
-    record.text = why;
+    record.text = doubt.why;
     record.incident = incident();
     (void)around_.trail.write(record);
     around_.log.warning(
         "quarantine_kept",
-        {{"incident", record.incident.text()}, {"node", name_.text()}, {"why", why}});
+        {{"incident", record.incident.text()}, {"node", name_.text()}, {"why", doubt.why}});
   }
 
   HandBack& owner_;
@@ -159,7 +191,8 @@ class HandBack::Patient {
   bool ready_ = false;              // by the watch
   std::optional<kube::Node> node_;  // as it was read last
   Moment read_{};                   // when that was sent
-  std::string doubt_;               // as it was told last
+  std::optional<Moment> doubtful_since_;
+  std::set<Doubt::Kind> told_;
   kube::CallHandle call_;
   loop::Timer timer_;
   std::unique_ptr<RemainsSearch> search_;
@@ -168,7 +201,7 @@ class HandBack::Patient {
 };
 
 HandBack::HandBack(Surroundings surroundings, IsFailed is_failed)
-    : around_(std::move(surroundings)), is_failed_(std::move(is_failed)) {}
+    : around_(std::move(surroundings)), is_failed_(std::move(is_failed)), kubelets_(around_.loop) {}
 HandBack::~HandBack() = default;
 
 void HandBack::look_at(const cluster::NodeView& node, cluster::Look /*why*/) {
@@ -183,6 +216,19 @@ void HandBack::look_at(const cluster::NodeView& node, cluster::Look /*why*/) {
   }
   patient->seen(node);
   patient->stir(leads_);
+}
+
+void HandBack::check_right() {
+  if (around_.quarantine == Quarantine::Off) {
+    return;
+  }
+  right_call_ =
+      around_.reader.may({.verb = "get", .resource = "nodes", .subresource = "proxy"},
+                         [this](const Result<bool>& allowed) {
+                           if (allowed && !*allowed) {
+                             around_.log.warning("kubelets_not_asked", {{"next_step", kGrant}});
+                           }
+                         });
 }
 
 void HandBack::lead() {

@@ -13,6 +13,7 @@
 
 #include "cluster/node_cache.h"
 #include "fence/surroundings.h"
+#include "fence/turns.h"
 
 namespace moonfence::fence {
 
@@ -30,6 +31,9 @@ class HandBack final : public cluster::NodeListener {
 
   void look_at(const cluster::NodeView& node, cluster::Look why) override;
   void lead();
+  // Says in the log when the right to ask kubelets is missing although nodes may be tainted, before
+  // one fails and keeps its taint for that.
+  void check_right();
   void step_down();
   void stop() { step_down(); }
 
@@ -48,9 +52,11 @@ class HandBack final : public cluster::NodeListener {
 
   Surroundings around_;
   const IsFailed is_failed_;
+  Turns kubelets_;  // that are asked
   std::map<NodeName, std::unique_ptr<Patient>> patients_;
   std::deque<NodeName> queue_;
   bool leads_ = true;
+  kube::CallHandle right_call_;
   loop::Timer admit_soon_;
 };
 

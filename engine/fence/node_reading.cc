@@ -259,7 +259,9 @@ Reading NodeReading::by_lease() {
             .dead_at = found.dead_at,
             .sent = sent_};
   }
-  return reading_of(*fresh_, found, sent_);
+  Reading reading = reading_of(*fresh_, found, sent_);
+  reading.renewed = lease_ && *lease_ ? (*lease_)->record.renewed : authority_->reading.renewed;
+  return reading;
 }
 
 void NodeReading::take(Reading reading) {

@@ -96,13 +96,39 @@ bool carries(const kube::Node& node, const Form& form, bool with_any_effect) {
   });
 }
 
+// A heartbeat is posted every five minutes while nothing changes, a Lease renewed every ten
+// seconds: the newer of both. A stamp in the future is of a clock that is wrong, and so is one that
+// is younger than Ready's being Unknown, by the control plane's clock.
+std::optional<WallTime> heard_of(const kube::Node& node, WallTime now,
+                                 std::optional<WallTime> renewed) {
+  const std::string ready = ready_path(*node.raw);
+  const json stamp = ready.empty() ? json() : value_at(*node.raw, ready + "/lastHeartbeatTime");
+  const json status = ready.empty() ? json() : value_at(*node.raw, ready + "/status");
+  const json turned = ready.empty() ? json() : value_at(*node.raw, ready + "/lastTransitionTime");
+  if (status == "Unknown" && turned.is_string()) {
+    now = std::min(now, parse_rfc3339(turned.get<std::string>()).value_or(now));
+  }
+  std::optional<WallTime> heard;
+  for (const auto& sign :
+       {stamp.is_string() ? parse_rfc3339(stamp.get<std::string>()) : std::nullopt, renewed}) {
+    if (sign && *sign <= now) {
+      heard = std::max(heard.value_or(*sign), *sign);
+    }
+  }
+  return heard;
+}
+
 }  // namespace
 
 std::string to_text(const FenceMark& mark) {
-  return kube::to_text({{"incident", mark.incident.text()},
-                        {"bootID", mark.boot_id},
-                        {"since", format_rfc3339(mark.since)},
-                        {"volumes", mark.volumes}});
+  json text = {{"incident", mark.incident.text()},
+               {"bootID", mark.boot_id},
+               {"since", format_rfc3339(mark.since)},
+               {"volumes", mark.volumes}};
+  if (mark.heard) {
+    text["heard"] = format_rfc3339(*mark.heard);
+  }
+  return kube::to_text(text);
 }
 
 std::optional<FenceMark> read_mark(std::string_view text) {
@@ -114,10 +140,12 @@ std::optional<FenceMark> read_mark(std::string_view text) {
   FenceMark mark = {.incident = IncidentId(fields.string({"incident"})),
                     .boot_id = fields.string({"bootID"})};
   const auto since = fields.time({"since"});
+  const auto heard = fields.time({"heard"});
   if (fields.fault() || !since || mark.incident.empty()) {
     return std::nullopt;
   }
   mark.since = *since;
+  mark.heard = heard;
   if (const json* volumes = fields.array({"volumes"}); volumes != nullptr) {
     for (const json& volume : *volumes) {
       if (!volume.is_string()) {
@@ -153,13 +181,17 @@ const std::string& mark_text(const kube::Node& node, OwnTaint taint) {
 }
 
 FenceMark mark_for(const kube::Node& node, const IncidentId& incident, WallTime now,
-                   OwnTaint taint) {
+                   std::optional<WallTime> renewed, OwnTaint taint) {
   constexpr std::size_t kMost = 32;
   constexpr std::size_t kLongest = 8U << 10U;
-  FenceMark mark = {.incident = incident, .boot_id = node.boot_id, .since = now};
+  FenceMark mark = {.incident = incident,
+                    .boot_id = node.boot_id,
+                    .since = now,
+                    .heard = heard_of(node, now, renewed)};
   std::vector<std::string> names = volumes_of(*node.raw);
   if (const auto old = read_mark(mark_text(node, taint)); old && old->boot_id == node.boot_id) {
     mark.since = old->since;  // of the same boot: what it had then may still be there
+    mark.heard = old->heard;
     names.insert(names.end(), old->volumes.begin(), old->volumes.end());
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -39,6 +39,9 @@ struct FenceMark {
   IncidentId incident;
   std::string boot_id;  // that the node named when it was set; "": none
   WallTime since{};
+  // The kubelet's last sign of life before it, its heartbeat or the renewal of its Lease, by the
+  // clock of its machine; nullopt: none is known, or it lay in the future of the API server.
+  std::optional<WallTime> heard = std::nullopt;
   // Unique names of what the node had in use or attached; "…" for more than can be told.
   std::vector<std::string> volumes = {};
 
@@ -66,8 +69,10 @@ enum class Carried {
 // The annotation as it stands there; "" without.
 [[nodiscard]] const std::string& mark_text(const kube::Node& node, OwnTaint taint);
 
-// The mark for a node as it was read.
+// The mark for a node as it was read, and its Lease beside it: `renewed`, if that is known. `now`:
+// by the API server's clock.
 [[nodiscard]] FenceMark mark_for(const kube::Node& node, const IncidentId& incident, WallTime now,
+                                 std::optional<WallTime> renewed,
                                  OwnTaint taint = OwnTaint::Fenced);
 // Unique names of the volumes that the node reports in use or that are attached to it, sorted.
 [[nodiscard]] std::vector<std::string> volumes_of(const nlohmann::json& node);

@@ -15,7 +15,8 @@ Quarantining::Quarantining(Surroundings& surroundings, const Occasion& occasion,
       alive_(std::make_shared<int>(0)) {}
 
 void Quarantining::attempt(const PodDeletion& waiting, const kube::Node& node, Ended ended) {
-  const FenceMark mark = mark_for(node, occasion_.incident, around_.cluster_facts().now);
+  const FenceMark mark =
+      mark_for(node, occasion_.incident, around_.cluster_facts().now, authority_->reading.renewed);
   ++attempts_;
   under_way_ = true;
   around_.actions.set_quarantine(

@@ -24,6 +24,7 @@ struct Reading {
   Carried out_of_service = Carried::Nothing;  // node.kubernetes.io/out-of-service
   Pulse pulse = Pulse::Unread;
   Moment dead_at{};  // of a Lease that is alive: when it would be dead if it stands still
+  std::optional<WallTime> renewed = std::nullopt;  // the Lease, by the kubelet's clock
   // When the read was sent: what the server answered was true at this moment or later, never
   // earlier.
   Moment sent{};

@@ -26,6 +26,7 @@ Recovery::Effects Recovery::sleep() {
   }
   state_ = State::Asleep;
   stamp_.reset();
+  word_.reset();
   doubts_ = 0;
   retries_ = 0;
   return {Stop{}};
@@ -45,6 +46,7 @@ Recovery::Effects Recovery::read(const std::optional<kube::Node>& node, Moment n
   }
   if (!node || cluster::readiness_of(*node) != cluster::Readiness::True) {
     stamp_.reset();
+    word_.reset();
     return rest();
   }
   return judge(*node, now);
@@ -60,9 +62,12 @@ Recovery::Effects Recovery::judge(const kube::Node& node, Moment now) {
     }
     const auto mark = read_mark(text);
     if (!mark) {
-      return doubt("its annotation moonfence.io/" +
-                   std::string(taint == OwnTaint::Fenced ? "fenced" : "out-of-service") +
-                   " cannot be read");
+      return keep({Doubt::Kind::MarkUnclear,
+                   "its annotation moonfence.io/" +
+                       std::string(taint == OwnTaint::Fenced ? "fenced" : "out-of-service") +
+                       " cannot be read. Make sure that nothing of the old pods runs there and "
+                       "take the annotation and the taint off"},
+                  now);
     }
     marked = true;
     rebooted = rebooted && has_rebooted(node, *mark);
@@ -76,8 +81,7 @@ Recovery::Effects Recovery::judge(const kube::Node& node, Moment now) {
   if (node.out_of_service_mark.empty() || state_ == State::Confirming) {
     return lift("the node was booted again");
   }
-  state_ = State::Searching;
-  return {Search{}};
+  return search({.kubelet = false, .storage = true});
 }
 
 Recovery::Effects Recovery::watch(const kube::Node& node, Moment now) {
@@ -86,33 +90,60 @@ Recovery::Effects Recovery::watch(const kube::Node& node, Moment now) {
   if (stamp_ != stamp) {
     stamp_ = stamp;
     since_ = now;
+    word_.reset();
     state_ = State::Reading;
   }
   if (now - since_ < kReadyFor) {
-    state_ = State::Resting;
-    return {SetTimer{kReadyFor - (now - since_)}};
+    return rest_for(kReadyFor - (now - since_));
   }
-  if (state_ == State::Confirming) {
+  if (state_ == State::Confirming && scope_.kubelet) {
     return lift("the kubelet is back, and nothing of what was there before is left");
   }
-  state_ = State::Searching;
-  return {Search{}};
+  if (word_ && now - word_->heard < kApart) {
+    return rest_for(kApart - (now - word_->heard));
+  }
+  return search({.kubelet = true, .storage = word_.has_value()});
 }
 
-Recovery::Effects Recovery::searched(const std::string& doubt) {
+Recovery::Effects Recovery::search(Scope scope) {
+  scope_ = scope;
+  state_ = State::Searching;
+  return {Search{scope}};
+}
+
+Recovery::Effects Recovery::searched(const Finding& finding, Moment now) {
   if (state_ != State::Searching) {
     return {};
   }
-  if (doubt.empty()) {
-    state_ = State::Confirming;
-    return {Read{}};
+  if (finding.doubt) {
+    return keep(*finding.doubt, now);
   }
-  return this->doubt(doubt);
+  if (scope_.kubelet) {
+    if (!finding.kubelet_started) {
+      return keep({Doubt::Kind::KubeletSilent, "its kubelet was not asked what still runs there"},
+                  now);
+    }
+    // The start is computed anew for each answer, from when the machine was booted, in seconds.
+    constexpr Duration kSame = std::chrono::seconds(2);
+    const bool again = scope_.storage && word_ &&
+                       *finding.kubelet_started - word_->started <= kSame &&
+                       word_->started - *finding.kubelet_started <= kSame;
+    if (!again) {
+      word_ = Word{.heard = now, .started = *finding.kubelet_started};
+      doubts_ = 0;
+      return rest_for(kApart);
+    }
+  }
+  state_ = State::Confirming;
+  return {Read{}};
 }
 
-Recovery::Effects Recovery::doubt(std::string why) {
-  Effects effects = rest();
-  effects.insert(effects.begin(), Doubt{std::move(why)});
+Recovery::Effects Recovery::keep(Doubt doubt, Moment now) {
+  word_.reset();
+  Effects effects = awaits_an_end(doubt.kind)
+                        ? rest_for(now - since_ < kSlowly ? kWhileEnding : kWhileEndingSlowly)
+                        : rest();
+  effects.insert(effects.begin(), Keep{std::move(doubt)});
   return effects;
 }
 
@@ -142,9 +173,13 @@ Recovery::Effects Recovery::timer_fired() {
 }
 
 Recovery::Effects Recovery::rest() {
-  state_ = State::Resting;
   const Duration pause = std::min(kFirstPause * (1 << std::min(doubts_, 8U)), kLongestPause);
   ++doubts_;
+  return rest_for(pause);
+}
+
+Recovery::Effects Recovery::rest_for(Duration pause) {
+  state_ = State::Resting;
   return {SetTimer{pause}};
 }
 

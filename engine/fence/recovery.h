@@ -7,15 +7,23 @@
 //   Asleep ──Ready, and we act──▶ Queued ──▶ Reading ──another boot──▶ Lifting
 //                                              │ same boot, Ready for 30 s
 //                                              ▼
-//                                           Searching ──nothing left──▶ Confirming ──▶ Lifting
+//                                           Searching ──nothing left, twice──▶ Confirming ──▶
+//                                           Lifting
 //
-// Out of service, another boot is searched as well: what is still attached to the node Kubernetes
-// detaches by force as long as it believes in the taint. An annotation whose taint somebody took
-// off is no less a question than the taint: what it proves is what the next incident goes by.
+// The kubelet is asked twice, 5 s apart, and must be the same process both times: what it says runs
+// there comes from a cache, and an old pod that it was about to start when it was asked first it
+// has started by then. Storage is searched the second time only.
 //
-// Whatever is in doubt leaves the taint where it is, and the node is looked at again after 30 s, 1
-// min … 5 min. The proof is an observation of ours: Ready by live readings with one and the same
-// transition time, the first of them 30 s, three of the kubelet's status ticks, before the last.
+// Out of service, another boot is searched as well, but for what runs there: what is still attached
+// to the node Kubernetes detaches by force as long as it believes in the taint. An annotation whose
+// taint somebody took off is no less a question than the taint: what it proves is what the next
+// incident goes by.
+//
+// Whatever is in doubt leaves the taint where it is, and the node is looked at again: while a
+// container or a pod has to end, every 10 s, after ten minutes every 30 s; else after 30 s, 1 min …
+// 5 min. Ready proves nothing by itself, but what the node reports of its volumes is up to date
+// only after it: by live readings with one and the same transition time, the first of them 30 s,
+// three of the kubelet's status ticks, before the last.
 
 #include <optional>
 #include <string>
@@ -25,6 +33,7 @@
 #include "base/names.h"
 #include "base/time.h"
 #include "fence/quarantine.h"
+#include "fence/remains.h"
 #include "kube/objects.h"
 
 namespace moonfence::fence {
@@ -32,25 +41,32 @@ namespace moonfence::fence {
 class Recovery {
  public:
   static constexpr Duration kReadyFor = std::chrono::seconds(30);
+  // Longer than the kubelet's cache of what runs lasts (kube/kubelet_api.h).
+  static constexpr Duration kApart = std::chrono::seconds(5);
+  static constexpr Duration kWhileEnding = std::chrono::seconds(10);
+  static constexpr Duration kWhileEndingSlowly = std::chrono::seconds(30);
+  static constexpr Duration kSlowly = std::chrono::minutes(10);
   static constexpr Duration kFirstPause = std::chrono::seconds(30);
   static constexpr Duration kLongestPause = std::chrono::minutes(5);
 
   enum class State { Asleep, Queued, Reading, Searching, Confirming, Lifting, Resting };
 
-  struct Queue {};   // call admitted() when there is room to look
-  struct Read {};    // the node, live
-  struct Search {};  // for what the node may still hold (fence/remains)
+  struct Queue {};  // call admitted() when there is room to look
+  struct Read {};   // the node, live
+  struct Search {   // for what the node may still hold
+    Scope scope;
+  };
   struct Lift {
     std::string why;
   };
-  struct Doubt {  // the taint stays
-    std::string why;
+  struct Keep {  // the taint stays
+    Doubt doubt;
   };
   struct SetTimer {
     Duration delay;
   };
   struct Stop {};  // reads, timers and what has not left yet
-  using Effect = std::variant<Queue, Read, Search, Lift, Doubt, SetTimer, Stop>;
+  using Effect = std::variant<Queue, Read, Search, Lift, Keep, SetTimer, Stop>;
   using Effects = std::vector<Effect>;
 
   // The node is Ready by the watch, and this replica acts; or one of them is not so any more.
@@ -59,8 +75,13 @@ class Recovery {
   [[nodiscard]] Effects admitted();
   // nullopt: it could not be read.
   [[nodiscard]] Effects read(const std::optional<kube::Node>& node, Moment now);
-  // "": nothing speaks against it.
-  [[nodiscard]] Effects searched(const std::string& doubt);
+  // What a search came to. `doubt`: nullopt: nothing speaks against the node. `kubelet_started`: by
+  // its word, if it was asked and answered.
+  struct Finding {
+    std::optional<Doubt> doubt;
+    std::optional<WallTime> kubelet_started;
+  };
+  [[nodiscard]] Effects searched(const Finding& finding, Moment now);
   // `again`: what was tested is no longer so, or nobody knows.
   [[nodiscard]] Effects lifted(bool done, bool again);
   [[nodiscard]] Effects timer_fired();
@@ -78,13 +99,22 @@ class Recovery {
   };
   [[nodiscard]] Effects judge(const kube::Node& node, Moment now);
   [[nodiscard]] Effects watch(const kube::Node& node, Moment now);
-  [[nodiscard]] Effects doubt(std::string why);
+  [[nodiscard]] Effects search(Scope scope);
+  [[nodiscard]] Effects keep(Doubt doubt, Moment now);
   Effects rest();
+  Effects rest_for(Duration pause);
   Effects lift(std::string why);
 
   State state_ = State::Asleep;
+  // The kubelet has said once that nothing is left.
+  struct Word {
+    Moment heard;
+    WallTime started;  // its process
+  };
   std::optional<Stamp> stamp_;
-  Moment since_{};        // of the first reading with this stamp
+  Moment since_{};  // of the first reading with this stamp
+  std::optional<Word> word_;
+  Scope scope_;           // of the search under way
   unsigned doubts_ = 0;   // in a row
   unsigned retries_ = 0;  // of lifting, in a row
 };

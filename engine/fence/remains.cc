@@ -1,22 +1,89 @@
 #include "fence/remains.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kube/decode.h"
-#include "kube/json.h"
 
 namespace moonfence::fence {
 namespace {
 
 using nlohmann::json;
+using Kind = Doubt::Kind;
 
-// Events are kept for an hour; a kubelet gives up telling of its start after two minutes without
-// an answer (client-go, maxTriesPerEvent), and was silent for up to forty seconds before Ready
-// said so.
-constexpr Duration kEventsLast = std::chrono::minutes(50);
-constexpr Duration kLongestAbsence = std::chrono::minutes(1);
-// The start may have come before the taint, and is stamped by another clock.
-constexpr Duration kBefore = std::chrono::minutes(10);
+// A machine's clock may be set back while nobody hears of it, and a process that was started since
+// then looks older than it is. By how much a clock may be wrong without being found out: a Lease is
+// renewed every ten seconds, and must bear a stamp of the last minute.
+constexpr Duration kClocksDiffer = std::chrono::minutes(1);
+// The last sign of life may be the stamp of a clock that was ahead by as much, and the start that
+// of one that is behind by as much.
+constexpr Duration kBefore = std::chrono::minutes(3);
+
+std::string text_of(const kube::KubeletPod& pod) {
+  return pod.ref.text() + " (UID " + pod.uid.text() + ")";
+}
+
+// By which UID the kubelet knows the pod. A mirror's own UID is known to the API server only.
+Uid uid_at_kubelet(const kube::Pod& pod) {
+  static const json::json_pointer mirrored("/metadata/annotations/kubernetes.io~1config.mirror");
+  if (!pod.is_mirror) {
+    return pod.uid;
+  }
+  const bool told =
+      pod.raw != nullptr && pod.raw->contains(mirrored) && pod.raw->at(mirrored).is_string();
+  return told ? Uid(pod.raw->at(mirrored).get<std::string>()) : Uid();
+}
+
+Doubt doubt_by_silence(const Error& error) {
+  constexpr std::string_view kAsked = "its kubelet cannot be asked what still runs there: ";
+  // A Status with a reason is the API server's; a kubelet refuses in plain text.
+  if (error.http_status == 403 && !error.reason.empty()) {
+    return {
+        Kind::NotAllowed,
+        std::string(kAsked) + error.message() +
+            ". Grant the right with `kubectl apply -k deploy/rights/kubelet`, or reboot the node"};
+  }
+  if (error.kind == Error::Kind::Malformed || error.kind == Error::Kind::Limit) {
+    return {Kind::KubeletUnclear, "its kubelet's answer cannot be used: " + error.message() +
+                                      ". Reboot the node, or make sure that nothing of the old "
+                                      "pods runs there and take the taint off"};
+  }
+  return {Kind::KubeletSilent, std::string(kAsked) + error.message()};
+}
+
+std::optional<Doubt> doubt_by_word(const NodeName& node, const kube::KubeletWord& word,
+                                   const std::vector<kube::Pod>& pods) {
+  if (word.process.node != node) {
+    return Doubt{Kind::KubeletUnclear,
+                 "at its address the kubelet of another node answers: " + word.process.node.text()};
+  }
+  std::set<Uid> wanted;
+  std::set<Uid> may_run;
+  for (const kube::Pod& pod : pods) {
+    wanted.insert(uid_at_kubelet(pod));
+    if (is_there_to_stay(pod)) {
+      may_run.insert(uid_at_kubelet(pod));
+    }
+  }
+  for (const kube::KubeletPod& pod : word.running) {
+    if (!may_run.contains(pod.uid)) {
+      return Doubt{Kind::StillRunning, "containers of pod " + text_of(pod) +
+                                           " still run there, and the API server knows no such "
+                                           "pod, or calls it ended"};
+    }
+  }
+  for (const kube::KubeletPod& pod : word.wanted) {
+    if (!pod.node.empty() && pod.node != node) {
+      return Doubt{Kind::KubeletUnclear,
+                   "at its address the kubelet of another node answers: " + pod.node.text()};
+    }
+    if (!wanted.contains(pod.uid)) {
+      return Doubt{Kind::StillWanted,
+                   "its kubelet has not heard yet that pod " + text_of(pod) + " is gone"};
+    }
+  }
+  return std::nullopt;
+}
 
 template <class Each>
 void for_each_item(const json& list, Each each) {
@@ -26,89 +93,132 @@ void for_each_item(const json& list, Each each) {
   }
 }
 
-std::string doubt_by_attachments(const kube::Node& node, const Remains& remains) {
-  std::string doubt;
+std::optional<Doubt> doubt_by_attachments(const kube::Node& node, const Remains& remains) {
+  std::optional<Doubt> doubt;
   for_each_item(remains.attachments, [&](json item) {
     item["kind"] = "VolumeAttachment";
     const auto attachment = kube::decode_attachment(item);
     if (!attachment) {
-      doubt = attachment.error().message();
+      doubt = Doubt{Kind::Unread, attachment.error().message()};
     } else if (attachment->node == node.name &&
                (attachment->terminating || !remains.used_attachments.contains(attachment->name))) {
-      doubt = "volume attachment " + attachment->name + " is left, and no pod of the node needs it";
+      doubt = Doubt{Kind::StorageLeft, "volume attachment " + attachment->name +
+                                           " is left, and no pod of the node needs it"};
     }
   });
   return doubt;
 }
 
-bool is_of_kubelet(kube::Fields& event) {
-  const std::string source = event.string({"source", "component"});
-  const std::string reporter = event.string({"reportingComponent"});
-  return source == "kubelet" || reporter == "kubelet" || (source.empty() && reporter.empty());
+std::optional<Doubt> doubt_by_storage(const kube::Node& node, const Remains& remains) {
+  for (const std::string& volume : volumes_of(*node.raw)) {
+    if (!remains.used_volumes.contains(volume)) {
+      return Doubt{Kind::StorageLeft,
+                   "volume " + volume + " is in use or attached, and no pod of the node needs it"};
+    }
+  }
+  return doubt_by_attachments(node, remains);
 }
 
-bool was_restarted(const Remains& remains, WallTime since) {
-  bool restarted = false;
-  for_each_item(remains.starts, [&](const json& item) {
-    kube::Fields event(item);
-    const auto last = event.time({"lastTimestamp"});
-    const auto at = last ? last : event.time({"eventTime"});
-    restarted = restarted || (is_of_kubelet(event) && (!at || *at >= since - kBefore));
-  });
-  return restarted;
+// Why the kubelet is not known to be the process that lived before the node was tainted; "" when it
+// is. Both stamps are of the node's clock: the start of its process and the last sign of life that
+// the API server had of it.
+std::string doubt_by_start(const FenceMark& mark, const Remains& remains, WallTime now) {
+  if (!mark.heard) {
+    return "the annotation does not say when its kubelet was last heard of, so that nobody knows "
+           "whether it was restarted since";
+  }
+  if (!remains.lease_renewed || now - *remains.lease_renewed > kClocksDiffer ||
+      *remains.lease_renewed - now > kClocksDiffer) {
+    return "its Lease was not renewed within the last minute by the API server's clock, so that "
+           "the start of its kubelet proves nothing";
+  }
+  return (*remains.word)->process.started + kBefore > *mark.heard
+             ? "its kubelet was restarted, or was started in the minutes before it fell silent"
+             : std::string();
 }
 
-// Why a volume that nobody uses any more may be mounted without being told.
-std::string doubt_by_restart(const kube::Node& node, const FenceMark& mark, const Remains& remains,
-                             WallTime now) {
-  if (was_restarted(remains, mark.since)) {
-    return "its kubelet was restarted";
+std::optional<Doubt> doubt_by_mounts(const FenceMark& mark, const Remains& remains, WallTime now) {
+  for (const std::string& volume : mark.volumes) {
+    if (!remains.used_volumes.contains(volume)) {
+      std::string why = doubt_by_start(mark, remains, now);
+      if (why.empty()) {
+        return std::nullopt;
+      }
+      why.append(": volume ")
+          .append(volume)
+          .append(
+              " may still be mounted there. Reboot the node, or make sure that it is not mounted "
+              "and "
+              "take the taint off");
+      return Doubt{Kind::MaybeMounted, std::move(why)};
+    }
   }
-  const auto back = node.ready ? node.ready->last_transition_time : std::nullopt;
-  if (!back || *back - mark.since > kLongestAbsence) {
-    return "it was away for long enough to restart its kubelet without a trace";
-  }
-  return now - mark.since > kEventsLast ? "it is too long ago to know whether its kubelet restarted"
-                                        : std::string();
+  return std::nullopt;
 }
 
 }  // namespace
+
+bool may_pass(Kind kind) {
+  switch (kind) {
+    case Kind::Unread:
+    case Kind::KubeletSilent:
+    case Kind::StillRunning:
+    case Kind::StillWanted:
+    case Kind::BeingDeleted:
+    case Kind::StorageLeft:
+      return true;
+    case Kind::KubeletUnclear:
+    case Kind::NotAllowed:
+    case Kind::MaybeMounted:
+    case Kind::MarkUnclear:
+      return false;
+  }
+  return false;
+}
+
+bool awaits_an_end(Kind kind) {
+  return kind == Kind::StillRunning || kind == Kind::StillWanted || kind == Kind::BeingDeleted ||
+         kind == Kind::StorageLeft;
+}
 
 bool is_there_to_stay(const kube::Pod& pod) {
   return !pod.deletion_timestamp && pod.phase != "Succeeded" && pod.phase != "Failed";
 }
 
-std::string doubt_about(const kube::Node& node, const FenceMark& mark, const Remains& remains,
-                        WallTime now) {
+std::optional<Doubt> doubt_by_pods(const NodeName& node, const Remains& remains) {
+  if (remains.word && !*remains.word) {
+    return doubt_by_silence(remains.word->error());
+  }
   if (!remains.unread.empty()) {
-    return remains.unread;
+    return Doubt{Kind::Unread, remains.unread};
   }
-  for (const kube::Pod& pod : remains.pods) {
-    if (pod.deletion_timestamp) {
-      return "pod " + pod.ref.text() + " is still being deleted";
-    }
-  }
-  for (const std::string& volume : volumes_of(*node.raw)) {
-    if (!remains.used_volumes.contains(volume)) {
-      return "volume " + volume + " is in use or attached, and no pod of the node needs it";
-    }
-  }
-  if (std::string doubt = doubt_by_attachments(node, remains); !doubt.empty()) {
-    return doubt;
-  }
-  if (has_rebooted(node, mark)) {
-    return {};
-  }
-  for (const std::string& volume : mark.volumes) {
-    if (!remains.used_volumes.contains(volume)) {
-      std::string doubt = doubt_by_restart(node, mark, remains, now);
-      if (!doubt.empty()) {
-        doubt.append(": volume ").append(volume).append(" may still be mounted");
-      }
+  // What still runs is told before what the API server still waits for.
+  if (remains.word) {
+    if (auto doubt = doubt_by_word(node, **remains.word, remains.pods)) {
       return doubt;
     }
   }
-  return {};
+  for (const kube::Pod& pod : remains.pods) {
+    if (pod.deletion_timestamp) {
+      return Doubt{Kind::BeingDeleted, "pod " + pod.ref.text() + " is still being deleted"};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Doubt> doubt_about(const kube::Node& node, const FenceMark& mark,
+                                 const Remains& remains, WallTime now) {
+  if (auto doubt = doubt_by_pods(node.name, remains)) {
+    return doubt;
+  }
+  const bool rebooted = has_rebooted(node, mark);
+  if (!rebooted && !remains.word) {
+    return Doubt{Kind::KubeletSilent, "its kubelet was not asked what still runs there"};
+  }
+  if (auto doubt = doubt_by_storage(node, remains)) {
+    return doubt;
+  }
+  return rebooted ? std::nullopt : doubt_by_mounts(mark, remains, now);
 }
 
 }  // namespace moonfence::fence

@@ -6,27 +6,44 @@
 
 namespace moonfence::fence {
 
-RemainsSearch::RemainsSearch(Surroundings& around, const NodeName& node, Done done)
-    : done_(std::move(done)), gathering_(around.reader, around.allowed_reads) {
-  calls_.push_back(around.reader.list_pods(
-      {.node = node, .space = {}, .label_selector = {}, .not_older_than = {}},
+RemainsSearch::RemainsSearch(Surroundings& around, Turns& kubelets, const NodeName& node,
+                             Scope scope, Done done)
+    : around_(around),
+      kubelets_(kubelets),
+      node_(node),
+      scope_(scope),
+      done_(std::move(done)),
+      gathering_(around.reader, around.allowed_reads) {
+  if (scope_.kubelet) {
+    turn_ = kubelets_.queue([this] { ask_kubelet(); });
+  } else {
+    list_pods();
+  }
+}
+
+void RemainsSearch::ask_kubelet() {
+  calls_.push_back(around_.reader.ask_kubelet(node_, [this](Result<kube::KubeletWord> word) {
+    turn_.reset();
+    remains_.word = std::move(word);
+    if (*remains_.word) {
+      list_pods();
+    } else {
+      finish();
+    }
+  }));
+}
+
+// After the kubelet's word: a pod that is deleted meanwhile is a doubt, and one that comes is none.
+void RemainsSearch::list_pods() {
+  calls_.push_back(around_.reader.list_pods(
+      {.node = node_, .space = {}, .label_selector = {}, .not_older_than = {}},
       [this](const Result<kube::ItemTexts>& pods) { pods_arrived(pods); }));
-  calls_.push_back(around.reader.get_list("/apis/storage.k8s.io/v1/volumeattachments", {},
-                                          [this](Result<kube::ApiReply> reply) {
-                                            list_arrived(std::move(reply), remains_.attachments);
-                                          }));
-  // Events about nodes live in this namespace.
-  calls_.push_back(around.reader.get_list(
-      "/api/v1/namespaces/default/events",
-      {{"fieldSelector",
-        "involvedObject.kind=Node,involvedObject.name=" + node.text() + ",reason=Starting"}},
-      [this](Result<kube::ApiReply> reply) { list_arrived(std::move(reply), remains_.starts); }));
 }
 
 void RemainsSearch::pods_arrived(const Result<kube::ItemTexts>& listed) {
   if (!listed) {
     lacks(listed.error());
-    one_ended();
+    finish();
     return;
   }
   kube::PodDecoder decoder;
@@ -37,14 +54,46 @@ void RemainsSearch::pods_arrived(const Result<kube::ItemTexts>& listed) {
       continue;
     }
     remains_.pods.push_back(*pod);
-    ++pending_;
   }
+  if (scope_.storage && !doubt_by_pods(node_, remains_)) {
+    read_storage();
+  } else {
+    finish();
+  }
+}
+
+void RemainsSearch::read_storage() {
+  pending_ = 2 + remains_.pods.size();
+  calls_.push_back(around_.reader.get_list(
+      "/apis/storage.k8s.io/v1/volumeattachments", {},
+      [this](Result<kube::ApiReply> reply) { attachments_arrived(std::move(reply)); }));
+  constexpr Duration kLeaseLimit = std::chrono::seconds(5);
+  calls_.push_back(around_.reader.get_node_lease(
+      node_, kLeaseLimit, [this](const Result<kube::Lease>& lease) { lease_arrived(lease); }));
   Wants wants;
   wants.needs.volumes = true;
   // By value: the last answer may come at once.
   for (const std::vector<kube::Pod> pods = remains_.pods; const kube::Pod& pod : pods) {
     gathering_.gather(pod, wants,
                       [this, pod](const Gathered& gathered) { this->gathered(pod, gathered); });
+  }
+}
+
+void RemainsSearch::attachments_arrived(Result<kube::ApiReply> reply) {
+  if (reply) {
+    remains_.attachments = std::move(reply->body);
+  } else {
+    lacks(reply.error());
+  }
+  one_ended();
+}
+
+// Without one nobody knows how the node's clock is set, which is a doubt of its own.
+void RemainsSearch::lease_arrived(const Result<kube::Lease>& lease) {
+  if (lease) {
+    remains_.lease_renewed = lease->record.renewed;
+  } else if (lease.error().kind != Error::Kind::NotFound) {
+    lacks(lease.error());
   }
   one_ended();
 }
@@ -66,15 +115,6 @@ void RemainsSearch::gathered(const kube::Pod& pod, const Gathered& gathered) {
   one_ended();
 }
 
-void RemainsSearch::list_arrived(Result<kube::ApiReply> reply, nlohmann::json& into) {
-  if (reply) {
-    into = std::move(reply->body);
-  } else {
-    lacks(reply.error());
-  }
-  one_ended();
-}
-
 void RemainsSearch::lacks(const Error& error) {
   if (remains_.unread.empty()) {
     remains_.unread = error.message();
@@ -83,9 +123,13 @@ void RemainsSearch::lacks(const Error& error) {
 
 void RemainsSearch::one_ended() {
   if (--pending_ == 0) {
-    const Done done = std::move(done_);
-    done(remains_);
+    finish();
   }
+}
+
+void RemainsSearch::finish() {
+  const Done done = std::move(done_);
+  done(remains_);
 }
 
 }  // namespace moonfence::fence

@@ -1,7 +1,10 @@
 #pragma once
 
-// RemainsSearch reads what a node that came back may still hold (fence/remains): its pods with
-// their volumes, all VolumeAttachments, and the events that tell of a started kubelet.
+// RemainsSearch reads what a node that came back may still hold (fence/remains), the cheapest
+// first: its kubelet's word, then its pods, then, if nothing speaks against the node so far and it
+// is wanted, the volumes of its pods, all VolumeAttachments, and its Lease. Kubelets are asked one
+// at a time, so that many silent ones keep neither one another's time limits nor anybody else's
+// requests waiting.
 
 #include <functional>
 #include <memory>
@@ -10,6 +13,7 @@
 #include "fence/gathering.h"
 #include "fence/remains.h"
 #include "fence/surroundings.h"
+#include "fence/turns.h"
 
 namespace moonfence::fence {
 
@@ -18,21 +22,35 @@ class RemainsSearch {
   using Done = std::function<void(const Remains&)>;
 
   // `done` hears it in a later turn, and may destroy this.
-  RemainsSearch(Surroundings& around, const NodeName& node, Done done);
+  RemainsSearch(Surroundings& around, Turns& kubelets, const NodeName& node, Scope scope,
+                Done done);
   RemainsSearch(const RemainsSearch&) = delete;
   RemainsSearch& operator=(const RemainsSearch&) = delete;
 
+  // Gives its turn up: what is left of it may outlive `kubelets`.
+  void retire() { turn_.reset(); }
+
  private:
+  void ask_kubelet();
+  void list_pods();
   void pods_arrived(const Result<kube::ItemTexts>& listed);
-  void list_arrived(Result<kube::ApiReply> reply, nlohmann::json& into);
+  void read_storage();
+  void attachments_arrived(Result<kube::ApiReply> reply);
+  void lease_arrived(const Result<kube::Lease>& lease);
   void gathered(const kube::Pod& pod, const Gathered& facts);
   void lacks(const Error& error);
   void one_ended();
+  void finish();
 
+  Surroundings& around_;
+  Turns& kubelets_;
+  const NodeName node_;
+  const Scope scope_;
   Done done_;
   Remains remains_;
   Gathering gathering_;
-  std::size_t pending_ = 3;
+  std::size_t pending_ = 0;
+  std::unique_ptr<Turns::Ticket> turn_;
   std::vector<kube::CallHandle> calls_;
 };
 

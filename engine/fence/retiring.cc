@@ -158,8 +158,8 @@ void Retiring::send(const TaintWish& wish, const kube::Node& node,
   ++attempts_;
   waits_ = true;
   sending_ = true;
-  const FenceMark mark =
-      mark_for(node, occasion_.incident, around_.cluster_facts().now, OwnTaint::OutOfService);
+  const FenceMark mark = mark_for(node, occasion_.incident, around_.cluster_facts().now,
+                                  authority_->reading.renewed, OwnTaint::OutOfService);
   around_.actions.set_out_of_service({.incident = occasion_.incident,
                                       .policy = wish.policy,
                                       .policy_digest = wish.policy_digest,

@@ -113,11 +113,12 @@ void Exchange::on_head(const port::HttpHead& head) {
   note_head();
   if (is_success(head.status)) {
     Result<void> accepted =
-        is_json(head) ? accept(head)
-                      : failure(Error::Kind::Malformed,
-                                "an answer of type \"" + escaped(head.find("content-type"), 128) +
-                                    "\" instead of JSON",
-                                "something in front of the API server may have answered");
+        is_relayed() || is_json(head)
+            ? accept(head)
+            : failure(Error::Kind::Malformed,
+                      "an answer of type \"" + escaped(head.find("content-type"), 128) +
+                          "\" instead of JSON",
+                      "something in front of the API server may have answered");
     if (!accepted && !deaf_) {
       give_up(in_doubt(std::move(accepted.error())));
     }
@@ -152,7 +153,7 @@ void Exchange::on_end(const port::HttpEnd& end) {
               end.sent || !end.error));
     return;
   }
-  if (head_->status == 401 && !repeated_ && context_.credentials.refused(asked_)) {
+  if (head_->status == 401 && !repeated_ && !is_relayed() && context_.credentials.refused(asked_)) {
     repeated_ = true;  // a 401 is answered before anything is done, so this is safe for writes too
     authenticate();
     return;
@@ -174,12 +175,14 @@ void Exchange::give_up(Error error) {
 }
 
 void Exchange::note_head() {
-  warn_once();
+  if (!is_relayed()) {
+    warn_once();
+  }
   tell_observer(head_->status, parse_http_date(head_->find("date")));
 }
 
 void Exchange::tell_observer(int status, std::optional<WallTime> server_date) {
-  if (request_.observed && context_.observer != nullptr) {
+  if (request_.observed && !is_relayed() && context_.observer != nullptr) {
     context_.observer->on_exchange(request_.method, status, context_.loop.now() - attempted_,
                                    server_date);
   }

@@ -56,6 +56,10 @@ class Exchange : public port::HttpSink {
   virtual void succeed() = 0;
   virtual void fail(Error error) = 0;
 
+  // The answer is another server's, which the API server hands through. Its status, its Date and
+  // its warnings say nothing about the API server: the CallObserver is not told, a 401 asks for no
+  // new credentials, a warning is not logged, and the body may be of any type.
+  [[nodiscard]] bool is_relayed() const { return request_.lane == port::Lane::Endpoints; }
   [[nodiscard]] bool is_write() const { return request_.method != port::Method::Get; }
   [[nodiscard]] const port::HttpHead& head() const { return *head_; }
   [[nodiscard]] std::size_t body_limit() const { return request_.body_limit; }

@@ -83,6 +83,15 @@ CallHandle Reader::get_node_lease(const NodeName& name, Duration limit,
   });
 }
 
+CallHandle Reader::may(const Right& right, std::function<void(Result<bool>)> done) {
+  return ask_access(caller_, right, std::move(done));
+}
+
+CallHandle Reader::ask_kubelet(const NodeName& name,
+                               std::function<void(Result<KubeletWord>)> done) {
+  return kube::ask_kubelet(caller_, name, std::move(done));
+}
+
 CallHandle Reader::list_node_leases(Duration limit, std::function<void(Result<LeaseSigns>)> done) {
   return list_leases(caller_, Namespace(kNodeLeases), limit, std::move(done));
 }

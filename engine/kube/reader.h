@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "base/names.h"
+#include "kube/access.h"
 #include "kube/caller.h"
 #include "kube/find_items.h"
+#include "kube/kubelet_api.h"
 #include "kube/lease.h"
 #include "kube/lease_list.h"
 #include "kube/list_items.h"
@@ -42,7 +44,14 @@ class Reader {
   [[nodiscard]] CallHandle get_node_lease(const NodeName& name, Duration limit,
                                           std::function<void(Result<Lease>)> done);
 
-  // The same of all nodes, in one list that may come from the server's watch cache.
+  // Whether our account has the right.
+  [[nodiscard]] CallHandle may(const Right& right, std::function<void(Result<bool>)> done);
+
+  // What the node's kubelet says runs there (kube/kubelet_api). Needs a right of its own.
+  [[nodiscard]] CallHandle ask_kubelet(const NodeName& name,
+                                       std::function<void(Result<KubeletWord>)> done);
+
+  // The Leases of all nodes, in one list that may come from the server's watch cache.
   [[nodiscard]] CallHandle list_node_leases(Duration limit,
                                             std::function<void(Result<LeaseSigns>)> done);
 

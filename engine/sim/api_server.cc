@@ -56,6 +56,13 @@ std::string_view verb_of(const ServerRequest& request, const Route& route, const
   return "get";
 }
 
+// "/api/v1/nodes/NAME/proxy/…"
+bool is_for_kubelet(const Target& target) {
+  const auto& segments = target.segments;
+  return segments.size() > 5 && segments[0] == "api" && segments[1] == "v1" &&
+         segments[2] == "nodes" && segments[4] == "proxy";
+}
+
 ServerAnswer unknown_path(const Target& target) {
   // A known group says so in a Status, anything else in plain text.
   const auto& segments = target.segments;
@@ -130,6 +137,9 @@ struct ApiServer::State : ServerState {
                              .message = "Internal error occurred: simulated",
                              .details = {{"causes", {{{"message", "simulated"}}}}}});
     }
+    if (is_for_kubelet(target) && request.method == port::Method::Get && rules.kubelet) {
+      return relay(request, target);
+    }
     const auto route = find_route(target);
     if (!route) {
       return unknown_path(target);
@@ -147,6 +157,27 @@ struct ApiServer::State : ServerState {
     }
     return request.method == port::Method::Get ? read(*route, target, sink)
                                                : write(*route, target, request);
+  }
+
+  // Whoever may ask one kubelet anything may ask it everything.
+  ServerAnswer relay(const ServerRequest& request, const Target& target) {
+    const Route node = {.kind = find_kind("nodes"),
+                        .version = "v1",
+                        .space = {},
+                        .name = target.segments[3],
+                        .subresource = {}};
+    if (rules.authorize) {
+      std::string message = rules.authorize(request.user, "get", "nodes/proxy", {});
+      if (!message.empty()) {
+        return refusal_answer(forbidden(node, message));
+      }
+    }
+    if (store.find(node.key()) == nullptr) {
+      return answer_get(*this, node, target);
+    }
+    constexpr std::string_view kProxy = "/proxy";
+    return rules.kubelet(
+        node.name, std::string_view(target.path).substr(target.path.find(kProxy) + kProxy.size()));
   }
 
   ServerAnswer read(const Route& route, const Target& target, WatchSink* sink) {

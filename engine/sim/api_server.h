@@ -3,8 +3,8 @@
 // ApiServer answers HTTP requests over an ObjectStore as kube-apiserver does, restricted to what
 // moonfence, its tests and the contract suite use: GET, LIST with pages, selectors and
 // resourceVersion rules, WATCH with bookmarks, POST, PUT, PATCH (JSON, merge, strategic merge for
-// the lists we write), DELETE with options, dryRun, /livez, /readyz, /version. Errors are
-// metav1.Status. tests/contract holds it to a real kube-apiserver.
+// the lists we write), DELETE with options, dryRun, /livez, /readyz, /version, and GET of a node's
+// proxy. Errors are metav1.Status. tests/contract holds it to a real kube-apiserver.
 //
 // DELETE of a whole collection is not served (405).
 //
@@ -84,6 +84,9 @@ struct ServerRules {
   std::function<std::string(const std::string& user, std::string_view verb,
                             const std::string& resource, const std::string& space)>
       authorize;
+  // What a kubelet answers to a GET that is relayed to it: `path` as "/pods". Empty: nodes have no
+  // proxy.
+  std::function<ServerAnswer(const std::string& node, std::string_view path)> kubelet;
 };
 
 // As RBAC words it: User "u" cannot get resource "pods" in API group "" in the namespace "x".

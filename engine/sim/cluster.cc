@@ -146,7 +146,11 @@ struct Cluster::State {
                .start = loop.now()} {
     settle(ground, plan);
     keep_chronicle(ground);
-    servers = std::make_unique<Servers>(ground, plan);
+    servers = std::make_unique<Servers>(
+        ground, plan, [this](const std::string& node, std::string_view path) {
+          Kubelet* kubelet = kubelets->find(node);
+          return kubelet == nullptr ? unreachable_kubelet() : kubelet->answer(path);
+        });
     manager = std::make_unique<ControllerManager>(ground);
     // Nobody else reads it, and its beats would lengthen every other world.
     if (const auto release = plan.settings.find("release");

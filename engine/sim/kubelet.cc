@@ -26,6 +26,7 @@ Kubelet::Kubelet(const Ground& ground, NodePlan plan, const KubeletViews& views)
       actor_("kubelet " + plan_.name),
       random_(ground.random.fork(actor_)),
       machine_(ground.machines.by_name.at(plan_.name)) {
+  machine_.kubelet_started = ground_.now() - 24h;
   // Settled long ago: somewhere within their periods.
   posted_ = ground_.loop.now() - between(*random_, 0s, kStatusReport - kStatusTick);
   lease_ = ground_.loop.after(between(*random_, 0s, ground_.timings.lease_renewal),
@@ -158,6 +159,8 @@ void Kubelet::heal() {
     knows_pods_ = false;
   }
   if (restarted) {
+    machine_.kubelet_started = ground_.now();
+    runtime_asked_.reset();
     tell_start();
   }
   reconnect();

@@ -5,7 +5,8 @@
 // deleted after their containers have stopped. Cut off from the API server it goes on running what
 // it runs; back again it learns what became of its pods, stops what is gone, and writes its own
 // list of volumes in use over whatever stands in the API. Restarted, it never again reports what
-// runs on with a volume that the API does not call attached.
+// runs on with a volume that the API does not call attached. At its own API it says what it means
+// to run, what runs, and since when it lives.
 
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/api_server.h"
 #include "sim/ground.h"
 #include "sim/volumes.h"
 
@@ -40,6 +42,9 @@ class Kubelet final {
   void saw_pod(const Object& before, const Object& after);
   void saw_node();
   void saw_attachment();
+
+  // A GET at its own API, through an API server (kubelet_api.cc).
+  [[nodiscard]] ServerAnswer answer(std::string_view path);
 
   // What happens to the machine. Each is harmless when it is so already.
   void power_off();
@@ -88,6 +93,10 @@ class Kubelet final {
   // The event that tells of a started kubelet.
   void tell_start();
 
+  // Its own API (kubelet_api.cc)
+  [[nodiscard]] Json wanted_pods() const;
+  [[nodiscard]] const Json& running_pods();
+
   // Pods (kubelet_pods.cc)
   void relist();
   void forget_detached();
@@ -117,6 +126,9 @@ class Kubelet final {
   bool restarted_ = false;  // its process, not the machine
   bool is_registering_ = false;
   Moment posted_{};
+  // What runs, as the container runtime said it then.
+  std::optional<Moment> runtime_asked_;
+  Json runtime_said_;
   Works works_;
   std::map<std::string, Json> mirrors_;  // static pods' shadows, by path
   std::map<std::string, loop::Timer> mirror_timers_;
@@ -124,5 +136,8 @@ class Kubelet final {
   loop::Timer status_;
   loop::Timer relist_;
 };
+
+// What an API server answers for a kubelet that it cannot reach.
+[[nodiscard]] ServerAnswer unreachable_kubelet();
 
 }  // namespace moonfence::sim

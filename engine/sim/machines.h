@@ -27,6 +27,7 @@ struct Machine {
   bool kubelet = true;
   bool healthy = true;  // what its kubelet posts as Ready
   std::string boot_id;
+  WallTime kubelet_started{};                   // its process
   std::map<std::string, Container> containers;  // running now, by pod UID
   Moment impaired_since{};  // of powered, connected, kubelet, healthy: the last time all became
                             // true/false

@@ -18,16 +18,16 @@ std::string server_name(std::size_t index) {
   return "api-" + std::to_string(index);
 }
 
-Servers::Servers(const Ground& ground, const Plan& plan) : ground_(ground) {
+Servers::Servers(const Ground& ground, const Plan& plan, const Kubelet& kubelet) : ground_(ground) {
   const auto ages = ground_.random.fork("servers");
   const auto count = static_cast<std::size_t>(plan.servers);
   servers_.reserve(count);
   for (std::size_t index = 0; index < count; ++index) {
     Entry entry;
     entry.random = ground_.random.fork(server_name(index));
-    entry.server =
-        std::make_unique<ApiServer>(ground_.loop, ground_.store, *entry.random, ground_.now,
-                                    ServerRules{.kubernetes = ground_.kubernetes});
+    entry.server = std::make_unique<ApiServer>(
+        ground_.loop, ground_.store, *entry.random, ground_.now,
+        ServerRules{.kubernetes = ground_.kubernetes, .authorize = {}, .kubelet = kubelet});
     entry.server->set_mood(
         {.cache_lag = between(*ages, plan.faults.cache_lag.from, plan.faults.cache_lag.to),
          .down = false,

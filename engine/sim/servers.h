@@ -3,9 +3,11 @@
 // The API servers of the cluster, "api-0" and so on, over one store: each with a watch cache of its
 // own age, and what the plan's faults and steps do to them.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/api_server.h"
@@ -15,7 +17,8 @@ namespace moonfence::sim {
 
 class Servers final {
  public:
-  Servers(const Ground& ground, const Plan& plan);
+  using Kubelet = std::function<ServerAnswer(const std::string& node, std::string_view path)>;
+  Servers(const Ground& ground, const Plan& plan, const Kubelet& kubelet);
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;
 

@@ -118,10 +118,27 @@ void TaintChecker::check_boot(const Change& change, const std::string& text) {
     accuse(rules::kHandedBackClean,
            what + "it is Ready for " + format_duration(now() - known->down.changed) + " only");
   }
+  check_containers(change);
   for (const auto& [uid, pod] : truth().pods()) {
     if (pod.node == change.key.name && pod.marked && !pod.gone &&
         now() - *pod.marked > std::chrono::seconds(2)) {
       accuse(rules::kHandedBackClean, what + "pod " + pod.name + " is being deleted there");
+    }
+  }
+}
+
+// What writes on although its pod is gone, wherever that runs by now.
+void TaintChecker::check_containers(const Change& change) {
+  const auto machine = truth().machines().by_name.find(change.key.name);
+  if (machine == truth().machines().by_name.end()) {
+    return;
+  }
+  for (const auto& [uid, container] : machine->second.containers) {
+    const PodTruth* pod = truth().pod(uid);
+    if (pod != nullptr && pod->gone && now() - *pod->gone > kListTime) {
+      accuse(rules::kHandedBackClean, change.actor + " hands node " + change.key.name +
+                                          " back: a container of pod " + container.pod +
+                                          " runs there, and the pod is gone");
     }
   }
 }

@@ -16,6 +16,7 @@ class TaintChecker final : public Checker {
 
  private:
   void check_boot(const Change& change, const std::string& text);
+  void check_containers(const Change& change);
   void check_detached(const Change& change);
   [[nodiscard]] bool is_needed(const Json& attachment) const;
 };

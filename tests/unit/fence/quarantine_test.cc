@@ -68,7 +68,8 @@ TEST(FenceMark, a_later_one_of_the_same_boot_keeps_what_the_first_one_knew) {
                  {"volumesInUse", {"v2", "v3"}},
                  {"volumesAttached", {{{"name", "v1"}}, {{"name", "v2"}}}}}}};
   const auto mark = [&node] {
-    return mark_for(*kube::decode_node(node, true), IncidentId("i2"), WallTime(1767330099s));
+    return mark_for(*kube::decode_node(node, true), IncidentId("i2"), WallTime(1767330099s),
+                    std::nullopt);
   };
   EXPECT_EQ(mark().volumes, (Lines{"v1", "v2", "v3"}));
   FenceMark old = mark_of();
@@ -85,6 +86,47 @@ TEST(FenceMark, a_later_one_of_the_same_boot_keeps_what_the_first_one_knew) {
   }
   EXPECT_EQ(mark().volumes.size(), 33U);
   EXPECT_EQ(mark().volumes.back(), "…");
+}
+
+// A heartbeat is posted every five minutes: of a kubelet that is younger the Lease knows more.
+TEST(FenceMark, it_says_when_the_kubelet_was_last_heard_of) {
+  const WallTime now = *parse_rfc3339("2026-01-02T05:00:00Z");
+  const WallTime heartbeat = *parse_rfc3339("2026-01-02T04:57:00Z");
+  json node = {{"metadata", {{"name", "n1"}, {"uid", "u1"}}},
+               {"status",
+                {{"nodeInfo", {{"bootID", "b1"}}},
+                 {"conditions",
+                  {{{"type", "Ready"},
+                    {"status", "Unknown"},
+                    {"lastHeartbeatTime", format_rfc3339(heartbeat)}}}}}}};
+  const auto heard = [&](std::optional<WallTime> renewed) {
+    return mark_for(*kube::decode_node(node, true), IncidentId("i2"), now, renewed).heard;
+  };
+  EXPECT_EQ(heard(std::nullopt), heartbeat);
+  EXPECT_EQ(heard(heartbeat - 1s), heartbeat);
+  EXPECT_EQ(heard(heartbeat + 100s), heartbeat + 100s);
+  EXPECT_EQ(heard(now + 1s), heartbeat);  // of a clock that is wrong
+  // One that was four minutes ahead: the node had been given up before that stamp.
+  json& ready = node["status"]["conditions"][0];
+  ready["lastTransitionTime"] = format_rfc3339(heartbeat + 50s);
+  EXPECT_EQ(heard(heartbeat + 40s), heartbeat + 40s);
+  EXPECT_EQ(heard(heartbeat + 100s), heartbeat);
+  node["status"]["conditions"][0]["lastHeartbeatTime"] = format_rfc3339(now + 1s);
+  EXPECT_EQ(heard(std::nullopt), std::nullopt);
+  node["status"]["conditions"] = json::array();
+  EXPECT_EQ(heard(std::nullopt), std::nullopt);
+  EXPECT_EQ(heard(heartbeat), heartbeat);
+
+  FenceMark mark = mark_of();
+  mark.heard = heartbeat;
+  EXPECT_EQ(read_mark(to_text(mark)), mark);
+  EXPECT_EQ(read_mark(R"({"incident":"i1","since":"2026-01-02T05:00:00Z","heard":5})"),
+            std::nullopt);
+  // Fenced again without a reboot: what was there the first time may still be.
+  node["metadata"]["annotations"][kKey] = to_text(mark);
+  EXPECT_EQ(heard(now), heartbeat);
+  node["metadata"]["annotations"][kKey] = to_text(mark_of());
+  EXPECT_EQ(heard(now), std::nullopt);
 }
 
 TEST(QuarantinePatch, it_tests_everything_that_it_was_read_by) {
@@ -191,9 +233,9 @@ TEST_F(QuarantineTest, a_missing_taint_is_set_by_us_and_then_the_pods_go) {
   EXPECT_EQ(patches(), Lines{"n1 1s"});  // Kubernetes had a second for its own
   EXPECT_EQ(deletes(), (Lines{"web-0 1s", "web-1 1s"}));
   EXPECT_TRUE(nodes["n1"].is_fenced());
-  EXPECT_EQ(nodes["n1"].fence_mark(), R"({"bootID":"boot-1","incident":"i1","since":")" +
-                                          format_rfc3339(sample_cluster().now) +
-                                          R"(","volumes":[]})");
+  EXPECT_EQ(nodes["n1"].fence_mark(),
+            R"({"bootID":"boot-1","heard":"2026-01-02T04:59:20Z","incident":"i1","since":")" +
+                format_rfc3339(sample_cluster().now) + R"(","volumes":[]})");
   EXPECT_EQ(closed_by(), Reason::Settled);
   EXPECT_EQ(story.told().at(2), "intent sets_quarantine");
   EXPECT_EQ(story.told().at(3), "outcome done");
