@@ -21,7 +21,7 @@ from e2e.audit import AuditLog
 from e2e.kube import Client, wait_for
 from e2e.processes import Processes, free_port
 
-from . import leftover, needs, registry
+from . import leftover, needs, programs, registry
 from .control_plane import ControlPlane
 from .image import write_archive
 from .machine import Service
@@ -31,21 +31,17 @@ from .node import Node
 from .settings import ALL, STOCK, Settings
 
 MARKER = "bed.json"
-PARTS = ("kubernetes", "etcd", "containerd", "node")  # of programs.py
-PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet", "containerd",
-            "containerd-shim-runc-v2", "ctr", "runc", "ptp", "host-local", "loopback")
 FIRST_NODE = 10  # node N has the address 10 + N
 
 
-def find_programs() -> dict:
-    """{name: path} of everything that runs in a bed: from the folder MOONFENCE_PROGRAMS, else built and cached."""
+def find_programs(parts: tuple) -> dict:
+    """{name: path} of all programs of these parts: from the folder MOONFENCE_PROGRAMS, else built and cached."""
     folder = os.environ.get("MOONFENCE_PROGRAMS")
     if not folder:
-        from . import programs  # builds what is missing
-        return {name: str(path) for name, path in programs.find(*PARTS).items()}
+        return {name: str(path) for name, path in programs.find(*parts).items()}
     files = [*Path(folder).glob("*"), *Path(folder).glob("cni/*")]
     found = {path.name: str(path.absolute()) for path in files if path.is_file() and os.access(path, os.X_OK)}
-    absent = [name for name in PROGRAMS if name not in found]
+    absent = [name for name, part in programs.PART_OF.items() if part in parts and name not in found]
     if absent:
         raise Unfit([f"MOONFENCE_PROGRAMS: {folder} has no {', '.join(absent)}; it must have every program of a bed, those "
                      "of the CNI in its folder cni; put them there, or unset it, and they are built"])
@@ -55,6 +51,8 @@ def find_programs() -> dict:
 class Bed:
     """`extra_services(name)` gives the services that a machine has beside its own: of `control-plane`, where they begin
     when the API server is ready, and of `node-N`. `archives`: more images for every node."""
+
+    parts = ("kubernetes", "etcd", "containerd", "node")  # of programs.py
 
     def __init__(self, folder, name: str = "", settings: Settings = STOCK, die_with_us: bool = True, port: int = 0,
                  audited: bool = True, archives: tuple = (), extra_services=lambda name: []):
@@ -73,7 +71,7 @@ class Bed:
 
     def up(self, nodes: int = 3, ready: bool = True) -> "Bed":
         needs.check(self.folder, self.name, nodes, self.port)
-        self.programs = find_programs()
+        self.programs = find_programs(self.parts)
         registry.sweep()
         try:
             self._take_folder()
@@ -84,6 +82,7 @@ class Bed:
             if self.processes.die_with_us:
                 registry.enter(self.name, self.folder)
             self.port = self.port or free_port()
+            self.prepare()
             self._write_marker(nodes)
             self._make(nodes)
             self.archives.insert(0, write_archive(self.folder / "images.tar"))
@@ -97,6 +96,9 @@ class Bed:
             self.down()
             raise
         return self
+
+    def prepare(self):
+        """What has to be in the folder, which is ours and empty, before there are machines: nothing."""
 
     def wait_ready(self):
         for node in self.nodes:

@@ -9,11 +9,13 @@
   kill N SERVICE / start N SERVICE   kubelet or containerd: killed, and away until it is started
   in N CMD...        a command on a node, or on the control-plane
   kubectl ...        as administrator
+  results FILE...    a table of how long failures took, from files that tests wrote
 
 Needs root. The first `up` builds what is missing, which takes ten minutes; later ones take a few seconds.
 """
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -24,6 +26,7 @@ from pathlib import Path
 from e2e.control_plane import REPO
 from e2e.kube import ApiError
 
+from . import results
 from .bed import Bed
 from .machine import Machine
 from .needs import Unfit
@@ -132,6 +135,19 @@ def kubectl(arguments) -> int:
                           env={k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}).returncode
 
 
+def table(arguments) -> int:
+    found = []
+    for path in arguments.files:
+        try:
+            found += results.durations(json.loads(path.read_text()))
+        except FileNotFoundError:
+            raise Unfit([f"{path}: no such file; tests write it that run with {results.FILE}={path}"]) from None
+        except ValueError as error:
+            raise Unfit([f"{path}: is not a list of results ({error}); name a file that tests wrote"]) from None
+    print(results.table(found))
+    return 0
+
+
 def parse(argv):
     parser = argparse.ArgumentParser(prog="machines", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -163,6 +179,9 @@ def parse(argv):
     sub.add_argument("words", nargs=argparse.REMAINDER, metavar="CMD")
     command("kubectl", kubectl, "kubectl as administrator", add_help=False).add_argument(
         "words", nargs=argparse.REMAINDER, metavar="...")
+    sub = command("results", table, "a table of how long failures took, from the files that tests wrote with "
+                  f"{results.FILE}; needs no root")
+    sub.add_argument("files", type=Path, nargs="+", metavar="FILE")
     return parser.parse_args(argv)
 
 

@@ -39,6 +39,7 @@ class ControlPlane(Machine):
     settings: Settings = STOCK
     port: int = 0  # on loopback of this computer
     audited: bool = True
+    when_ready: list = field(default_factory=list)  # called when the API server is, before `extra` services begin
     is_service_address = True
 
     def __post_init__(self):
@@ -53,8 +54,13 @@ class ControlPlane(Machine):
             self.processes.start(FORWARDER, [sys.executable, "-B", HERE / "forward.py", self.port,
                                              NETNS / self.host.namespace, ADDRESS, 443], self.environment)
         self.wait_ready()
-        for name in (CONTROLLERS, SCHEDULER, *(each.name for each in self.extra)):
+        for act in self.when_ready:
+            act()
+        for name in (CONTROLLERS, SCHEDULER, *self._extra_names()):
             self.start(name)
+
+    def _extra_names(self) -> list:
+        return [each.name for each in self.extra]
 
     def power_off(self):
         self.processes.end(FORWARDER)  # it sits in the network namespace that goes now
@@ -97,11 +103,12 @@ class ControlPlane(Machine):
 
     def restore(self, kept: Path):
         """The cluster as it was at the snapshot. Everybody who remembers the time after it goes with etcd."""
-        for name in reversed(COMPONENTS):
+        everybody = (*COMPONENTS, *self._extra_names())
+        for name in reversed(everybody):
             self.stop(name)
         shutil.rmtree(self.folder / "etcd")
         shutil.copytree(kept, self.folder / "etcd")
-        for name in COMPONENTS:
+        for name in everybody:
             self.start_component(name)
 
     # --- access

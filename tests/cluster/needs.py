@@ -17,7 +17,8 @@ LOOP_CONTROL = Path("/dev/loop-control")
 LOOP_CTL_GET_FREE = 0x4C82  # linux/loop.h
 PT_INTERP = 3  # elf.h
 TOOLS = {"ip": "iproute2", "nsenter": "util-linux", "unshare": "util-linux", "setpriv": "util-linux", "mount": "mount",
-         "losetup": "mount", "openssl": "openssl"}
+         "losetup": "mount", "openssl": "openssl", "mkfs.ext4": "e2fsprogs", "e2fsck": "e2fsprogs",
+         "debugfs": "e2fsprogs"}
 OWN_LAYER = ("/etc", "/var", "/run", "/proc", "/sys", "/dev")  # where a machine sees something else than this computer
 NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 

@@ -3,6 +3,7 @@
 Addresses live in these namespaces alone, so every bed has the same ones.
 """
 
+import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +86,15 @@ class Network:
                        check=True)
 
     def detach(self, host: Host):
+        # The cable first, and at once: the kernel takes what is in a namespace away some time after the namespace, and
+        # until then a machine that is switched on again cannot have its port.
+        if (NETNS / self.switch).exists() and host.port in self._ports():
+            ip(f"link del {host.port}", inside=self.switch)
         remove(host.namespace)
+
+    def _ports(self) -> list:
+        told = subprocess.run(["ip", "-n", self.switch, "-json", "link", "show"], capture_output=True, text=True, check=True)
+        return [each["ifname"] for each in json.loads(told.stdout)]
 
     def cable(self, host: Host, plugged: bool):
         ip(f"link set {host.port} {'up' if plugged else 'down'}", inside=self.switch)

@@ -10,6 +10,7 @@ NAME is a part or one program of it; without one it is the control plane (kubern
     attacher    csi-attacher
     containerd  containerd, containerd-shim-runc-v2, ctr
     node        runc; ptp, host-local and loopback of the CNI
+    storage     csi-driver, writer: our own, in storage/
 
 They are Go modules, pinned by the go.mod and go.sum of their part in modules/, and are built into
 ${XDG_CACHE_HOME:-~/.cache}/moonfence/programs/, one folder for each part, version, Go and way to build. What nobody
@@ -36,7 +37,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-MODULES = Path(__file__).resolve().parent / "modules"
+HERE = Path(__file__).resolve().parent
+MODULES = HERE / "modules"
+OWN = {"storage": HERE / "storage"}  # parts whose sources are ours
 DEFAULT_KUBERNETES = "1.37"
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 UNUSED_DAYS = 30
@@ -81,6 +84,7 @@ PARTS = {
     # without the tag seccomp every pod fails
     "node": (Step(commands("github.com/opencontainers", "runc"), tags="seccomp", cgo=True),
              Step(commands("github.com/containernetworking/plugins/plugins", "main/ptp", "main/loopback", "ipam/host-local"))),
+    "storage": (Step(commands("moonfence.invalid", "csi-driver", "csi-driver/writer")),),
 }
 PART_OF = {name: part for part, steps in PARTS.items() for step in steps for name, _ in step.programs}
 
@@ -169,7 +173,7 @@ class Build:
 
     @staticmethod
     def of(part: str, kubernetes: str) -> "Build":
-        module = MODULES / (f"kubernetes-{kubernetes}" if part == "kubernetes" else part)
+        module = OWN.get(part) or MODULES / (f"kubernetes-{kubernetes}" if part == "kubernetes" else part)
         needed = re.search(r"(?m)^go (\S+)$", (module / "go.mod").read_text()).group(1)
         return Build(part, module, go_version_for(needed))
 
@@ -180,6 +184,8 @@ class Build:
     @property
     def version(self) -> str:
         """That of the module of the first program."""
+        if self.part in OWN:
+            return "of this checkout"
         first = self.steps[0].programs[0][1]
         required = re.findall(r"(?m)^\s*(?:require )?([\w./-]+\.[\w./-]+) v(\S+?)(?: // indirect)?$", (self.module / "go.mod").read_text())
         return max((len(path), version) for path, version in required if f"{first}/".startswith(f"{path}/"))[1]
@@ -202,6 +208,9 @@ class Build:
     @property
     def key(self) -> str:
         told = [(self.module / name).read_text() for name in ("go.mod", "go.sum")]
+        if self.part in OWN:
+            told += [f"{source.relative_to(self.module)}\n{source.read_text()}"
+                     for source in sorted(self.module.rglob("*.go")) if not source.name.endswith("_test.go")]
         told += [self.go_version, ARCHITECTURE, FLAGS]
         told += [f"{step.cgo} {self.command('go', step, '')}" for step in self.steps]
         return f"{self.module.name}-{hashlib.sha256(chr(0).join(told).encode()).hexdigest()[:16]}"

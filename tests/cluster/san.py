@@ -1,31 +1,28 @@
 """The storage of a bed: volumes in a folder, the commands that serve them, and a look at what is on their disks.
 
     san = San(folder / "san", programs["csi-driver"])
-    san.begin()                             # empty of what an earlier run left
-    san.create("pv-db-0", volumes.FENCE)
+    san.create("v", volumes.FENCE)
     san.power_off("node-1")                 # just before the machine's processes are killed
-    san.check("pv-db-0", witnesses(disks, "db-0"))     # a checker.Report
-    san.end()
+    san.check("v", witnesses(disks, "default", "db-0"))     # a checker.Report
 
-What a bed runs: controller_command() and attacher_command() on the control plane, node_command() on each node.
+bed_with_volumes.py runs the commands. Their loop devices are taken away with the bed (leftover.py).
 """
 
-import shutil
 import subprocess
 from pathlib import Path
 
 from . import disk_image
 from .checker import Report
-from .volumes import BOOKKEEPING, DRIVER, SIZE, WITNESS
+from .volumes import BOOKKEEPING, DRIVER, SIZE, witness
 
 # where a kubelet looks for drivers; its own folder on a machine is where every kubelet has it
 KUBELET = Path("/var/lib/kubelet")
 
 
-def witnesses(disks, pod: str) -> list:
+def witnesses(disks, namespace: str, pod: str) -> list:
     """What the writers in pods of this name called durable, on all machines; `disks` are the machines' own."""
     return [said.read_text(errors="replace") for disk in disks
-            for said in sorted(Path(disk, WITNESS.lstrip("/")).glob(f"{pod}_*"))]
+            for said in sorted(Path(disk, witness(namespace).lstrip("/")).glob(f"{pod}_*"))]
 
 
 class San:
@@ -34,12 +31,12 @@ class San:
 
     # --- services
 
-    def controller_command(self, socket: Path, attach_delay: float = 0, detach_delay: float = 0) -> tuple:
+    def controller_command(self, socket: str, attach_delay: float = 0, detach_delay: float = 0) -> tuple:
         return (self.driver, "controller", "--san", self.folder, "--socket", socket,
                 f"--attach-delay={attach_delay}s", f"--detach-delay={detach_delay}s")
 
     @staticmethod
-    def attacher_command(attacher: Path, socket: Path, kubeconfig: Path) -> tuple:
+    def attacher_command(attacher: Path, socket: str, kubeconfig: Path) -> tuple:
         """With a leader's Lease, by which moonfence sees whether the attacher is alive."""
         return (attacher, f"--csi-address={socket}", f"--kubeconfig={kubeconfig}", "--leader-election",
                 "--leader-election-namespace=kube-system", "--http-endpoint=", "--v=2")
@@ -50,22 +47,12 @@ class San:
 
     # --- volumes
 
-    def begin(self):
-        self.end()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
-
     def create(self, volume: str, detach: str = BOOKKEEPING):
         self._do("create", "--volume", volume, "--detach", detach, "--size", SIZE)
 
     def power_off(self, node: str):
         """What the node has not written out is lost; else the kernel would write it out while it ends the machine."""
         self._do("power-off", "--node", node)
-
-    def end(self):
-        """No loop device of ours is left once the machines are off; the volumes stay, for a look at them."""
-        if self.folder.exists():
-            self._do("clean")
 
     # --- what is there
 
