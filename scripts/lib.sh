@@ -40,3 +40,10 @@ build() {
   cmake --preset "$preset" -DMOONFENCE_COMMIT="$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)" >/dev/null
   cmake --build --preset "$preset" --parallel "$(nproc)" "$@"
 }
+
+# What this computer lacks for real machines is told before anything is built, with what does without them.
+need_machines() { # WORDS
+  PYTHONPATH=tests PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m cluster.needs "$PWD/build" && return
+  say "$1"
+  exit 1
+}

@@ -99,11 +99,14 @@ RELEASE_RULES = (
 # what it needs beside them to taint nodes itself and to take its taint off again
 QUARANTINE_RULES = (
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
     {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["get"]},
 )
+
+
+# what it needs beside them to take it off a node that was not booted again
+KUBELET_RULES = ({"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]},)
 
 
 # what the engine needs beside them in its own namespace
@@ -369,6 +372,8 @@ class Engine:
                 assert self.elect is not False and entry.verb in ("create", "update"), entry
             elif entry.resource == "volumeattachments":
                 assert entry.verb == "delete" and (entry.uid_precondition or entry.status in (401, 403)), entry
+            elif entry.resource == "selfsubjectaccessreviews":
+                assert entry.verb == "create", entry
             elif entry.resource == "nodes":
                 assert entry.verb == "patch" and entry.subresource in self.node_parts, entry
             elif entry.resource != "events":

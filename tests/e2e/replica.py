@@ -1,6 +1,6 @@
 """A replica of the shipped Deployment: the engine from the image, started as kubelet and container runtime would.
 
-    image = make_image(folder)                                       # the fixture is in test_installation.py
+    image = make_image()                                             # the fixture is in test_installation.py
     replica = start_engine(made_by=Replica, account="shipped", image=image, overlay="observe", node=node)
 
 What it gets is what the Deployment of the overlay says and nothing else: its arguments, its environment, its user, its
@@ -15,8 +15,10 @@ import base64
 import copy
 import errno
 import fcntl
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -37,26 +39,52 @@ def pod_spec(overlay: str) -> dict:
 
 @dataclass
 class Image:
-    """What scripts/image made: `root`, its files; `config`, how it is to be run."""
+    """What scripts/image made: `root`, its files; `config`, how it is to be run; `archive`, what a node imports."""
 
     root: Path
     config: dict
+    archive: Path
 
 
-def make_image(folder: Path) -> Image:
-    """Once for all that share the folder."""
+IMAGES = REPO / "build" / "images-for-tests"  # each by what is in it, with its files
+
+
+def make_image() -> Image:
+    """Of the program under test. It is made once for all runs: to fetch its packages takes most of a minute."""
     if os.geteuid() != 0:
         raise RuntimeError("the engine cannot be run from its image: that needs root")
-    folder.mkdir(parents=True, exist_ok=True)
-    root, out = folder / "root", folder / "out"
-    with open(folder / "lock", "w") as lock:
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with open(IMAGES / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = IMAGES / _contents()
+        root, out = folder / "root", folder / "out"
         if not (folder / "complete").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            _forget_old()
+            folder.mkdir()
             subprocess.run([REPO / "scripts" / "image", "--binary", binary(), "--out", out, "--root", root], check=True)
             mount_points(root)
             (folder / "complete").touch()
     (index,) = json.loads((out / "oci" / "index.json").read_text())["manifests"]
-    return Image(root, blob(out, blob(out, index)["config"])["config"])
+    (archive,) = out.glob("*.tar")
+    return Image(root, blob(out, blob(out, index)["config"])["config"], archive)
+
+
+def _contents() -> str:
+    """A name for what goes into it; but packages of libraries, which have the same names in every Debian 12."""
+    told = hashlib.sha256()
+    sources = [path for name in ("policies", "deploy") for path in sorted((REPO / name).rglob("*"))
+               if path.is_file()]
+    for path in (binary(), REPO / "scripts" / "image", REPO / "scripts" / "artifact.py", *sources):
+        told.update(f"{path.name}\n".encode() + path.read_bytes())
+    return told.hexdigest()[:16]
+
+
+def _forget_old():
+    """All but the newest, which another run may be using."""
+    folders = [path for path in IMAGES.iterdir() if path.is_dir()]
+    for folder in sorted(folders, key=lambda path: path.stat().st_mtime)[:-1]:
+        shutil.rmtree(folder)
 
 
 def blob(out: Path, described: dict) -> dict:
@@ -68,6 +96,26 @@ def mount_points(root: Path):
     mounts = [mount["mountPath"] for overlay in OVERLAYS for mount in pod_spec(overlay)["containers"][0]["volumeMounts"]]
     for place in ("/proc", *mounts):
         (root / place.lstrip("/")).mkdir(parents=True, exist_ok=True)
+
+
+def check_user(proc: Path, user: str):
+    """By the kernel's word the process is this user's and this group's, without any privilege."""
+    status = dict(line.split(":\t", 1) for line in (proc / "status").read_text().splitlines() if ":\t" in line)
+    assert status["Uid"].split() == [user] * 4, f"its user is {status['Uid']}"
+    assert status["Gid"].split() == [user] * 4, f"its group is {status['Gid']}"
+    assert set(status["Groups"].split()) == {user}, f"its groups are {status['Groups']}"
+    kept = {name: value for name, value in status.items() if name.startswith("Cap") and int(value, 16)}
+    assert not kept and status["NoNewPrivs"] == "1", f"its privileges: {kept}, NoNewPrivs {status['NoNewPrivs']}"
+
+
+def refuses_writing(file: Path) -> bool:
+    """Even root, by the way of a process in a container (/proc/PID/root/...)."""
+    try:
+        file.touch()
+    except OSError as error:
+        return error.errno == errno.EROFS
+    file.unlink()
+    return False
 
 
 class Volumes:
@@ -187,14 +235,9 @@ class Replica(Engine):
         proc = Path("/proc", str(self.pid))
         assert os.path.samefile(proc / "exe", self.image.root / "usr" / "bin" / "moonfence")
         assert os.path.samefile(proc / "root", self.image.root)
-        status = dict(line.split(":\t", 1) for line in (proc / "status").read_text().splitlines() if ":\t" in line)
         user, group = self.image.config["User"].split(":")
         assert user == group == "65532", f"the image's user is {user}:{group}"
-        assert status["Uid"].split() == [user] * 4, f"its user is {status['Uid']}"
-        assert status["Gid"].split() == [group] * 4, f"its group is {status['Gid']}"
-        assert status["Groups"].split() == [group], f"its groups are {status['Groups']}"
-        kept = {name: value for name, value in status.items() if name.startswith("Cap") and int(value, 16)}
-        assert not kept and status["NoNewPrivs"] == "1", f"its privileges: {kept}, NoNewPrivs {status['NoNewPrivs']}"
+        check_user(proc, user)
         mounts = {fields[4]: fields[5].split(",") for fields in map(str.split, (proc / "mountinfo").read_text().splitlines())}
         wanted = {"/", *(mount["mountPath"] for mount in self.container["volumeMounts"])}
         seen = {place for place in mounts if place.split("/")[1] != "proc"}
@@ -202,14 +245,4 @@ class Replica(Engine):
         writable = [place for place in sorted(seen) if "ro" not in mounts[place]]
         assert not writable, f"{writable} may be written"
         for place in ("tmp", *(each.lstrip("/") for each in sorted(wanted - {"/"}))):
-            assert self._refuses(proc / "root" / place / "written"), f"/{place} may be written"
-
-    @staticmethod
-    def _refuses(file: Path) -> bool:
-        """Even root, by the way of this process."""
-        try:
-            file.touch()
-        except OSError as error:
-            return error.errno == errno.EROFS
-        file.unlink()
-        return False
+            assert refuses_writing(proc / "root" / place / "written"), f"/{place} may be written"

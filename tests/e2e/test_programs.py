@@ -34,6 +34,7 @@ class Programs:
 
     def __init__(self, folder: Path):
         self.cache, self.log, bin = folder / "cache", folder / "go.log", folder / "bin"
+        self.script = SCRIPT
         bin.mkdir()
         (bin / "go").write_text(GO)
         (bin / "go").chmod(0o755)
@@ -41,7 +42,7 @@ class Programs:
                     "FAKE_GO_LOG": str(self.log), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def begin(self, *words, **env) -> subprocess.Popen:
-        return subprocess.Popen([sys.executable, SCRIPT, *words], env={**self.env, **env}, stdin=subprocess.DEVNULL,
+        return subprocess.Popen([sys.executable, self.script, *words], env={**self.env, **env}, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def run(self, *words, code: int = 0, **env) -> tuple:
@@ -77,8 +78,8 @@ def test_what_is_missing_is_built_once_and_then_found(programs):
 
 
 def test_every_part_names_the_programs_that_its_build_leaves(programs):
-    found, _ = programs.run("kubernetes", "etcd", "attacher", "containerd", "node")
-    assert len(found) == 14 and all(os.access(path, os.X_OK) for path in found.values())
+    found, _ = programs.run("kubernetes", "etcd", "attacher", "containerd", "node", "storage")
+    assert len(found) == 16 and all(os.access(path, os.X_OK) for path in found.values())
 
 
 def test_another_version_or_another_go_is_another_folder(programs):
@@ -87,6 +88,18 @@ def test_another_version_or_another_go_is_another_folder(programs):
     assert programs.run("kubelet", "--kubernetes", "1.34")[0] == older
     newer_go, _ = programs.run("kubelet", FAKE_GO="1.28.0")
     assert len({default["kubelet"], older["kubelet"], newer_go["kubelet"]}) == len(programs.built()) == 3
+
+
+def test_our_own_part_is_built_anew_when_its_sources_change(programs, tmp_path):
+    copied = shutil.copytree(SCRIPT.parent, tmp_path / "cluster")
+    programs.script = copied / SCRIPT.name
+    before, _ = programs.run("storage")
+    for name, again in (("driver_test.go", False), ("node.go", True), ("san/attach.go", True)):
+        (copied / "storage" / name).open("a").write("// changed\n")
+        after, _ = programs.run("storage")
+        assert (after != before) == again, name
+        before = after
+    assert len(programs.built()) == 3
 
 
 def test_a_go_that_is_too_old_fetches_one_that_is_not(programs, tmp_path):
@@ -162,7 +175,8 @@ def test_what_envtest_has_is_taken_from_there(programs, tmp_path):
 
 
 @pytest.mark.parametrize("words, env, told", [
-    (("etcdd",), {}, "there is no part or program 'etcdd'; the parts are kubernetes, etcd, attacher, containerd, node"),
+    (("etcdd",), {}, "there is no part or program 'etcdd'; the parts are kubernetes, etcd, attacher, containerd, node, "
+     "storage"),
     (("--kubernetes", "1.20"), {}, "--kubernetes: there is no Kubernetes '1.20'; write one of 1.37, 1.34"),
     ((), {"MOONFENCE_KUBERNETES": "new"}, "MOONFENCE_KUBERNETES: there is no Kubernetes 'new'; write one of 1.37, 1.34"),
     (("--no-build",), {}, "etcd 3.7.3 is not built"),

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from .control_plane import REPO
-from .installation import NAMESPACE, Installation, ShippedAccount, kubectl, manifest, rights_of
+from .installation import DEPLOY, NAMESPACE, Installation, ShippedAccount, kubectl, manifest, objects, rights_of
 from .kube import wait_for
 from .policies import LAST_GOOD, STATUS, PolicyMap
 from .workloads import taints
@@ -58,9 +58,10 @@ def ours(client) -> set:
 def install(shell) -> list:
     """Everything that there is to install; its objects."""
     shell("kubectl apply -f deploy/flat/enforce.yaml")
-    for mode in ("taint", "release"):
+    for mode in ("taint", "release", "kubelet"):
         shell(f"kubectl apply -k deploy/rights/{mode}")
-    return [*manifest("enforce"), *rights_of("taint"), *rights_of("release")]
+    return [*manifest("enforce"), *rights_of("taint"), *rights_of("release"), *rights_of("kubelet"),
+            *objects(DEPLOY / "rights" / "kubelet" / "admission.yaml")]
 
 
 def mark(cluster, name: str, key: str, taint: str, effect: str):

@@ -1,17 +1,12 @@
 """When something was first seen in a namespace and on its nodes: for tables of durations, never for assertions."""
 
 import http.client
-import json
-import os
 import threading
 import time
-from pathlib import Path
 from typing import Optional
 
 from e2e.kube import ApiError, Client, path_of
 from e2e.workloads import is_ready, node_ready
-
-RESULTS = "MOONFENCE_MACHINE_RESULTS"
 
 
 class Chronicle:
@@ -27,6 +22,7 @@ class Chronicle:
             threading.Thread(target=self._follow, args=(resource, see), daemon=True).start()
 
     def end(self):
+        """What happens from now on is not of the story."""
         self._ended.set()
 
     def _follow(self, resource: str, see):
@@ -37,7 +33,7 @@ class Chronicle:
                 for item in listed["items"]:
                     see("MODIFIED", item)
                 for event in self.client.watch(resource, namespace, listed["metadata"]["resourceVersion"], seconds=20):
-                    if event["type"] == "ERROR":
+                    if event["type"] == "ERROR" or self._ended.is_set():
                         break
                     see(event["type"], event["object"])
             except (ApiError, OSError, http.client.HTTPException, ValueError):
@@ -53,17 +49,6 @@ class Chronicle:
     def _see_node(self, _, node: dict):
         if node_ready(node) != "True":
             self.not_ready.setdefault(node["metadata"]["name"], time.monotonic())
-
-
-def keep(result: dict):
-    """Adds a result to the file MOONFENCE_MACHINE_RESULTS, a JSON list, if there is one."""
-    if RESULTS not in os.environ:
-        return
-    path = Path(os.environ[RESULTS])
-    kept = json.loads(path.read_text()) if path.exists() else []
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps([*kept, result], indent=1) + "\n")
-    fresh.replace(path)
 
 
 def seconds(since: float, moment: Optional[float]) -> Optional[float]:

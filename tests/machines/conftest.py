@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from cluster.bed import Bed
+from cluster.bed_with_volumes import BedWithVolumes
 from cluster.settings import ALL, FAST
 from e2e.control_plane import REPO
 from e2e.engine import Engines
@@ -15,6 +15,7 @@ from e2e.explain import explained
 from e2e.processes import worker
 from e2e.workloads import Workloads
 
+from .disks import Disks
 from .stage import Stage
 
 BEDS = REPO / "build" / "machines"
@@ -37,7 +38,7 @@ def pytest_runtest_makereport(item):
 @pytest.fixture(scope="session")
 def bed():
     settings = ALL[os.environ.get("MOONFENCE_MACHINE_SETTINGS", FAST.name)]
-    with Bed(BEDS / f"tests-{worker()}", settings=settings).up(3) as running:
+    with BedWithVolumes(BEDS / f"tests-{worker()}", settings=settings).up(3) as running:
         yield running
 
 
@@ -69,6 +70,14 @@ def whole(bed):
 
 
 @pytest.fixture
+def disks(whole, test_id):
+    """To be named before `workloads`: what is made first goes last, and pods go before their volumes."""
+    made = Disks(whole, test_id)
+    yield made
+    made.remove()
+
+
+@pytest.fixture
 def workloads(whole, test_id):
     made = Workloads(whole.client, test_id, {}, whole.control_plane)
     made.create_namespace()
@@ -85,9 +94,9 @@ def start_engine(whole, workloads, tmp_path):
 
 
 @pytest.fixture
-def stage(whole, workloads, start_engine) -> Stage:
-    """The workloads run, one pod of each on node-1, and moonfence enforces."""
-    made = Stage(whole, workloads, whole.node(1), start_engine)
+def stage(whole, disks, workloads, start_engine) -> Stage:
+    """The workloads run, one pod of each on node-1."""
+    made = Stage(whole, workloads, whole.node(1), start_engine, disks)
     made.fill()
     yield made
     if made.chronicle:

@@ -1,4 +1,4 @@
-"""A node dies, and what should deal with it fails too: the API server, etcd, the leader of moonfence."""
+"""A node dies, and what should deal with it fails too: the API server, the leader of moonfence (etcd: test_restore.py)."""
 
 import time
 
@@ -6,8 +6,6 @@ from e2e.faults import PODS
 from e2e.kube import wait_for
 from e2e.proxy import Proxy
 from e2e.proxy_rules import BlackHole, Forward
-
-from .stage import MOVING
 
 TERM = {"leaseDuration": "8s", "leaseRenewDeadline": "5s", "leaseRetry": "1s"}  # the shortest that is accepted, and a bit
 
@@ -25,19 +23,19 @@ def test_a_node_that_dies_while_the_api_server_is_away_is_dealt_with_afterwards(
     stage.wait_old_pods_gone()
     stage.check_record(stage.wait_closed())
     stage.check_bystanders()
-    stage.tell("api-server-away-30")
     stage.victim.power_on()
     stage.wait_clean()
+    stage.conclude("api-server-away-30", power_lost=True)
 
 
-def test_the_next_leader_goes_on_where_one_was_killed_between_two_deletions(stage, start_engine):
+def test_the_next_leader_goes_on_where_one_was_killed_between_two_deletions(stage):
     with Proxy(stage.bed.control_plane) as proxy:
-        first = start_engine(server=proxy.server, elect=True, config=TERM, witnessed=False)
+        first = stage.start(server=proxy.server, elect=True, config=TERM, witnessed=False)
         stage.arm(elect=True, config=TERM, witnessed=False)
         proxy.on("DELETE", PODS, BlackHole())
         proxy.on("DELETE", PODS, Forward(), times=1)
         stage.strike(stage.victim.power_off)
-        proxy.wait(len(MOVING), "DELETE", PODS, seconds=240)
+        proxy.wait(len(stage.moving), "DELETE", PODS, seconds=240)
         (deletion,) = wait_for("one pod is deleted", lambda: first.deletes(resource="pods", status=200), 60)
         first.kill9()
     stage.wait_moved()
@@ -45,26 +43,6 @@ def test_the_next_leader_goes_on_where_one_was_killed_between_two_deletions(stag
     # outcomes are written about a second late: of the pod that was gone when the second leader came it may say nothing
     stage.check_record(stage.wait_closed(), untold=(deletion.uid_precondition,))
     stage.check_bystanders()
-    stage.tell("leader-killed-between-deletions")
     stage.victim.power_on()
     stage.wait_clean()
-
-
-def test_an_incident_ends_well_although_etcd_goes_back_to_before_it(stage):
-    control_plane = stage.bed.control_plane
-    stage.arm(witnessed=False)
-    kept = control_plane.snapshot()
-    stage.strike(stage.victim.power_off)
-    stage.workloads.wait("a pod was deleted", lambda: set(stage.chronicle.deleted) & set(stage.old_uids.values()), 240)
-    control_plane.restore(kept)
-    for node in stage.bed.nodes:
-        if node.is_on():
-            node.restart("kubelet")  # as one is told to do after that: it knows of a time that never was
-    stage.wait_moved()
-    stage.wait_old_pods_gone()
-    # the node was Ready when the snapshot was taken, so the first incident ended and another one followed
-    stage.check_record(stage.wait_closed(incidents=2))
-    stage.check_bystanders()
-    stage.tell("etcd-restored")
-    stage.victim.power_on()
-    stage.wait_clean()
+    stage.conclude("leader-killed-between-deletions", power_lost=True)
