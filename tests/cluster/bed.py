@@ -21,7 +21,7 @@ from e2e.audit import AuditLog
 from e2e.kube import Client, wait_for
 from e2e.processes import Processes, free_port
 
-from . import leftover, needs, programs, registry
+from . import inotify, leftover, needs, programs, registry
 from .control_plane import ControlPlane
 from .image import write_archive
 from .machine import Service
@@ -70,6 +70,7 @@ class Bed:
     # --- life
 
     def up(self, nodes: int = 3, ready: bool = True) -> "Bed":
+        inotify.make_room()
         needs.check(self.folder, self.name, nodes, self.port)
         self.programs = find_programs(self.parts)
         registry.sweep()

@@ -9,7 +9,7 @@ import struct
 import sys
 from pathlib import Path
 
-from . import groups
+from . import groups, inotify
 from .image import BUSYBOX
 from .network import MOST_NODES
 
@@ -33,7 +33,8 @@ class Unfit(RuntimeError):
 
 def check(folder: Path, name: str, nodes: int, port: int = 0):
     """Raises Unfit with everything that is wrong at once."""
-    lines = [*user(), *control_groups(), *loop_devices(), *tools(), *place(folder), *numbers(name, nodes, port)]
+    lines = [*user(), *control_groups(), *loop_devices(), *tools(), *inotify.check(min(nodes, MOST_NODES)), *place(folder),
+             *numbers(name, nodes, port)]
     if lines:
         raise Unfit(lines)
 
@@ -134,8 +135,9 @@ def free(port: int) -> bool:
 
 def main():
     """`python3 -m cluster.needs FOLDER`: says what keeps a bed from being made there."""
+    inotify.make_room()
     try:
-        check(Path(sys.argv[1]), "bed", MOST_NODES)
+        check(Path(sys.argv[1]), "bed", 3)
     except Unfit as error:
         sys.exit("\n".join(f"machines: {line}" for line in error.lines))
 

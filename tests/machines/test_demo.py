@@ -18,7 +18,7 @@ from e2e.processes import worker
 
 from .conftest import BEDS
 
-# One at a time: each node's kubelet and containerd take eight of the 128 inotify instances that a user has by default.
+# One at a time: each has one or two beds of its own beside those of the session.
 pytestmark = pytest.mark.xdist_group("more beds")
 
 

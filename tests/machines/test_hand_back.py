@@ -33,8 +33,9 @@ class Return:
 
 RETURNS = [
     pytest.param(Return("handed-back-cable-out-40", Node.cable_out, Node.cable_in, 40), id="cable-out-40"),
+    # what a longer cut adds is in the gate as a story of test_failures.py
     pytest.param(Return("handed-back-cable-out-150", Node.cable_out, Node.cable_in, 150), id="cable-out-150",
-                 marks=pytest.mark.long),
+                 marks=pytest.mark.slow),
     # nobody stops its containers while it is away, and it is another process when it is back
     pytest.param(Return("handed-back-kubelet-killed", lambda node: node.kill("kubelet"),
                         lambda node: node.start("kubelet"), 30), id="kubelet-killed",

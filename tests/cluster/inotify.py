@@ -1,0 +1,37 @@
+"""How many inotify instances root may have at once: a limit of the kernel that several kubelets on one computer reach."""
+
+from pathlib import Path
+
+LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
+A_NODE = 8  # its kubelet and its containerd
+ENOUGH = 2048
+
+
+def make_room():
+    """Raises the limit, as the documentation of every tool asks for that runs several kubelets on one computer. Where it
+    cannot be written it stays: check() says what that means."""
+    try:
+        if int(LIMIT.read_text()) < ENOUGH:
+            LIMIT.write_text(str(ENOUGH))
+    except OSError:
+        pass
+
+
+def check(nodes: int) -> list:
+    """A line if so many nodes would have too few."""
+    limit, used = int(LIMIT.read_text()), in_use()
+    if used + nodes * A_NODE <= limit:
+        return []
+    return [f"{LIMIT}: {limit}, of which {used} are in use; {nodes} nodes take {nodes * A_NODE}; "
+            f"sysctl -w fs.inotify.max_user_instances={ENOUGH}"]
+
+
+def in_use() -> int:
+    """Of all users; nearly all of them are root's where machines run."""
+    found = 0
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            found += entry.readlink().name == "anon_inode:inotify"
+        except OSError:
+            continue  # it has ended, or the file is closed
+    return found
