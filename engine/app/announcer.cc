@@ -71,18 +71,6 @@ std::optional<EventNews> news_of_closing(const Record& record) {
       news.note =
           "What was deleted has no replacement that is Ready" + because(record) + tail(record);
       return news;
-    case Reason::WindowEnded:
-      news.type = EventNews::Type::Warning;
-      news.reason = "FencingFailed";
-      news.note = "Some pods could not be deleted; the node is looked at again when it changes" +
-                  because(record) + tail(record);
-      return news;
-    case Reason::PolicyFailing:
-      news.type = EventNews::Type::Warning;
-      news.reason = "FencingHeld";
-      news.note = "Some pods are held because policies could not judge them" + because(record) +
-                  tail(record);
-      return news;
     default:
       return std::nullopt;
   }
@@ -245,8 +233,7 @@ std::optional<EventNews> news_of_quarantine(const Record& record) {
   if (record.reason == Reason::Done) {
     return record.kind == Record::Kind::Outcome ? std::optional(news) : std::nullopt;
   }
-  if (record.reason == Reason::NodeChanged || record.reason == Reason::AlreadyGone ||
-      record.reason == Reason::ReadingTooOld) {
+  if (record.reason == Reason::NodeChanged || record.reason == Reason::ReadingTooOld) {
     return std::nullopt;  // it is tried again at once
   }
   news.type = EventNews::Type::Warning;

@@ -519,6 +519,7 @@ class Engine::Graph final : public fence::Leadership {
       metrics_.set_leader(true);
     }
     metrics_.set_open_incidents(desk_.open_incidents());
+    metrics_.set_failing_incidents(desk_.failing_incidents());
     metrics_.set_brake({.engaged = brake_.engaged(loop_.now()),
                         .disrupted_zones = brake_.disrupted_zones(loop_.now()),
                         .being_fenced = brake_.being_fenced(),

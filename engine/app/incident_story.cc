@@ -67,6 +67,7 @@ Told told_by_holding(Reason reason) {
     case Reason::ForcedDetachNear:
     case Reason::Unreadable:
     case Reason::LeaseUnreadable:
+    case Reason::StillFailing:
       return {.word = "held", .tone = Tone::Alarm};
     default:
       return {.word = "held", .tone = Tone::Waiting};
@@ -75,9 +76,6 @@ Told told_by_holding(Reason reason) {
 
 Told told_by_closing(Reason reason) {
   switch (reason) {
-    case Reason::WindowEnded:
-    case Reason::PolicyFailing:
-      return {.word = "closed", .tone = Tone::Alarm};
     case Reason::Unreplaced:
       return {.word = "closed", .tone = Tone::Warning};
     case Reason::Stopping:

@@ -100,6 +100,10 @@ Metrics::Metrics()
                          .Name("moonfence_incidents_braked")
                          .Help("Incidents that wait for the brake")
                          .Register(registry_)),
+      failing_(BuildGauge()
+                   .Name("moonfence_incidents_failing")
+                   .Help("Incidents in which something has failed for a minute and is tried again")
+                   .Register(registry_)),
       limits_off_(BuildGauge()
                       .Name("moonfence_brake_limit_off")
                       .Help("1 for each limit of the brake that the configuration switches off")
@@ -290,6 +294,10 @@ void Metrics::set_nodes(const cluster::NodeCounts& counts) {
 
 void Metrics::set_open_incidents(std::size_t open) {
   open_.Add({}).Set(static_cast<double>(open));
+}
+
+void Metrics::set_failing_incidents(std::size_t failing) {
+  failing_.Add({}).Set(static_cast<double>(failing));
 }
 
 void Metrics::set_brake(const BrakeState& state) {

@@ -34,6 +34,7 @@ class Metrics final : public kube::CallObserver {
 
   void set_nodes(const cluster::NodeCounts& counts);
   void set_open_incidents(std::size_t open);
+  void set_failing_incidents(std::size_t failing);
   struct BrakeState {
     bool engaged = false;  // too many nodes are down
     std::size_t disrupted_zones = 0;
@@ -107,6 +108,7 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Gauge>& brake_zones_;
   prometheus::Family<prometheus::Gauge>& brake_fencing_;
   prometheus::Family<prometheus::Gauge>& brake_waiting_;
+  prometheus::Family<prometheus::Gauge>& failing_;
   prometheus::Family<prometheus::Gauge>& limits_off_;
   prometheus::Family<prometheus::Gauge>& awaited_;
   prometheus::Family<prometheus::Counter>& replacements_;

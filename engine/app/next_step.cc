@@ -28,7 +28,7 @@ constexpr std::array kAdvices = {
            "stand in moonfence.yaml, `moonfence policy doc NAME` lists them"},
     Advice{Reason::PolicyWaits, "nothing: it is asked again by itself"},
     Advice{Reason::PolicyFailed, "mend the policy; `moonfence policy eval` runs it on this pod"},
-    Advice{Reason::PolicyFailing, "mend the policy; it is asked again when it has changed"},
+    Advice{Reason::PolicyFailing, "mend the policy; it is asked again, at least every minute"},
     Advice{Reason::GuardFailed, "mend the policy that may forbid; until then it holds the pod"},
     Advice{Reason::GuardBroken,
            "mend the policy that cannot be loaded; `moonfence status` shows "

@@ -8,7 +8,7 @@ using audit::Record;
 
 port::Log::Level level_of(const Record& record) {
   switch (record.reason) {
-    case Reason::WindowEnded:
+    case Reason::StillFailing:
     case Reason::Refused:
     case Reason::NoUid:
     case Reason::AuditUnwritable:

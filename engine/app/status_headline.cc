@@ -130,6 +130,12 @@ Headline fencing(const StatusSnapshot& snapshot) {
     headline.text += " " + counted(waiting, "incident") + (waiting == 1 ? " waits" : " wait") +
                      " for the brake.";
   }
+  if (snapshot.guard.failing > 0) {
+    headline.tone = Tone::Alarm;
+    headline.text += " In " + counted(snapshot.guard.failing, "incident") +
+                     " something has failed for more than a minute; it is tried again at least "
+                     "every minute. The incident says what.";
+  }
   return headline;
 }
 

@@ -101,6 +101,7 @@ ordered_json json_of(const StatusSnapshot::Guard& guard) {
           {"disruptedZones", guard.disrupted_zones},
           {"beingFenced", guard.being_fenced},
           {"incidentsWaiting", guard.waiting},
+          {"incidentsFailing", guard.failing},
           {"limits",
            {{"maxDown", guard.max_down},
             {"maxAtOnce", guard.at_once},

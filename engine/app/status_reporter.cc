@@ -27,6 +27,7 @@ StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment 
                                  .disrupted_zones = subjects.brake.disrupted_zones(now),
                                  .being_fenced = subjects.brake.being_fenced(),
                                  .waiting = subjects.desks.braked_incidents(),
+                                 .failing = subjects.desks.failing_incidents(),
                                  .max_down = in_words(rules.max_down),
                                  .at_once = in_words(rules.cluster.at_once),
                                  .per_window = in_words(rules.cluster.per_window),

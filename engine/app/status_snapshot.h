@@ -39,6 +39,7 @@ struct StatusSnapshot {
     std::uint64_t disrupted_zones = 0;
     std::uint64_t being_fenced = 0;
     std::uint64_t waiting = 0;  // incidents that wait for the brake or for us to trust ourselves
+    std::uint64_t failing = 0;  // in which something has failed for a minute; it is tried again
     std::string max_down;       // the limits, in words: "50 %", "5 nodes", "off"
     std::string at_once;
     std::string per_window;

@@ -54,6 +54,8 @@ constexpr std::string_view word_of(Reason reason) {
       return "forced_detach_near";
     case Reason::ReleaseUnacknowledged:
       return "release_unacknowledged";
+    case Reason::StillFailing:
+      return "still_failing";
     case Reason::TooManyDown:
       return "too_many_down";
     case Reason::TooManyAtOnce:
@@ -76,8 +78,6 @@ constexpr std::string_view word_of(Reason reason) {
       return "settled";
     case Reason::Unreplaced:
       return "unreplaced";
-    case Reason::WindowEnded:
-      return "window_ended";
     case Reason::Stopping:
       return "stopping";
     case Reason::SignalUnfit:

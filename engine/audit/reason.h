@@ -33,6 +33,7 @@ enum class Reason {
   DetachOverdue,      // the policy's own time for its attachments is over and they are still there
   ForcedDetachNear,   // the storage has not let go, and Kubernetes will soon act as if it had
   ReleaseUnacknowledged,  // a volume was released and Kubernetes has not taken it off the node
+  StillFailing,           // what is to be done has failed for a minute; it is tried again, for ever
   LeaseAlive,  // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
   LeaseUnreadable,  // Ready is Unknown, and the Lease could not be read; also a refusal
 
@@ -50,7 +51,6 @@ enum class Reason {
   NodeReplaced,   // another node has its name
   Settled,        // nothing is left to do
   Unreplaced,     // nothing is left to do, and replacements were not Ready in time
-  WindowEnded,    // the retry window is over and something still failed
   Stopping,       // the engine is being shut down
   SignalUnfit,    // down, but not in a way that any policy acts on
   NoPolicy,       // no policy that is in force concerns this node any more
@@ -132,8 +132,8 @@ enum class Reason {
   // How an action ended.
   Done,         // the server did it
   MarkedOnly,   // the server marked the object; a finalizer keeps it
-  AlreadyGone,  // 404: somebody else was faster
-  Replaced,     // 409: another object has the name now and was left alone
+  AlreadyGone,  // a live read found it gone: somebody else was faster
+  Replaced,     // a live read found another object of that name, which was left alone
   NodeChanged,  // a test of the patch failed, or the node changed while it waited: read it again
   Refused,      // 403 or another final refusal of the server
   Deposed,      // the server refuses: by the Lease another replica leads

@@ -49,11 +49,14 @@ bool ActionOutcome::settled() const {
          reason == Reason::Replaced;
 }
 
-bool may_succeed_later(Reason reason) {
-  return reason == Reason::Retryable || reason == Reason::OutcomeLost ||
-         reason == Reason::Refused || reason == Reason::Deposed ||
-         reason == Reason::AuditUnwritable || reason == Reason::NotRecorded ||
-         reason == Reason::ReadingTooOld || reason == Reason::NotLeader;
+std::string ActionOutcome::about(const std::string& what) const {
+  return what + ": " + std::string(code(reason)) + (text.empty() ? "" : "; " + text);
+}
+
+// What the engine's own configuration says, and what never changes of an object.
+bool is_hopeless(Reason reason) {
+  return reason == Reason::ProtectedNamespace || reason == Reason::DriverNotDeclared ||
+         reason == Reason::AttachmentMismatch || reason == Reason::NotHeldByAttacher;
 }
 
 GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,
@@ -198,8 +201,9 @@ void GuardedActions::finish(Calls::iterator call, const Result<kube::DeleteReply
   if (reason == Reason::Deposed) {
     deposed_();
   }
-  tell(ended.listeners,
-       {.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
+  tell(ended.listeners, {.reason = reason,
+                         .retry_after = reply ? std::nullopt : reply.error().retry_after,
+                         .text = record.text});
 }
 
 Record GuardedActions::record_of(const Call& call, Record::Kind kind, Reason reason) {
@@ -318,8 +322,9 @@ void GuardedActions::finish(Releases::iterator release, const Result<kube::NodeP
     deposed_();
   }
   for (const ReleasePart& part : ended.parts) {
-    tell(part.listeners,
-         {.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
+    tell(part.listeners, {.reason = reason,
+                          .retry_after = reply ? std::nullopt : reply.error().retry_after,
+                          .text = reply ? std::string() : reply.error().message()});
   }
 }
 

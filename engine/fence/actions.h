@@ -63,13 +63,17 @@ struct Retirement {
 struct ActionOutcome {
   audit::Reason reason = audit::Reason::Done;
   std::optional<Duration> retry_after;
+  std::string text = {};  // the server's words, if it refused
 
   // Nothing is left to do for this object: it is done, marked, was gone, or another took its name.
   [[nodiscard]] bool settled() const;
+  // "pod db/web-0: refused; HTTP 403 …", for people.
+  [[nodiscard]] std::string about(const std::string& what) const;
 };
 
-// Refused by the server counts: permissions may be mended while the retry window lasts.
-[[nodiscard]] bool may_succeed_later(audit::Reason reason);
+// By what it failed it will fail for as long as this process lives. Everything else is tried again,
+// for ever: permissions are mended, webhooks come back, guards let go.
+[[nodiscard]] bool is_hopeless(audit::Reason reason);
 
 class GuardedActions {
  public:

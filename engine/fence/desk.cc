@@ -279,6 +279,11 @@ std::size_t IncidentDesk::braked_incidents() const {
       open_.begin(), open_.end(), [](const auto& entry) { return entry.second->is_braked(); }));
 }
 
+std::size_t IncidentDesk::failing_incidents() const {
+  return static_cast<std::size_t>(std::count_if(
+      open_.begin(), open_.end(), [](const auto& entry) { return entry.second->is_failing(); }));
+}
+
 std::map<Reason, std::size_t> IncidentDesk::awaited_replacements() const {
   std::map<Reason, std::size_t> awaited;
   if (rules_.replacement_wait == Duration::zero()) {

@@ -65,6 +65,8 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   [[nodiscard]] std::size_t open_incidents() const { return open_.size(); }
   // Those that wait for the brake, or for us to trust ourselves again.
   [[nodiscard]] std::size_t braked_incidents() const;
+  // Those in which something has failed for more than a minute; it is tried again.
+  [[nodiscard]] std::size_t failing_incidents() const;
   // Deleted pods without a replacement that is Ready, of open incidents, by what keeps it.
   [[nodiscard]] std::map<audit::Reason, std::size_t> awaited_replacements() const;
 

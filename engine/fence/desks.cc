@@ -355,6 +355,14 @@ std::size_t Desks::braked_incidents() const {
   return braked;
 }
 
+std::size_t Desks::failing_incidents() const {
+  std::size_t failing = kubernetes_.failing_incidents();
+  for (const auto& [key, source] : sources_) {
+    failing += source->desk.failing_incidents();
+  }
+  return failing;
+}
+
 std::map<audit::Reason, std::size_t> Desks::awaited_replacements() const {
   auto awaited = kubernetes_.awaited_replacements();
   for (const auto& [key, source] : sources_) {

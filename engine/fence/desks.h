@@ -61,6 +61,7 @@ class Desks final : public cluster::NodeListener {
 
   [[nodiscard]] std::size_t open_incidents() const;
   [[nodiscard]] std::size_t braked_incidents() const;
+  [[nodiscard]] std::size_t failing_incidents() const;
   [[nodiscard]] std::map<audit::Reason, std::size_t> awaited_replacements() const;
   // Whether a health source calls it failed.
   [[nodiscard]] bool is_failed(const NodeName& node) const;

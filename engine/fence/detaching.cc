@@ -51,13 +51,6 @@ std::string unfit_for_release(const policy::VolumeFacts& volume, const Reading& 
   return is_managed ? "" : "no controller attaches the volumes of this node";
 }
 
-// Refusals that no passing of time lifts.
-bool is_final(Reason reason) {
-  return reason == Reason::DriverNotDeclared || reason == Reason::AttachmentMismatch ||
-         reason == Reason::NotHeldByAttacher || reason == Reason::ProtectedNamespace ||
-         reason == Reason::OwnNode || reason == Reason::NoUid;
-}
-
 }  // namespace
 
 bool may_detach(const policy::PolicySet& set) {
@@ -399,20 +392,16 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
   } else if (outcome.settled()) {
     memory_.detachments.erase(found);
     memory_.detach_pause = Duration::zero();
-  } else if (may_succeed_later(reason)) {
-    ++result.failed;
-    if (outcome.retry_after) {
-      result.retry_after =
-          std::min(result.retry_after.value_or(*outcome.retry_after), *outcome.retry_after);
-    }
   } else if (is_braking(reason)) {
     result.braked = reason;
   } else if (reason == Reason::PolicyChanged || reason == Reason::OutsideBinding) {
     result.policies_changed = true;
   } else if (reason == Reason::SignalUnfit) {
     result.unfit = true;
-  } else if (is_final(reason)) {
+  } else if (is_hopeless(reason)) {
     found->second.refused = reason;
+  } else {
+    result.fail(outcome.about("attachment " + name), outcome.retry_after);
   }
 }
 

@@ -132,7 +132,7 @@ Incident::Effects Incident::replacements_ready() {
 }
 
 bool Incident::may_hear() const {
-  return state_ == State::Resting && !first_action_pass_ && unreadable_ == 0;
+  return state_ == State::Resting && !first_action_pass_ && !failing_since_ && unreadable_ == 0;
 }
 
 Incident::Effects Incident::pods_changed(Moment now) {
@@ -205,7 +205,9 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
   }
   if (result.untainted) {
     first_action_pass_.reset();
-    return await_taint();
+    Effects effects = await_taint(result.retry_after.value_or(Duration::zero()));
+    note_failure(result, now, effects);
+    return effects;
   }
   left_unfit_ = result.unfit;
   Effects effects;
@@ -222,16 +224,8 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
   if (left_unfit_ && overtaken_ && seen_ == Readiness::Unknown) {
     look_within(rules_.taint_poll);  // it fell silent while we were judging
   }
-  std::optional<Moment> next;
-  bool window_ended = false;
-  if (result.failed > 0) {
-    const Moment retry = std::max(pass_started_ + rules_.retry_interval,
-                                  now + result.retry_after.value_or(Duration::zero()));
-    window_ended = retry >= *first_action_pass_ + rules_.retry_window;
-    if (!window_ended) {
-      next = retry;
-    }
-  }
+  std::optional<Moment> next = next_retry(result, now);
+  const bool retries_soon = next && retry_pause_ == Duration::zero();
   if (look_again) {
     const Moment look = now + *look_again;
     next = next ? std::min(*next, look) : look;
@@ -242,18 +236,60 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
   if (const auto look = next_look(result, next, now)) {
     next = look;
   }
-  if (result.failed == 0 || !next || window_ended) {
-    first_action_pass_.reset();  // nothing is being retried: the next pass has its own window
+  if (!retries_soon) {
+    first_action_pass_.reset();  // the next pass has its own window, or none
   }
-  const Reason end = window_ended                     ? Reason::WindowEnded
-                     : result.held_by_failure.empty() ? Reason::Settled
-                                                      : Reason::PolicyFailing;
-  const Effects then = next                     ? rest(*next - now)
-                       : left_unfit_            ? hold(Reason::SignalUnfit, silence_at_ - now)
-                       : end == Reason::Settled ? settle(result, now)
-                                                : close(end);
+  note_failure(result, next, effects);
+  const Effects then = next          ? rest(*next - now)
+                       : left_unfit_ ? hold(Reason::SignalUnfit, silence_at_ - now)
+                                     : settle(result, now);
   effects.insert(effects.end(), then.begin(), then.end());
   return effects;
+}
+
+namespace {
+
+bool has_failed(const PassResult& result) {
+  return result.failed > 0 || !result.held_by_failure.empty();
+}
+
+}  // namespace
+
+void PassResult::fail(const std::string& what, std::optional<Duration> pause) {
+  ++failed;
+  obstacle = obstacle.empty() ? what : obstacle;
+  const Duration asked = pause.value_or(Duration::zero());
+  retry_after = std::min(retry_after.value_or(asked), asked);
+}
+
+std::optional<Moment> Incident::next_retry(const PassResult& result, Moment now) {
+  const Moment asked = now + result.retry_after.value_or(Duration::zero());
+  const Moment retry = std::max(pass_started_ + rules_.retry_interval, asked);
+  const bool inside = retry < *first_action_pass_ + rules_.retry_window;
+  if (!has_failed(result)) {
+    retry_pause_ = {};
+    return result.failed_observing > 0 && inside ? std::optional(retry) : std::nullopt;
+  }
+  if (inside && retry_pause_ == Duration::zero()) {
+    return retry;
+  }
+  const Duration doubled = std::max(retry_pause_, rules_.retry_interval) * 2;
+  retry_pause_ = std::max(rules_.retry_interval, std::min(doubled, rules_.retry_pause_max));
+  return std::max(pass_started_ + retry_pause_, asked);
+}
+
+void Incident::note_failure(const PassResult& result, std::optional<Moment> next,
+                            Effects& effects) {
+  if (has_failed(result) || result.untainted) {
+    failing_since_ = failing_since_.value_or(pass_started_);
+  } else if (!result.unreadable) {  // that pass has seen too little to say
+    failing_since_.reset();
+    told_failing_ = false;
+  }
+  if (failing_since_ && next && *next >= *failing_since_ + rules_.tell_failing_after) {
+    told_failing_ = true;
+    effects.emplace_back(Hold{Reason::StillFailing});
+  }
 }
 
 std::optional<Moment> Incident::next_look(const PassResult& result,
@@ -354,6 +390,11 @@ Duration Incident::unreadable_pause() {
 Incident::Effects Incident::hold(Reason reason, std::optional<Duration> delay) {
   state_ = State::Holding;
   braked_ = false;
+  if (reason != Reason::AwaitingTaint) {  // what keeps it now is something else
+    retry_pause_ = {};
+    failing_since_.reset();
+    told_failing_ = false;
+  }
   Effects effects = {CancelTimer{}, CancelPass{}, Hold{reason}};
   if (delay) {
     effects.emplace_back(SetTimer{std::max(*delay, Duration::zero())});
@@ -388,10 +429,11 @@ bool Incident::may_quarantine() const {
          (rules_.quarantine == Quarantine::Missing && untainted_ > 0);
 }
 
-Incident::Effects Incident::await_taint() {
+Incident::Effects Incident::await_taint(Duration at_least) {
   const Duration doubled = rules_.taint_poll * (1 << std::min(untainted_, 8U));
   ++untainted_;
-  return hold(Reason::AwaitingTaint, std::min(doubled, rules_.unreadable_interval_max));
+  return hold(Reason::AwaitingTaint,
+              std::max(at_least, std::min(doubled, rules_.unreadable_interval_max)));
 }
 
 Incident::Effects Incident::start_pass(Moment now) {
@@ -409,6 +451,7 @@ Incident::Effects Incident::start_pass(Moment now) {
 Incident::Effects Incident::start_next_pass(Moment now) {
   looking_ = false;
   first_action_pass_.reset();
+  retry_pause_ = {};
   Effects effects = start_pass(now);
   effects.insert(effects.begin(), CancelPass{});
   return effects;

@@ -7,11 +7,10 @@
 //   Holding ──tainted──▶ Confirming ──still down──▶ Operating ──failures──▶ Resting ──5 s──▶
 //   Confirming
 //      ▲                     │                          │
-//      └──── not tainted ────┘                          └── nothing left, or the window is over ──▶
-//      Closed
+//      └──── not tainted ────┘                          └── nothing left ──▶ Closed
 //
-// Nothing left, but pods are held because policies fail: it is closed as PolicyFailing, not as
-// Settled.
+// Nothing is given up: as long as the node is down and something that was to be done failed, or
+// pods are held because policies fail, another pass follows, for ever.
 //
 // From every state: the node is Ready again, replaced or gone ──▶ Closed.
 //
@@ -19,10 +18,11 @@
 // judged until then does so no more, so another pass begins, and so it does when the same node
 // turns out to be there after all. Another node of its name still closes it.
 //
-// Times: a pass starts every `retry_interval` while something failed, and none starts later than
-// `retry_window` after the first one that could act (row E-07: passes at 0, 5, 10, 15, 20 s). A
-// pass that could not read the node or its pods does not use the window up: the API server being
-// away must not make us forget a dead node. Such passes back off up to `unreadable_interval_max`.
+// Times: while something failed a pass starts every `retry_interval` for `retry_window` after the
+// first one that could act (row E-07: passes at 0, 5, 10, 15, 20 s). Then the pauses double, up to
+// `retry_pause_max`, and it does not count as being fenced any more: others may take its place.
+// What fails for longer than `tell_failing_after` is told. A pass that could not read the node or
+// its pods does not use the window up; such passes back off up to `unreadable_interval_max`.
 //
 // While it waits for the taint that belongs to what it believes, it has the next pass prepared
 // (PlanAhead); the next CancelPass ends that, the next StartPass may use it.
@@ -79,7 +79,9 @@ namespace moonfence::fence {
 struct IncidentRules {
   HoldDowns hold_downs;  // how long the node must be down before anything is read
   Duration retry_interval = std::chrono::seconds(5);
-  Duration retry_window = std::chrono::seconds(25);
+  Duration retry_window = std::chrono::seconds(25);  // then pauses double, up to the next one
+  Duration retry_pause_max = std::chrono::seconds(60);
+  Duration tell_failing_after = std::chrono::seconds(60);
   // How soon to look live by ourselves: for the taint when no event shows it, doubled up to
   // unreadable_interval_max, and after a reading that news have overtaken.
   Duration taint_poll = std::chrono::seconds(1);
@@ -97,6 +99,7 @@ struct IncidentRules {
 // What one pass over the node's pods came to.
 struct PassResult {
   std::uint32_t failed = 0;                            // to be tried again
+  std::uint32_t failed_observing = 0;                  // the same, but nothing would be done
   std::uint32_t deleted = 0;                           // that are dealt with
   bool waits = false;                                  // a policy waits for something about a pod
   std::optional<Duration> look_again = std::nullopt;   // the shortest wait a policy asked for
@@ -113,6 +116,11 @@ struct PassResult {
   // Policies whose failure keeps pods from being dealt with: they failed, are not asked any more or
   // could not be loaded. By name.
   std::set<std::string> held_by_failure = {};
+  // Of what failed the first, for people.
+  std::string obstacle = {};
+
+  // `pause`: what the server asked for, if anything. The shortest counts.
+  void fail(const std::string& what, std::optional<Duration> pause = std::nullopt);
 };
 
 class Incident {
@@ -174,6 +182,8 @@ class Incident {
   [[nodiscard]] bool is_braked() const { return state_ == State::Holding && braked_; }
   // A pass is under way, or rests to repeat what failed: the node counts as being fenced.
   [[nodiscard]] bool in_progress() const;
+  // For so long that it was told: StillFailing.
+  [[nodiscard]] bool is_failing() const { return told_failing_; }
   // By the newest news or reading.
   [[nodiscard]] bool believes_unknown() const { return seen_ == cluster::Readiness::Unknown; }
   [[nodiscard]] const Uid& node_uid() const { return node_uid_; }
@@ -182,7 +192,11 @@ class Incident {
  private:
   // Waits for the watch, and looks by itself after `delay` when one is given.
   Effects hold(audit::Reason reason, std::optional<Duration> delay);
-  Effects await_taint();
+  Effects await_taint(Duration at_least = {});
+  // Whether the pass failed is kept in mind, and told when it lasts until `next`.
+  void note_failure(const PassResult& result, std::optional<Moment> next, Effects& effects);
+  // When what failed is tried again; nullopt: nothing did.
+  [[nodiscard]] std::optional<Moment> next_retry(const PassResult& result, Moment now);
   // Kubernetes' own taint is not waited for, or was for long enough.
   [[nodiscard]] bool may_quarantine() const;
   // No binding acts on a node that is down like this.
@@ -233,6 +247,9 @@ class Incident {
   Moment silence_at_{};         // when the Lease of the last reading could be dead
   Moment pass_started_{};
   std::optional<Moment> first_action_pass_;  // the retry window starts here
+  Duration retry_pause_{};                   // the last one after the window; zero: inside
+  std::optional<Moment> failing_since_;      // since when each pass failed
+  bool told_failing_ = false;
 };
 
 [[nodiscard]] std::string_view to_string(Incident::State state);

@@ -265,9 +265,9 @@ bool IncidentRecord::Step::awaits_replacement() const {
   const bool over = follow && (follow->state == Reason::ReplacementReady ||
                                follow->state == Reason::ReplacementNotNeeded);
   const bool may_be_gone = settled() || !outcome || outcome == Reason::OutcomeLost;
-  // Whose only call found it gone, or another one in its place: somebody else deleted it.
+  // Whose only call was answered so: somebody else deleted it.
   const bool by_another =
-      calls < 2 && (outcome == Reason::AlreadyGone || outcome == Reason::Replaced);
+      calls < 2 && ended && (outcome == Reason::AlreadyGone || outcome == Reason::Replaced);
   return kind == Kind::DeletePod && sent && may_be_gone && !by_another && !over;
 }
 

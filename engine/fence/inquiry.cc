@@ -401,6 +401,10 @@ std::optional<Deed> Inquiry::enforce(Case& asked, PassResult& result) {
   if (decision.kind != Decision::Kind::Act) {
     look_again(decision, asked, result);
     note_failures(decision, asked, result);
+    if (decision.ask_again) {
+      result.fail("pod " + asked.pod.ref.text() + ": " +
+                  std::string(audit::code(Reason::PolicyFailed)));
+    }
     result.unfit = result.unfit || asked.unfit;
     return std::nullopt;
   }
@@ -481,6 +485,7 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
   minutes_.conflict(decision, asked.pod);
   if (decision.kind != Decision::Kind::Act) {
     look_again(decision, asked, result);
+    result.failed_observing += decision.ask_again ? 1 : 0;
     return;
   }
   // The guard's own word: it may have more against it than the mode. What enforces the same policy
@@ -511,7 +516,6 @@ void Inquiry::look_again(const Decision& decision, const Case& asked, PassResult
       result.look_at = std::min(result.look_at.value_or(look), look);
     }
   }
-  result.failed += decision.ask_again ? 1 : 0;
 }
 
 void Inquiry::note_failures(const Decision& decision, const Case& asked, PassResult& result) const {

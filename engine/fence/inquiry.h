@@ -98,9 +98,10 @@ struct Memory {
     return mode == policy::Mode::Enforce ? enforcing : observing;
   }
 
-  std::set<Uid> handled;      // pods that it has settled
-  Verification verification;  // what becomes of them
-  PodsRead pods_read;         // by the last pass
+  std::set<Uid> handled;         // pods that it has settled
+  std::map<Uid, Moment> pauses;  // the server asked not to be asked again before; by object
+  Verification verification;     // what becomes of them
+  PodsRead pods_read;            // by the last pass
   // The node's boot when the leader before us last read it, for as long as nobody has compared.
   std::optional<std::string> inherited_boot;
   PulseWatch pulse;

@@ -15,6 +15,8 @@ namespace {
 constexpr const char* kLabel = "moonfence.io/incident";
 constexpr const char* kKey = "record.json";
 constexpr std::string_view kPrefix = "moonfence-incident-";
+// How often a write is followed by a read at once before there is a pause.
+constexpr int kRereads = 3;
 
 }  // namespace
 
@@ -262,15 +264,9 @@ void Journal::written(Entry& entry, std::uint64_t revision,
   if (!outcome) {
     const Error& error = outcome.error();
     entry.uncertain = entry.uncertain || (!entry.at && error.kind == Error::Kind::Unknown);
-    if (error.kind == Error::Kind::NotFound && entry.at) {
-      if (entry.over && !entry.ours) {
-        release(entry);  // nobody wants it any more
-        return;
-      }
-      entry.at.reset();  // somebody removed it; what it said still holds
-      entry.ours = true;
-      write(entry);
-    } else if (error.kind == Error::Kind::Conflict && entry.reread < 3) {
+    const bool is_doubtful =
+        error.kind == Error::Kind::Conflict || error.kind == Error::Kind::NotFound;
+    if (is_doubtful && entry.reread < kRereads) {
       ++entry.reread;
       reread(entry);
     } else {
@@ -317,10 +313,10 @@ void Journal::compare(Entry& entry, const Result<kube::ConfigMap>& found) {
   entry.call.reset();
   if (!found) {
     const bool absent = found.error().kind == Error::Kind::NotFound;
-    if (absent && entry.over && !entry.at) {
-      release(entry);  // nothing was done, for without it nothing may be
+    if (absent && entry.over && (!entry.at || !entry.ours)) {
+      release(entry);  // nothing was done, for without it nothing may be; or nobody wants it
     } else if (absent) {
-      entry.at.reset();
+      entry.at.reset();  // somebody removed it; what it said still holds
       entry.ours = true;
       write(entry);
     } else {
@@ -355,17 +351,23 @@ void Journal::fail(Entry& entry, const Error& error) {
   around_.log.warning("incident_unrecorded", {{"incident", entry.page->record().id.text()},
                                               {"node", entry.page->record().node.text()},
                                               {"error", problem_}});
-  if (entry.over && entry.uncertain && !entry.at && entry.reread < 3) {
-    ++entry.reread;
-    reread(entry);
-    return;
-  }
   entry.failing = true;
+  entry.reread = 0;
   std::vector<Entry::Waiter> waiting;
   waiting.swap(entry.waiting);
-  if (!entry.lost && entry.at) {  // a record that does not stand is wanted anew by the next pass
-    write_soon(entry,
-               entry.backoff.next(around_.loop.now(), around_.random.unit(), error.retry_after));
+  // A record that does not stand is wanted anew by the next pass; one that may stand is to be
+  // closed.
+  const bool may_stand = entry.at || (entry.over && entry.uncertain);
+  if (!entry.lost && may_stand) {
+    const Duration pause =
+        entry.backoff.next(around_.loop.now(), around_.random.unit(), error.retry_after);
+    entry.later = around_.loop.after(pause, [this, &entry] {
+      if (entry.at) {
+        write(entry);
+      } else {
+        reread(entry);
+      }
+    });
   }
   if (entry.over && !entry.later.pending()) {
     release(entry);
@@ -406,15 +408,30 @@ void Journal::prune() {
   pruning_ = config_maps_.remove(
       {.space = space_, .name = name}, uids_.at(name), [this, name](const Result<void>& outcome) {
         pruning_.reset();
-        if (!outcome && outcome.error().kind != Error::Kind::NotFound &&
-            outcome.error().kind != Error::Kind::Conflict) {
+        if (!outcome) {
           around_.log.warning("incident_record_kept",
                               {{"record", name}, {"error", outcome.error().message()}});
-          return;  // the next one that is closed tries again
+          forget_if_gone(name);
+          return;
         }
         kept_.erase(name);
         uids_.erase(name);
         prune();
+      });
+}
+
+// Whatever the refusal said. Where it is still there the next one that is closed tries again.
+void Journal::forget_if_gone(const std::string& name) {
+  pruning_ = config_maps_.get(
+      {.space = space_, .name = name}, [this, name](const Result<kube::ConfigMap>& found) {
+        pruning_.reset();
+        const bool gone =
+            found ? found->uid != uids_[name] : found.error().kind == Error::Kind::NotFound;
+        if (gone) {
+          kept_.erase(name);
+          uids_.erase(name);
+          prune();
+        }
       });
 }
 

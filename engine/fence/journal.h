@@ -12,8 +12,10 @@
 //   read()    all records, when we begin to lead.
 //
 // Nobody but the leader writes: each write is refused at the wire when our term does not cover it,
-// and carries UID and version of what it replaces. When it is not that any more and we had written
-// it last, somebody else acts on this incident: the page is given up and holds nothing new.
+// and carries UID and version of what it replaces. A refusal that says that it is gone, or another
+// one, may be anybody's: the record is read, and that decides. When it is not what it was and we
+// had written it last, somebody else acts on this incident: the page is given up and holds nothing
+// new.
 
 #include <cstdint>
 #include <functional>
@@ -104,6 +106,7 @@ class Journal {
   [[nodiscard]] ObjectRef ref_of(const IncidentId& id) const;
   void keep(const IncidentRecord& record, const kube::ConfigMaps::Written& at);
   void prune();
+  void forget_if_gone(const std::string& name);
 
   Surroundings around_;
   kube::ConfigMaps config_maps_;

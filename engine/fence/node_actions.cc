@@ -203,8 +203,9 @@ void NodeActions::finish(Calls::iterator call, const Result<kube::NodePatchReply
   if (reason == Reason::Deposed) {
     deposed_();
   }
-  tell(ended.listeners,
-       {.reason = reason, .retry_after = reply ? std::nullopt : reply.error().retry_after});
+  tell(ended.listeners, {.reason = reason,
+                         .retry_after = reply ? std::nullopt : reply.error().retry_after,
+                         .text = record.text});
 }
 
 }  // namespace moonfence::fence

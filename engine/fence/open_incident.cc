@@ -131,6 +131,8 @@ void OpenIncident::pass_ended(const PassResult& result) {
     held_.reset();
   }
   failing_ = result.held_by_failure;
+  obstacle_ = result.obstacle;
+  failed_ = result.failed;
   waits_ = result.waits;
   if (waits_) {
     pod_watch_.read(std::move(memory_.pods_read));
@@ -270,6 +272,10 @@ void OpenIncident::cancel_pass() {
 }
 
 void OpenIncident::note_hold(Reason reason) {
+  if (reason == Reason::StillFailing) {
+    note_failing();
+    return;
+  }
   // The brake's words change with what other nodes do; each of them is told once, and so is each
   // cause of a doubt.
   if (is_braking(reason)) {
@@ -287,6 +293,25 @@ void OpenIncident::note_hold(Reason reason) {
   }
 }
 
+// What fails, and where that is more than one thing how many; the server's words differ each time
+// and are no news.
+void OpenIncident::note_failing() {
+  std::string about = obstacle_.substr(0, obstacle_.find(';')) + names_of_failing();
+  const Moment now = around_.loop.now();
+  if (told_failing_ && now - *told_failing_ < kTellAgain && told_failing_as_ == about) {
+    return;
+  }
+  told_failing_ = now;
+  told_failing_as_ = std::move(about);
+  std::string text = obstacle_;
+  if (failed_ > 1) {
+    text += " (and " + std::to_string(failed_ - 1) + " more)";
+  }
+  const std::string names = names_of_failing();
+  text += text.empty() || names.empty() ? names : "; " + names;
+  record(Record::Kind::IncidentHeld, Reason::StillFailing, text);
+}
+
 void OpenIncident::close(Reason reason) {
   authority_->incident_open = false;
   if (reason == Reason::NodeReady) {
@@ -300,11 +325,9 @@ void OpenIncident::close(Reason reason) {
     authority_->page->close(reason);
     around_.journal.finish(authority_->page);
   }
-  const bool gave_up = reason == Reason::PolicyFailing || reason == Reason::WindowEnded;
   const bool came_back = reason == Reason::NodeReady || reason == Reason::SourceHealthy;
   record(Record::Kind::IncidentClosed, reason,
-         gave_up                        ? names_of_failing()
-         : came_back                    ? how_far(authority_->page->record())
+         came_back                      ? how_far(authority_->page->record())
          : reason == Reason::Unreplaced ? memory_.verification.summary()
                                         : std::string());
   keeper_.forget(authority_->node);

@@ -35,6 +35,9 @@ class OpenIncident final : public Operation::Owner {
     virtual void forget(const NodeName& name) = 0;
   };
 
+  // An event lives for an hour: what fails for ever is told more often.
+  static constexpr Duration kTellAgain = std::chrono::minutes(5);
+
   // `order`: among all incidents. Keeper and surroundings must outlive it.
   OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint64_t order,
                const cluster::NodeView& node, const Downtime& downtime, std::shared_ptr<Page> page);
@@ -52,6 +55,7 @@ class OpenIncident final : public Operation::Owner {
   void stop(audit::Reason reason) { perform(machine_.stop(reason)); }
 
   [[nodiscard]] bool is_braked() const { return machine_.is_braked(); }
+  [[nodiscard]] bool is_failing() const { return machine_.is_failing(); }
   [[nodiscard]] std::uint64_t order() const { return order_; }
   // Nothing is left to do but to wait for what replaces deleted pods.
   [[nodiscard]] bool is_verifying() const { return machine_.state() == Incident::State::Verifying; }
@@ -75,6 +79,7 @@ class OpenIncident final : public Operation::Owner {
   void act();
   void cancel_pass();
   void note_hold(audit::Reason reason);
+  void note_failing();
   void close(audit::Reason reason);
   [[nodiscard]] std::string names_of_failing() const;
   void record(audit::Record::Kind kind, audit::Reason reason, const std::string& text = {});
@@ -102,7 +107,11 @@ class OpenIncident final : public Operation::Owner {
   Brake::Place place_;
   std::optional<audit::Reason> held_;
   std::set<std::pair<audit::Reason, std::string>> braked_;  // what was told, and the text beside it
-  std::set<std::string> failing_;  // policies for which the last pass held pods
+  std::set<std::string> failing_;       // policies for which the last pass held pods
+  std::string obstacle_;                // of the last pass
+  std::uint32_t failed_ = 0;            // likewise
+  std::optional<Moment> told_failing_;  // when that was last told, and in which words
+  std::string told_failing_as_;
 };
 
 }  // namespace moonfence::fence

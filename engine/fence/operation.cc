@@ -36,6 +36,7 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       retiring_(around_, occasion_, authority_, memory_, inquiry_, [this] { pump(); }),
       detaching_(around_, occasion_, authority_, memory_),
       releasing_(around_, occasion_, authority_, memory_, detaching_),
+      unseen_(around_, occasion_, authority_, memory_),
       alive_(std::make_shared<int>(0)),
       sees_volumes_(may_detach(*occasion_.set)) {}
 
@@ -46,6 +47,7 @@ void Operation::retire() {
   late_list_.cancel();
   quarantining_.retire();
   retiring_.retire();
+  unseen_.retire();
   docket_.retire();
   queue_.clear();
   for (PodListing* listing : {listing_.get(), ahead_.pods.get()}) {
@@ -62,7 +64,7 @@ void Operation::retire() {
 }
 
 void Operation::start(ReadAhead ahead) {
-  memory_.enforcing.breaker.begin_pass();
+  memory_.enforcing.breaker.begin_anew();
   memory_.observing.breaker.begin_pass();
   listing_ = std::make_unique<PodListing>(around_, occasion_, *authority_);
   gathering_ = new_gathering(around_);
@@ -218,7 +220,7 @@ void Operation::undecodable(const Error& error) {
   around_.log.error("pod_undecodable", {{"incident", occasion_.incident.text()},
                                         {"node", authority_->node.text()},
                                         {"error", error.message()}});
-  ++result_.failed;
+  result_.fail("a pod cannot be understood: " + error.message());
   undecoded_ = true;
 }
 
@@ -273,7 +275,30 @@ bool Operation::is_outdated(const Waiting& waiting) const {
   return pod != nullptr && changed_.contains(pod->pod.uid);
 }
 
+const Uid& Operation::uid_of(const Waiting& waiting) {
+  static const Uid kNone;
+  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+    return pod->pod.uid;
+  }
+  const auto* attachment = std::get_if<AttachmentDeletion>(&waiting.deletion);
+  return attachment != nullptr ? attachment->target.attachment.uid : kNone;
+}
+
+std::string Operation::name_of(const Waiting& waiting) {
+  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+    return "pod " + pod->pod.ref.text();
+  }
+  const auto* attachment = std::get_if<AttachmentDeletion>(&waiting.deletion);
+  return attachment != nullptr ? "attachment " + attachment->target.attachment.name : "a release";
+}
+
 void Operation::enqueue(Waiting waiting) {
+  const auto pause = memory_.pauses.find(uid_of(waiting));
+  if (pause != memory_.pauses.end() && around_.loop.now() < pause->second) {
+    result_.fail(name_of(waiting) + ": the server asked for a pause",
+                 pause->second - around_.loop.now());
+    return;
+  }
   if (!may_leave(waiting)) {
     pace_.add(around_.loop.now());
   }
@@ -363,7 +388,7 @@ const PodDeletion& Operation::next_deletion() const {
 
 void Operation::quarantine(const PodDeletion& waiting) {
   if (quarantining_.is_given_up()) {
-    give_up_untainted();
+    give_up_untainted({.reason = Reason::NodeChanged, .retry_after = std::nullopt});
     return;
   }
   quarantining_.attempt(waiting, node_.node(),
@@ -378,7 +403,7 @@ void Operation::quarantined(Quarantining::Next next, const ActionOutcome& outcom
       node_.begin();
       break;
     case Quarantining::Next::GiveUp:
-      give_up_untainted();
+      give_up_untainted(outcome);
       break;
     case Quarantining::Next::Refuse:
       refuse_next(outcome);
@@ -388,8 +413,10 @@ void Operation::quarantined(Quarantining::Next next, const ActionOutcome& outcom
   }
 }
 
-void Operation::give_up_untainted() {
+void Operation::give_up_untainted(const ActionOutcome& outcome) {
   result_.untainted = true;
+  result_.obstacle = outcome.about("taint moonfence.io/fenced");
+  result_.retry_after = outcome.retry_after;
   queue_.clear();
 }
 
@@ -438,6 +465,9 @@ void Operation::send_release(const Portion& portion) {
 
 void Operation::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
   --in_flight_;
+  if (outcome.retry_after) {
+    memory_.pauses[uid_of(waiting)] = around_.loop.now() + *outcome.retry_after;
+  }
   if (outcome.reason == Reason::ReadingTooOld && waiting.late < kLateAttempts) {
     // It waited too long for a connection; it goes after a fresh reading.
     if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
@@ -463,15 +493,14 @@ void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outc
     if (outcome.reason == Reason::Done || outcome.reason == Reason::AlreadyGone) {
       detaching_.pod_gone(deletion.pod.uid);
     }
-  } else if (may_succeed_later(outcome.reason) || outcome.reason == Reason::NoUid) {
-    ++result_.failed;
-    keep_shortest(result_.retry_after, outcome.retry_after);
   } else if (outcome.reason == Reason::PolicyChanged || outcome.reason == Reason::OutsideBinding) {
     result_.policies_changed = true;  // those that are in force now have not been asked
   } else if (outcome.reason == Reason::SignalUnfit) {
     result_.unfit = true;
   } else if (is_braking(outcome.reason)) {
     result_.braked = outcome.reason;
+  } else if (!is_hopeless(outcome.reason)) {
+    result_.fail(outcome.about("pod " + deletion.pod.ref.text()), outcome.retry_after);
   }
 }
 
@@ -481,7 +510,7 @@ bool Operation::judged_all() const {
 
 void Operation::end_if_done() {
   if (!judged_all() || !queue_.empty() || in_flight_ > 0 || node_.is_under_way() ||
-      quarantining_.is_under_way()) {
+      quarantining_.is_under_way() || unseen_.is_looking()) {
     return;
   }
   withdraw(authority_->page.get(), ahead_.planned, detaching_.wanted());
@@ -489,13 +518,29 @@ void Operation::end_if_done() {
     quarantine(*memory_.fenced_for);
     return;
   }
-  if (retire_node() || look_at_volumes()) {
+  if (look_for_unseen() || retire_node() || look_at_volumes()) {
     return;
   }
   sum_up_replacements();
   releasing_.sum_up(result_);
   detaching_.sum_up(result_);
   owner_.pass_ended(result_);
+}
+
+bool Operation::look_for_unseen() {
+  // Of a list that could not be read nobody knows what it would have shown; the next pass reads it.
+  return !unlisted_ && unseen_.look(result_, [this] { unseen_looked(); });
+}
+
+void Operation::unseen_looked() {
+  for (const Uid& pod : unseen_.take_gone()) {
+    detaching_.pod_gone(pod);
+  }
+  const std::weak_ptr<const void> alive = alive_;
+  docket_.add(unseen_.take_present());
+  if (!alive.expired()) {
+    pump();
+  }
 }
 
 // By the record: it has heard of the calls too that outlived their pass.

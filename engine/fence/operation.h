@@ -40,6 +40,7 @@
 #include "fence/releasing.h"
 #include "fence/retiring.h"
 #include "fence/surroundings.h"
+#include "fence/unseen.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
 
@@ -108,9 +109,11 @@ class Operation final : private Docket::Court {
   [[nodiscard]] const PodDeletion& next_deletion() const;
   void quarantine(const PodDeletion& waiting);
   void quarantined(Quarantining::Next next, const ActionOutcome& outcome);
-  void give_up_untainted();
+  void give_up_untainted(const ActionOutcome& outcome);
   void refuse_next(const ActionOutcome& outcome);
   void enqueue(Waiting waiting);
+  [[nodiscard]] static const Uid& uid_of(const Waiting& waiting);
+  [[nodiscard]] static std::string name_of(const Waiting& waiting);
   // Writes into the incident's record what waits and does not stand there yet.
   void record_waiting();
   [[nodiscard]] bool may_leave(const Waiting& waiting) const;
@@ -120,6 +123,9 @@ class Operation final : private Docket::Court {
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
   void pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome);
   void end_if_done();
+  // Whether pods that no list shows are being looked for.
+  [[nodiscard]] bool look_for_unseen();
+  void unseen_looked();
   // Whether the node is being put out of service.
   void sum_up_replacements();
   [[nodiscard]] bool retire_node();
@@ -142,6 +148,7 @@ class Operation final : private Docket::Court {
   Retiring retiring_;
   Detaching detaching_;
   Releasing releasing_;
+  Unseen unseen_;
 
   loop::Timer late_list_;
   std::set<Uid> leaving_;  // pods whose deletion was sent in this pass

@@ -157,6 +157,15 @@ void Page::gone(const Uid& uid) {
   }
 }
 
+void Page::found_gone(const Uid& pod) {
+  Step* step = record_.find(pod);
+  if (step != nullptr && !step->settled()) {
+    step->outcome = audit::Reason::AlreadyGone;
+    step->ended.reset();  // what was answered was something else
+    touch();
+  }
+}
+
 void Page::release_over(const Uid& attachment) {
   Step* step = record_.find(attachment);
   if (step != nullptr && step->release) {

@@ -45,6 +45,9 @@ class Page {
   void ended(const Uid& uid, audit::Reason outcome);
   void stopped_at_the_wire(const Uid& uid, audit::Reason reason);
   void gone(const Uid& uid);
+  // A pod that is to be deleted is gone, by a live read. Whether by a call of ours whose outcome
+  // nobody heard, or by somebody else, is not known.
+  void found_gone(const Uid& pod);
   // Nothing is left to be done about the release of the attachment's volume.
   void release_over(const Uid& attachment);
   void followed(const Uid& uid, IncidentRecord::Step::Follow follow);

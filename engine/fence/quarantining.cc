@@ -34,7 +34,6 @@ Quarantining::Next Quarantining::after(const PodDeletion& waiting, const ActionO
       return Next::ReadNode;
     case Reason::NodeChanged:
     case Reason::OutcomeLost:
-    case Reason::AlreadyGone:
     case Reason::ReadingTooOld:
       return Next::ReadNode;
     case Reason::Refused:

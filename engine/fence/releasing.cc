@@ -247,20 +247,16 @@ void Releasing::ended(const VolumeRelease& volume, const ActionOutcome& outcome,
     found->second.sent_at = around_.loop.now();
     waits_ = true;
     memory_.release_pause = Duration::zero();
-  } else if (reason == Reason::AlreadyGone || is_final(reason)) {
+  } else if (is_final(reason)) {
     drop(name);
   } else if (reason == Reason::ReadingTooOld || reason == Reason::ReleaseOvertaken) {
     waits_ = true;  // the next pass begins anew
-  } else if (may_succeed_later(reason)) {
-    ++result.failed;
-    if (outcome.retry_after) {
-      result.retry_after =
-          std::min(result.retry_after.value_or(*outcome.retry_after), *outcome.retry_after);
-    }
   } else if (is_braking(reason)) {
     result.braked = reason;
   } else if (reason == Reason::PolicyChanged || reason == Reason::OutsideBinding) {
     result.policies_changed = true;
+  } else {
+    result.fail(outcome.about("release of attachment " + name), outcome.retry_after);
   }
 }
 

@@ -12,10 +12,9 @@ namespace {
 
 Reason reason_of(const Error& error) {
   switch (error.kind) {
-    case Error::Kind::NotFound:
-      return Reason::AlreadyGone;
     case Error::Kind::Unknown:
       return Reason::OutcomeLost;
+    case Error::Kind::NotFound:
     case Error::Kind::Conflict:
     case Error::Kind::Forbidden:
     case Error::Kind::Invalid:
@@ -43,15 +42,16 @@ std::optional<Reason> denial_of(const Error& error) {
 
 Reason reason_of(const Result<kube::DeleteReply>& reply) {
   if (reply) {
-    return reply->marked_only ? Reason::MarkedOnly : Reason::Done;
+    return reply->found_gone      ? Reason::AlreadyGone
+           : reply->found_another ? Reason::Replaced
+           : reply->marked_only   ? Reason::MarkedOnly
+                                  : Reason::Done;
   }
   const Error& error = reply.error();
   if (const auto denial = denial_of(error)) {
     return *denial;
   }
-  // The precondition's own word. An admission webhook may answer 409 for reasons of its own.
-  return error.kind == Error::Kind::Conflict && error.reason == "Conflict" ? Reason::Replaced
-                                                                           : reason_of(error);
+  return reason_of(error);
 }
 
 Reason reason_of(const Result<kube::NodePatchReply>& reply, Reason overtaken) {
@@ -62,8 +62,9 @@ Reason reason_of(const Result<kube::NodePatchReply>& reply, Reason overtaken) {
   if (const auto denial = denial_of(error)) {
     return *denial;
   }
-  // A failed test is told like any other object that the server does not accept: 422.
-  return error.kind == Error::Kind::Conflict ||
+  // A failed test is told like any other object that the server does not accept: 422. Whether the
+  // node is gone its next reading tells.
+  return error.kind == Error::Kind::Conflict || error.kind == Error::Kind::NotFound ||
                  (error.kind == Error::Kind::Invalid && error.reason == "Invalid")
              ? overtaken
              : reason_of(error);

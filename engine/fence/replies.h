@@ -1,6 +1,7 @@
 #pragma once
 
-// What an action came to, by the server's reply to it.
+// What an action came to, by the server's reply to it. That something is gone, or another one has
+// its name, no refusal says: webhooks, proxies and load balancers answer 404 and 409 too.
 
 #include "audit/reason.h"
 #include "base/result.h"

@@ -15,7 +15,29 @@ namespace {
 // When the pass after the taint begins.
 constexpr Duration kSoon = std::chrono::milliseconds(10);
 // The longest pause after a taint that somebody had dropped.
-constexpr Duration kLongestPause = std::chrono::seconds(30);
+constexpr Duration kLongestPause = std::chrono::seconds(60);
+constexpr unsigned kMostDoublings = 6;
+
+// Only another configuration, other policies or other pods change it, and each of these begins a
+// pass by itself.
+bool is_decided(Reason reason) {
+  switch (reason) {
+    case Reason::TaintNotServed:
+    case Reason::TaintNotAllowed:
+    case Reason::ProtectedNamespace:
+    case Reason::OutsideBinding:
+    case Reason::PolicyForbids:
+    case Reason::SignalUnfit:
+    case Reason::ModeObserves:
+    case Reason::MirrorPod:
+    case Reason::DaemonSetPod:
+    case Reason::FinishedPod:
+    case Reason::BarePod:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
@@ -72,7 +94,6 @@ Retiring::Next Retiring::go_on(const kube::Node& node, bool complete, Moment lis
   }
   if (memory_.retired >= kTimes) {
     tell(*wished, Reason::NodeChanged, nullptr);
-    return end(Reason::NodeChanged, result);
   }
   if (!version_asked_) {
     read_version();
@@ -123,11 +144,12 @@ Retiring::Next Retiring::attempt(const TaintWish& wish, const kube::Node& node,
       refuse_out_of_service(*authority_, ground, *eviction, around_.loop.now(), &about);
   if (reason && (reason != Reason::NotRecorded || recorded_)) {
     tell(wish, *reason, about);
-    return end(*reason, result);
+    return end({.reason = *reason, .retry_after = std::nullopt}, result);
   }
   if (reason) {
     record(wish);
-    return waits_ ? Next::Wait : end(Reason::NotRecorded, result);
+    return waits_ ? Next::Wait
+                  : end({.reason = Reason::NotRecorded, .retry_after = std::nullopt}, result);
   }
   send(wish, node, std::move(eviction));
   if (const auto outcome = std::exchange(outcome_, std::nullopt)) {
@@ -185,7 +207,6 @@ Retiring::Next Retiring::after(const TaintWish& wish, const ActionOutcome& outco
       return succeed(wish, result);
     case Reason::NodeChanged:
     case Reason::OutcomeLost:
-    case Reason::AlreadyGone:
     case Reason::ReadingTooOld:
       if (attempts_ < kAttempts) {
         return Next::ReadNode;
@@ -194,11 +215,7 @@ Retiring::Next Retiring::after(const TaintWish& wish, const ActionOutcome& outco
     default:
       break;
   }
-  if (outcome.retry_after) {
-    result.retry_after =
-        std::min(result.retry_after.value_or(*outcome.retry_after), *outcome.retry_after);
-  }
-  return end(outcome.reason, result);
+  return end(outcome, result);
 }
 
 // Its pods are judged by a reading that shows the taint. With somebody who takes it off as often
@@ -209,24 +226,25 @@ Retiring::Next Retiring::succeed(const TaintWish& wish, PassResult& result) {
   const Duration pause =
       memory_.retired == 0
           ? kSoon
-          : std::min<Duration>(std::chrono::seconds(1 << memory_.retired), kLongestPause);
+          : std::min<Duration>(
+                std::chrono::seconds(1U << std::min(memory_.retired, kMostDoublings)),
+                kLongestPause);
   memory_.retired += attempts_ > 0 ? 1 : 0;
   result.look_again = std::min(result.look_again.value_or(pause), pause);
   return Next::Nothing;
 }
 
-Retiring::Next Retiring::end(Reason reason, PassResult& result) {
+Retiring::Next Retiring::end(const ActionOutcome& outcome, PassResult& result) {
+  const Reason reason = outcome.reason;
   ended_ = true;
-  if (may_succeed_later(reason) || reason == Reason::NodeChanged ||
-      reason == Reason::VersionUnknown || reason == Reason::PodsUnknown ||
-      reason == Reason::ReadyMissing) {
-    ++result.failed;
-  } else if (reason == Reason::PolicyChanged) {
+  if (reason == Reason::PolicyChanged) {
     result.policies_changed = true;
   } else if (reason == Reason::LeaseAlive || reason == Reason::LeaseUnreadable) {
     result.unfit = true;
   } else if (is_braking(reason)) {
     result.braked = reason;
+  } else if (!is_decided(reason)) {
+    result.fail(outcome.about("taint node.kubernetes.io/out-of-service"), outcome.retry_after);
   }
   return Next::Nothing;
 }

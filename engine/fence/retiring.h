@@ -8,7 +8,7 @@
 //
 //   server's version read ──▶ written into the incident's record ──▶ one patch of the node
 //
-// It is set again when somebody drops it, but not for ever. fence/hand_back takes it off.
+// It is set again when somebody drops it, with pauses that grow. fence/hand_back takes it off.
 
 #include <functional>
 #include <memory>
@@ -27,7 +27,7 @@ class Retiring {
  public:
   // How often in a pass the taint is tried to be set.
   static constexpr int kAttempts = 3;
-  // How often in an incident it is set: somebody else takes it off, and does not want it there.
+  // How often in an incident it is set before it is told that somebody takes it off each time.
   static constexpr unsigned kTimes = 5;
 
   // All references must outlive it. `changed`: go_on() has something to do.
@@ -63,7 +63,7 @@ class Retiring {
   // What came of the attempt.
   [[nodiscard]] Next after(const TaintWish& wish, const ActionOutcome& outcome, PassResult& result);
   Next succeed(const TaintWish& wish, PassResult& result);
-  Next end(audit::Reason reason, PassResult& result);
+  Next end(const ActionOutcome& outcome, PassResult& result);
   void tell(const TaintWish& wish, audit::Reason reason, const kube::Pod* about);
   [[nodiscard]] std::string text_of(const TaintWish& wish, audit::Reason reason) const;
 

@@ -138,7 +138,9 @@ void restore(Memory& memory, const IncidentRecord& record, Moment now) {
   memory.inherited_boot = record.boot_id;
   verify(memory.verification, record);
   for (const Step& step : record.steps) {
-    if (step.kind == Step::Kind::DeletePod && step.settled()) {
+    // One that was found gone comes up in no list; where it does, that was not so.
+    if (step.kind == Step::Kind::DeletePod &&
+        (step.outcome == audit::Reason::Done || step.outcome == audit::Reason::MarkedOnly)) {
       memory.handled.insert(step.pod_uid);
     } else if (step.kind == Step::Kind::DeleteAttachment && !step.settled() &&
                step.outcome != audit::Reason::NodeRestarted) {

@@ -39,17 +39,93 @@ DeleteReply read_reply(const ApiReply& reply) {
   return out;
 }
 
+bool says_gone_or_another(const Error& error) {
+  return error.http_status == 404 || error.http_status == 409 || error.http_status == 410;
+}
+
+// What a list of the objects of one name shows; nothing when it is no list, or the very object is
+// there.
+DeleteReply read_absence(const nlohmann::json& list, const Uid& uid) {
+  DeleteReply out;
+  Fields fields(list);
+  const nlohmann::json* items = fields.array({"items"});
+  if (items == nullptr || fields.fault()) {
+    return out;
+  }
+  out.found_gone = items->empty();
+  for (const nlohmann::json& item : *items) {
+    Fields object(item);
+    const std::string found = object.string({"metadata", "uid"});
+    out.found_another = !found.empty() && found != uid.text();
+  }
+  return out;
+}
+
+// A deletion, and the live read of its object where the answer needs one. That read is a list of
+// the objects of that name, which the server reads by its key: an empty list is the server's own
+// word, a 404 may be anybody's.
+class Removal final : public ApiCall {
+ public:
+  using Done = std::function<void(Result<DeleteReply>)>;
+  Removal(Caller& caller, ApiRequest request, std::string name, Uid uid, Done done)
+      : caller_(caller),
+        collection_(request.path.substr(0, request.path.rfind('/'))),
+        name_(std::move(name)),
+        uid_(std::move(uid)),
+        done_(std::move(done)) {
+    call_ = caller_.call(std::move(request), [this](Result<ApiReply> reply) {
+      if (reply) {
+        finish(read_reply(*reply));
+      } else if (says_gone_or_another(reply.error())) {
+        look(std::move(reply.error()));
+      } else {
+        finish(failure(std::move(reply.error())));
+      }
+    });
+  }
+
+ private:
+  void look(Error refusal) {
+    refusal_ = std::move(refusal);
+    ApiRequest request;
+    request.path = collection_;
+    request.query = {{"fieldSelector", "metadata.name=" + name_}};
+    request.timeout = Destroyer::kLookTimeout;
+    call_ = caller_.call(std::move(request), [this](const Result<ApiReply>& found) {
+      DeleteReply reply = found ? read_absence(found->body, uid_) : DeleteReply();
+      if (reply.found_gone || reply.found_another) {
+        finish(std::move(reply));
+      } else {
+        finish(failure(std::move(refusal_)));
+      }
+    });
+  }
+
+  void finish(Result<DeleteReply> reply) {
+    const Done done = std::move(done_);  // the callback may destroy this
+    done(std::move(reply));
+  }
+
+  Caller& caller_;
+  const std::string collection_;
+  const std::string name_;
+  const Uid uid_;
+  Done done_;
+  Error refusal_;
+  CallHandle call_;
+};
+
 }  // namespace
 
 CallHandle Destroyer::delete_pod(const PodRef& ref, DeleteRequest request,
                                  std::function<void(Result<DeleteReply>)> done) {
-  return remove(pod_path(ref), "delete pod " + ref.text(), /*without_grace=*/true,
+  return remove(pod_path(ref), ref.name, "delete pod " + ref.text(), /*without_grace=*/true,
                 std::move(request), std::move(done));
 }
 
 CallHandle Destroyer::delete_attachment(const std::string& name, DeleteRequest request,
                                         std::function<void(Result<DeleteReply>)> done) {
-  return remove(attachment_path(name), "delete volume attachment " + name,
+  return remove(attachment_path(name), name, "delete volume attachment " + name,
                 /*without_grace=*/false, std::move(request), std::move(done));
 }
 
@@ -87,8 +163,9 @@ CallHandle Destroyer::patch_node(const NodeName& name, NodePatch patch,
   });
 }
 
-CallHandle Destroyer::remove(Result<std::string> path, const std::string& what, bool without_grace,
-                             DeleteRequest request, std::function<void(Result<DeleteReply>)> done) {
+CallHandle Destroyer::remove(Result<std::string> path, const std::string& name,
+                             const std::string& what, bool without_grace, DeleteRequest request,
+                             std::function<void(Result<DeleteReply>)> done) {
   if (path && request.uid.empty()) {
     path = failure(Error::Kind::Invalid, "a delete without a UID could hit a replacement");
   }
@@ -111,13 +188,8 @@ CallHandle Destroyer::remove(Result<std::string> path, const std::string& what, 
   api.lane = port::Lane::Writes;
   api.timeout = request.timeout + kTravelTime;
   api.may_send = std::move(request.may_send);
-  return caller_.call(std::move(api), [done = std::move(done)](Result<ApiReply> reply) {
-    if (!reply) {
-      done(failure(std::move(reply.error())));
-      return;
-    }
-    done(read_reply(*reply));
-  });
+  return std::make_unique<Removal>(caller_, std::move(api), name, std::move(request.uid),
+                                   std::move(done));
 }
 
 }  // namespace moonfence::kube

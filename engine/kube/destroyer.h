@@ -30,6 +30,10 @@ struct DeleteReply {
   std::string audit_id;
   // The server only marked the object: a finalizer keeps it. Gone means 404 or another UID later.
   bool marked_only = false;
+  // The deletion was refused, and a live read after that found no such object, or another one that
+  // has its name.
+  bool found_gone = false;
+  bool found_another = false;
 };
 
 // A JSON patch (RFC 6902) of one node. Its tests and its change are one step for the server: where
@@ -67,8 +71,13 @@ class Destroyer {
   // So many deletions will leave soon: opens connections for them.
   void make_way(std::size_t deletions) { connections_->open(std::min(deletions, most_at_once())); }
 
-  // gracePeriodSeconds 0, propagationPolicy Background. NotFound: it is gone already. Conflict:
-  // another object has its name. Unknown: the request left and no reply came.
+  // How long the read after a refusal may take.
+  static constexpr Duration kLookTimeout = std::chrono::seconds(2);
+
+  // gracePeriodSeconds 0, propagationPolicy Background. Unknown: the request left and no reply
+  // came. A refusal that says "gone" or "another one" (404, 409, 410) may be that of a webhook, a
+  // proxy or a load balancer: the object is read live, and only what that shows is believed. An
+  // error then means that the object is there, or that nobody knows.
   [[nodiscard]] CallHandle delete_pod(const PodRef& ref, DeleteRequest request,
                                       std::function<void(Result<DeleteReply>)> done);
 
@@ -83,8 +92,9 @@ class Destroyer {
                                       std::function<void(Result<NodePatchReply>)> done);
 
  private:
-  [[nodiscard]] CallHandle remove(Result<std::string> path, const std::string& what,
-                                  bool without_grace, DeleteRequest request,
+  [[nodiscard]] CallHandle remove(Result<std::string> path, const std::string& name,
+                                  const std::string& what, bool without_grace,
+                                  DeleteRequest request,
                                   std::function<void(Result<DeleteReply>)> done);
 
   Caller& caller_;

@@ -19,7 +19,7 @@ constexpr std::string_view kTooLarge = "ResourceVersionTooLarge";
 constexpr std::size_t kBodyExcerpt = 2048;
 constexpr std::size_t kMessageLimit = 1024;
 // Nothing that a server sends may silence us for longer.
-constexpr std::int64_t kLongestRetryAfterS = 600;
+constexpr std::int64_t kLongestRetryAfterS = 300;
 
 struct ReasonRow {
   std::string_view reason;

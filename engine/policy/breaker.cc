@@ -1,5 +1,6 @@
 #include "policy/breaker.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace moonfence::policy {
@@ -27,7 +28,7 @@ std::optional<std::string> Breaker::note(std::string_view key, const Error* faul
   record.errors = fault == nullptr ? 0 : record.errors + 1;
   if (fault != nullptr && fault->kind == Error::Kind::Limit) {
     record.reason = "broke a limit: " + fault->text;
-  } else if (record.errors >= limits_.errors_in_a_row) {
+  } else if (record.errors >= limits_.errors_in_a_row * record.patience) {
     record.reason =
         "failed " + std::to_string(record.errors) + " times in a row, last: " + fault->text;
   } else if (record.cpu > limits_.cpu) {
@@ -42,6 +43,15 @@ std::optional<std::string> Breaker::note(std::string_view key, const Error* faul
 void Breaker::begin_pass() {
   for (auto& [key, record] : records_) {
     record.cpu = {};
+  }
+}
+
+void Breaker::begin_anew() {
+  constexpr std::uint32_t kMostPatience = 1024;
+  for (auto& [key, record] : records_) {
+    const bool by_errors = record.errors >= limits_.errors_in_a_row * record.patience;
+    record = {.patience =
+                  by_errors ? std::min(record.patience * 2, kMostPatience) : record.patience};
   }
 }
 

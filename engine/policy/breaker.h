@@ -1,13 +1,14 @@
 #pragma once
 
-// Breaker stops asking a policy that fails, for the rest of one incident: after five errors in a
-// row, after one broken limit, or when its evaluations in one pass have used their CPU time up (a
-// policy that needs 50 ms for each of 5,000 pods would hold the loop for minutes). Its pods are
-// held and reported. One breaker belongs to one incident; a reload resets it, the next incident has
-// its own.
+// Breaker stops asking a policy that fails, for the rest of one pass: after five errors in a row,
+// after one broken limit, or when its evaluations in the pass have used their CPU time up (a policy
+// that needs 50 ms for each of 5,000 pods would hold the loop for minutes). Its pods are held and
+// reported, and asked about again in the next pass. Of a policy that only observes it is for the
+// rest of the incident: nothing waits for it. One breaker belongs to one incident; a reload resets
+// it.
 //
-// The CPU time counts anew with each pass: an incident that waits for an hour runs a sound policy
-// thousands of times, and the loop is held only by what runs in one go. Errors and trips stay.
+// The errors that a policy may make double with each pass that they have stopped: pods that it can
+// judge come up in the end, however many it fails on stand before them.
 //
 // Who fails is known by a key of the caller's: one per binding that may fail apart.
 
@@ -49,12 +50,15 @@ class Breaker {
 
   // Nobody has used any CPU time yet.
   void begin_pass();
+  // And who failed may run again.
+  void begin_anew();
   // Everybody may run again: the policies were reloaded.
   void reset() { records_.clear(); }
 
  private:
   struct Record {
-    std::uint32_t errors = 0;  // in a row
+    std::uint32_t errors = 0;    // in a row
+    std::uint32_t patience = 1;  // times as many as the limit says
     Duration cpu{};
     std::string reason;  // of the trip, "" before
   };

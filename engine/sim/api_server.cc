@@ -196,6 +196,9 @@ struct ApiServer::State : ServerState {
         (request.method == Method::Delete && !route.subresource.empty())) {
       return refusal_answer(not_allowed());
     }
+    if (auto refused = refused_write(refusals, route, request.method, loop.now())) {
+      return *std::move(refused);
+    }
     writer = &request.user;
     written = route.key();
     committed.reset();
@@ -303,6 +306,14 @@ void ApiServer::set_mood(const ServerMood& mood) {
   if (goes_down) {
     state_->watches.end_all();
   }
+}
+
+void ApiServer::refuse_writes(const std::string& what, const std::string& how, Moment until) {
+  state_->refusals.push_back({.what = what, .how = how, .until = until});
+}
+
+void ApiServer::end_refusals() {
+  state_->refusals.clear();
 }
 
 const ServerMood& ApiServer::mood() const {

@@ -49,7 +49,7 @@ class WatchStream {
 };
 
 struct ServerAnswer {
-  int status = 200;
+  int status = 200;                   // 0: it never answers
   std::vector<port::Header> headers;  // lower-case names; Date, Audit-Id, Content-Type among them
   std::string body;                   // of a watch: empty, and lines go to the sink
   std::unique_ptr<WatchStream> watch;
@@ -105,6 +105,9 @@ class ApiServer {
   [[nodiscard]] ServerAnswer handle(const ServerRequest& request, WatchSink* sink);
 
   void set_mood(const ServerMood& mood);
+  // Writes of `what` are answered so until then (sim/write_refusals.h), in place of being done.
+  void refuse_writes(const std::string& what, const std::string& how, Moment until);
+  void end_refusals();
   [[nodiscard]] const ServerMood& mood() const;
   // Ends all watches and forgets the watch cache's history: older versions are 410 from now on.
   void restart();

@@ -11,8 +11,8 @@
 namespace moonfence::sim {
 namespace {
 
-// 5 s on the server's side, half a second of travel, a turn.
-constexpr Duration kOutcomeTime = std::chrono::seconds(6);
+// 5 s on the server's side, half a second of travel, the live read after a refusal, a turn.
+constexpr Duration kOutcomeTime = std::chrono::seconds(8);
 
 // By incident and object. A node that comes back is handed back at once, also while what came of
 // its taint is not known: both patches test what they change.
@@ -106,7 +106,10 @@ void AuditChecker::on_outcome(const AuditLine& line) {
   Book& book = books_[line.life];
   const auto intent = book.intents.find(key_of(line));
   if (intent == book.intents.end()) {
-    if (line.kind == "outcome") {
+    if (line.kind == "outcome" && line.reason == "already_gone" && line.attachment_uid.empty() &&
+        !line.changes_node()) {
+      check_claim(line);  // of a deletion by another leader, or one whose outcome was lost
+    } else if (line.kind == "outcome") {
       accuse(rules::kIntentFirst,
              line.life.replica + " tells the outcome for pod " + line.pod + " without an intent");
     }
@@ -221,13 +224,13 @@ bool AuditChecker::keeps_a_pod(const std::string& node) const {
 }
 
 void AuditChecker::at_end(Duration calm_for) {
-  const std::optional<Duration> settled = settling_time(plan());
-  if (!settled || calm_for < *settled || may_wait() || brake_.engaged_within(now(), *settled)) {
+  const Duration settled = settling_time(plan());
+  if (calm_for < settled || may_wait() || brake_.engaged_within(now(), settled)) {
     return;
   }
   for (const auto& [life, book] : books_) {
     for (const auto& [node, open] : book.incidents) {
-      const Duration limit = open.acted ? *closing_time(plan()) : *settled;
+      const Duration limit = open.acted ? closing_time(plan()) : settled;
       if (calm_for >= limit && now() - open.since > limit && !keeps_a_pod(node)) {
         accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
                                            node + " is open since " +

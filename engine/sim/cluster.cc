@@ -266,6 +266,7 @@ bool Cluster::State::perform_on_machine(const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::RefuseWrites:
     case Verb::RestartControllers:
     case Verb::StopAttacher:
     case Verb::RefuseAttach:
@@ -310,6 +311,7 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::RefuseWrites:
       return servers->perform(step);
     case Verb::Calm:
       attacher->calm();

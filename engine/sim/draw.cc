@@ -7,6 +7,7 @@
 #include "port/seeded_random.h"
 #include "sim/chance.h"
 #include "sim/settling.h"
+#include "sim/write_refusals.h"
 
 namespace moonfence::sim {
 namespace {
@@ -72,6 +73,7 @@ class Drawing {
     draw_brake(*random_.fork("brake"));
     draw_quarantine(*random_.fork("quarantine"));
     draw_verification(*random_.fork("verification"));
+    draw_refusals(*random_.fork("refusals"));
     end();
     return std::move(plan_);
   }
@@ -392,6 +394,25 @@ class Drawing {
     }
   }
 
+  // For minutes, until all is calm at the latest. No cache entry expires in time to help.
+  void draw_refusals(port::Random& random) {
+    const auto one_of = [&random](std::span<const std::string_view> words) {
+      return std::string(words[number(random, 0, words.size() - 1)]);
+    };
+    if (!happens(random, 0.25)) {
+      return;
+    }
+    plan_.settings["cache-expiry"] = "1h";
+    do {
+      const Duration at = between(random, seconds(1), noise_ / 2);
+      const std::string what = one_of(refusable_writes());
+      const std::string how = one_of(kinds_of_refusal());
+      const Duration length = between(random, seconds(20), seconds(120));
+      add(at, Verb::RefuseWrites, what,
+          {{"how", how}, {"for", text(std::min(length, noise_ - at))}});
+    } while (happens(random, 0.3));
+  }
+
   void draw_quarantine(port::Random& random) {
     if (happens(random, 0.5)) {
       plan_.settings["quarantine"] = happens(random, 0.6) ? "always" : "missing";
@@ -402,7 +423,7 @@ class Drawing {
     add(noise_, Verb::Calm, "");
     std::stable_sort(plan_.steps.begin(), plan_.steps.end(),
                      [](const Step& a, const Step& b) { return a.at < b.at; });
-    plan_.length = noise_ + closing_time(plan_).value_or(seconds(60)) + seconds(5);
+    plan_.length = noise_ + closing_time(plan_) + seconds(5);
   }
 
   port::SeededRandom random_;

@@ -8,22 +8,22 @@ namespace moonfence::sim {
 
 void LivenessChecker::at_end(Duration calm_for) {
   const auto settled = settling_time(plan());
-  if (!settled || calm_for < *settled || truth().policy_edits().empty()) {
+  if (calm_for < settled || truth().policy_edits().empty()) {
     return;
   }
-  if (brake_.engaged_within(now(), *settled)) {
+  if (brake_.engaged_within(now(), settled)) {
     return;
   }
   const PolicyEdit& newest = truth().policy_edits().back();
-  if (newest.reach == nullptr || newest.lowered || now() - newest.at < *settled) {
+  if (newest.reach == nullptr || newest.lowered || now() - newest.at < settled) {
     return;
   }
   for (const auto& [uid, node] : truth().nodes()) {
-    if (!node.down.held_for(now(), *settled) || !node.tainted.held_for(now(), *settled)) {
+    if (!node.down.held_for(now(), settled) || !node.tainted.held_for(now(), settled)) {
       continue;
     }
     for (const auto& [pod_uid, pod] : truth().pods()) {
-      if (pod.node == node.name && must_be_gone(pod, node, *newest.reach, *settled)) {
+      if (pod.node == node.name && must_be_gone(pod, node, *newest.reach, settled)) {
         accuse(rules::kNodeDealtWith, "node " + node.name + " is down for " +
                                           format_duration(now() - node.down.changed) +
                                           " and holds pod " + pod.space + "/" + pod.name);

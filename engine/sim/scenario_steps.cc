@@ -6,9 +6,14 @@
 
 #include "base/text.h"
 #include "sim/scenario_words.h"
+#include "sim/write_refusals.h"
 
 namespace moonfence::sim {
 namespace {
+
+bool is_one_of(std::span<const std::string_view> words, std::string_view text) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
 
 Result<void> check_target(const ScenarioLine& line, Target target, std::string_view text) {
   const auto wrong = [&](std::string_view what, std::string next) -> Result<void> {
@@ -27,6 +32,10 @@ Result<void> check_target(const ScenarioLine& line, Target target, std::string_v
     case Target::Server:
       return text.starts_with("api-") ? Result<void>()
                                       : wrong("API server", "write api-0, api-1 …");
+    case Target::Writes:
+      return is_one_of(refusable_writes(), text)
+                 ? Result<void>()
+                 : wrong("kind of write", "write pods, attachments, nodes, records or all");
     case Target::Replica:
       return text.starts_with("moonfence-")
                  ? Result<void>()
@@ -40,6 +49,10 @@ Result<void> check_argument(const ScenarioLine& line, std::string_view key,
   if (key == "for" || key == "by") {
     const auto time = key == "by" ? line.signed_duration(key, value) : line.duration(key, value);
     return time ? Result<void>() : Result<void>(failure(time.error()));
+  }
+  if (key == "how" && !is_one_of(kinds_of_refusal(), value)) {
+    return line.wrong("'" + escaped(value, 64) + "' is no refusal",
+                      "write too-many, quota, webhook, hang, not-found, conflict or gone");
   }
   if (key == "replicas" || key == "inside") {
     const auto count = line.number_of(key, value, 0, 10'000);

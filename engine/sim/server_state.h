@@ -3,12 +3,14 @@
 // What the parts of one ApiServer share.
 
 #include <utility>
+#include <vector>
 
 #include "loop/loop.h"
 #include "port/random.h"
 #include "sim/api_server.h"
 #include "sim/watch_cache.h"
 #include "sim/watches.h"
+#include "sim/write_refusals.h"
 
 namespace moonfence::sim {
 
@@ -27,6 +29,7 @@ struct ServerState {
   port::Random& random;
   const ServerRules rules;
   ServerMood mood;
+  std::vector<WriteRefusal> refusals;
   WatchCache cache;
   Watches watches;
   // Lists of exactly one version cannot reach further back.

@@ -47,7 +47,12 @@ bool Servers::perform(const Step& step) {
       take_down(index, time_away(step));
     } else if (step.verb == Verb::Compact) {
       server.compact();
+    } else if (step.verb == Verb::RefuseWrites) {
+      const auto how = step.arguments.find("how");
+      server.refuse_writes(step.target, how == step.arguments.end() ? "webhook" : how->second,
+                           ground_.loop.now() + time_away(step));
     } else if (step.verb == Verb::Calm) {
+      server.end_refusals();
       server.set_mood({.cache_lag = {}, .down = server.mood().down});
     } else {
       continue;

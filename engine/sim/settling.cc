@@ -8,10 +8,9 @@ namespace {
 // The kubelet's silence is noticed (40 s, checked every 5 s), a policy's hold-down passes, a call
 // that went nowhere ends (6 s).
 constexpr Duration kReaction = std::chrono::seconds(60);
-// Until a request that could not be made because the server was away is made again: the longest
-// back-off of watches and unreadable nodes, with jitter.
+// Until what failed is tried again: the longest pause, be it of what is to be done or of watches
+// and unreadable nodes, with jitter.
 constexpr Duration kBackOff = std::chrono::seconds(60);
-constexpr Duration kLongestExpiry = std::chrono::minutes(2);
 
 bool disturbs(Verb verb) {
   switch (verb) {
@@ -36,6 +35,7 @@ bool disturbs(Verb verb) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::RefuseWrites:
     case Verb::RestartControllers:
     case Verb::StopAttacher:
     case Verb::RefuseAttach:
@@ -68,27 +68,15 @@ bool is_calm(const Faults& faults) {
          faults.cache_lag.to <= std::chrono::milliseconds(100);
 }
 
-bool looks_again(const Plan& plan) {
-  const auto expiry = setting(plan, "cache-expiry");
-  return expiry && *expiry > Duration::zero() && *expiry <= kLongestExpiry;
-}
-
-std::optional<Duration> settling_time(const Plan& plan) {
-  if (looks_again(plan)) {
-    const auto expiry = setting(plan, "cache-expiry");
-    const Duration window = setting(plan, "retry-window").value_or(std::chrono::seconds(25));
-    return *expiry + window + kReaction + kBackOff;
-  }
+Duration settling_time(const Plan& plan) {
   const bool disturbed =
       !is_calm(plan.faults) || std::any_of(plan.steps.begin(), plan.steps.end(),
                                            [](const Step& step) { return disturbs(step.verb); });
-  return disturbed ? std::nullopt : std::optional(kReaction);
+  return disturbed ? kReaction + kBackOff : kReaction;
 }
 
-std::optional<Duration> closing_time(const Plan& plan) {
-  const auto settled = settling_time(plan);
-  const Duration wait = setting(plan, "replacement-wait").value_or(std::chrono::minutes(5));
-  return settled ? std::optional(*settled + wait) : std::nullopt;
+Duration closing_time(const Plan& plan) {
+  return settling_time(plan) + setting(plan, "replacement-wait").value_or(std::chrono::minutes(5));
 }
 
 }  // namespace moonfence::sim

@@ -207,6 +207,10 @@ void Wire::answer(const Flight& flight, ServerAnswer answer, std::unique_ptr<Rel
   if (back.abandoned) {
     return;
   }
+  if (answer.status == 0) {
+    silence(flight.back);
+    return;
+  }
   const Duration latency = draw_latency();
   if (happens(*fault_random_, faults_.lost_reply)) {
     lose(flight.back, latency);

@@ -295,7 +295,7 @@ def test_mirror_daemon_finished_and_bare_pods_are_left_alone(
 
 def test_a_policy_that_fails_for_one_pod_does_not_stop_the_others(
         cluster, make_nodes, workloads, owner, tmp_path, start_engine):
-    """E-23: the pod without a verdict is asked about again inside the window, and left alone."""
+    """E-23: the pod without a verdict is asked about again, ever more seldom, and left alone."""
     policy = tmp_path / "fails.lua"
     policy.write_text(FAILS_FOR_A)
     (node,) = make_nodes(1)
@@ -306,7 +306,7 @@ def test_a_policy_that_fails_for_one_pod_does_not_stop_the_others(
     cluster.hollow.fail(node, "notready")
     wait_for("pod b is deleted", lambda: workloads.get_pod("b") is None)
     time.sleep(1.5)  # the window and more than two intervals
-    assert 2 <= engine.passes(node) <= 6  # and one list that was made ahead
+    assert 2 <= engine.passes(node) <= 9  # and one list that was made ahead
     assert [d.uid_precondition for d in engine.deletes()] == [uid(pods["b"])]
     assert uid(workloads.get_pod("a")) == uid(pods["a"])
 

@@ -105,9 +105,9 @@ def test_e_22_of_a_storm_nothing_is_deleted_although_the_policy_acts_at_once(
     assert {each: uid(workloads.get_pod(each)) for each in pods} == pods
 
 
-def test_e_07_a_failing_deletion_is_tried_again_inside_the_window_and_not_after_it(
+def test_e_07_a_failing_deletion_is_tried_again_inside_the_window_and_more_seldom_after_it(
         cluster, make_nodes, workloads, proxy, start_engine):
-    """E-07, two fifths as long: attempts at 0, 2, 4, 6, 8 s, none from 10 s on until the node fails again.
+    """E-07, two fifths as long: attempts at 0, 2, 4, 6, 8 s, then after growing pauses, until the server gives way.
     E-15: that the node object changes meanwhile starts nothing beside it."""
     node, pods = doomed(make_nodes, workloads, "core")
     rule = proxy.on("DELETE", "/pods/core-0$", FAILS)
@@ -117,37 +117,33 @@ def test_e_07_a_failing_deletion_is_tried_again_inside_the_window_and_not_after_
         proxy.wait(beat, "DELETE", "/pods/core-0$")
         cluster.client.patch("nodes", node, {"metadata": {"labels": {"beat": str(beat)}},
                                              "spec": {"unschedulable": beat % 2 == 1}})
-    proxy.wait(5, "DELETE", "/pods/core-0$")
-    time.sleep(5)  # two more intervals, and the end of the window among them
+    proxy.wait(6, "DELETE", "/pods/core-0$")  # the window is over
     attempts = deletes_of(proxy, "core-0")
-    assert len(attempts) == 5
     times = seconds(attempts)
     # a busy machine makes one late, and the next follows it sooner; when exactly they are due the simulation shows
     assert all(after - before > 1 for before, after in zip(times, times[1:]))
     assert {e.status for e in attempts} == {500}
-    assert engine.deletes() == [] and engine.passes(node) in (5, 6)  # one list may have been made ahead
+    assert engine.deletes() == []
 
     rule.remove()
-    cluster.hollow.heal(node)
-    wait_for("the taints are gone", lambda: not no_schedule(cluster.client.get("nodes", node)))
-    cluster.hollow.fail(node, "notready")
     workloads.wait_running("core-0", not_on=node)
     (delete,) = engine.deletes()
     assert delete.uid_precondition == uid(pods["core-0"])
+    assert engine.incidents(node) == 1
 
 
 def test_missing_rights_are_tried_again_without_haste_and_may_come_back(
         cluster, make_nodes, workloads, start_engine):
-    """E-24: at most five refusals in the window, then none; once the right is granted the next expiry does it."""
+    """E-24: at most five refusals in the window, then ever fewer; once the right is granted the pod goes."""
     node, pods = doomed(make_nodes, workloads, "core")
     rules = [rule for rule in RULES if rule["resources"] != ["pods"]]
-    engine = start_engine(config={**QUICK, "cacheExpiry": "15s"}, rules=[
+    engine = start_engine(config=QUICK, rules=[
         *rules, {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])
     cluster.hollow.fail(node, "notready")
     wait_for("a refusal", lambda: engine.deletes(status=403))
     time.sleep(7.5)  # the window and more than two intervals
     refused = [d.received for d in engine.deletes(status=403)]
-    assert 2 <= len(refused) <= 5 and len(engine.deletes()) == len(refused)
+    assert 2 <= len(refused) <= 7 and len(engine.deletes()) == len(refused)
     assert all(after - before > 0.5 for before, after in zip(refused, refused[1:]))
     engine.account.allow(RULES)
     workloads.wait_running("core-0", not_on=node)

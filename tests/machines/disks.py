@@ -76,15 +76,17 @@ class Disks:
 
     # --- what was said
 
-    def check_record(self, record: dict, names: list, untold: tuple = ()):
+    def check_record(self, record: dict, names: list, found_gone: tuple = ()):
         """The incident's record has a step for the volume of each of these workloads: it was detached, by whose verdict,
-        and what that said of the risk. `untold`: UIDs of pods of whose volume nobody lived to tell the outcome."""
+        and what that said of the risk. `found_gone`: UIDs of pods that were found gone; their attachments may have been
+        too."""
         steps = {step["attachment"]["handle"]: step for step in record["steps"] if step["step"] == "delete_attachment"}
         assert set(steps) == {self.volume(name) for name in names}
         for name in names:
             step = steps[self.volume(name)]
             assert (record["policies"][step["policy"]]["name"], step["why"]) == SAID[name]
-            assert step["pod"]["uid"] in untold or (step["outcome"] in ("done", "marked_only") and "gone" in step), step
+            gone = ("already_gone",) if step["pod"]["uid"] in found_gone else ()
+            assert step["outcome"] in ("done", "marked_only", *gone) and "gone" in step, step
 
     def wait_told_withdrawn(self, names: list):
         """An event at each of the old pods: look at the file system."""

@@ -193,20 +193,21 @@ class Stage:
         maps = self.bed.client.list("configmaps", self.engine.account.namespace, labels="moonfence.io/incident")
         return [json.loads(each["data"]["record.json"]) for each in maps]
 
-    def check_record(self, record: dict, untold: tuple = (), came: str = ""):
+    def check_record(self, record: dict, found_gone: tuple = (), came: str = ""):
         """It says of each pod that was there that it was deleted (`marked_only`: a Job's, whose finalizer its controller
-        takes off), of each volume that it was detached and at what risk, and leaves nothing unsettled, but for pods of
-        whose deletion nobody lived to tell. If the node was back before the incident had ended, it was told at these pods
+        takes off), of each volume that it was detached and at what risk, and leaves nothing unsettled. Of `found_gone`,
+        pods of whose deletion nobody lived to tell, the next leader says that it found them so. If the node was back before the incident had ended, it was told at these pods
         that their storage had been withdrawn under them. `came`: a workload whose pods may have been bound to the node
         after it had failed, before anybody knew."""
         deletions = [step for step in record["steps"] if step["step"] == "delete_pod"
                      and not (came and step["pod"]["name"].startswith(f"{came}-"))]
         steps = {step["pod"]["uid"]: step.get("outcome") for step in deletions}
         assert set(steps) == self.moving_uids
-        assert {outcome for uid, outcome in steps.items() if uid not in untold} <= {"done", "marked_only"}, steps
+        for uid, outcome in steps.items():
+            assert outcome in ("done", "marked_only") or (uid in found_gone and outcome == "already_gone"), steps
         if not self.disks:
             return
-        self.disks.check_record(record, self.detached, untold)
+        self.disks.check_record(record, self.detached, found_gone)
         if record["closed"]["reason"] == "node_ready":
             self.disks.wait_told_withdrawn(self.detached)
 

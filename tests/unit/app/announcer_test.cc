@@ -53,7 +53,7 @@ TEST(Announcer, what_the_brake_holds_back_is_told_unless_it_is_about_to_follow) 
 TEST(Announcer, whatever_else_holds_it_is_told_in_the_words_of_the_documentation) {
   for (const Reason reason :
        {Reason::Unreadable, Reason::LeaseUnreadable, Reason::GuardBroken, Reason::PolicyFailing,
-        Reason::TaintNotServed, Reason::AttacherUnwatched}) {
+        Reason::TaintNotServed, Reason::AttacherUnwatched, Reason::StillFailing}) {
     EXPECT_EQ(news(Record::Kind::IncidentHeld, reason), "Warning FencingHeld Node n1 node-1");
   }
   EXPECT_EQ(news(Record::Kind::IncidentHeld, Reason::PolicyHoldsNode),
@@ -110,10 +110,6 @@ TEST(Announcer, the_end_of_an_incident_is_told_when_there_is_something_to_tell) 
             "Normal FencingSettled Node n1 node-1");
   EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::NodeReady),
             "Normal NodeRecovered Node n1 node-1");
-  EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::WindowEnded),
-            "Warning FencingFailed Node n1 node-1");
-  EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::PolicyFailing),
-            "Warning FencingHeld Node n1 node-1");
   EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::NoPolicy),
             "Normal FencingStopped Node n1 node-1");
   EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::Unreplaced),
@@ -159,8 +155,8 @@ TEST(Announcer, a_detach_that_outlasts_its_policys_patience_is_told_at_the_pod) 
   EXPECT_NE(news_of(record)->note.find("the pod is held"), std::string::npos);
 }
 
-TEST(Announcer, an_incident_that_failing_policies_end_names_them) {
-  Record record = record_of(Record::Kind::IncidentClosed, Reason::PolicyFailing);
+TEST(Announcer, an_incident_that_failing_policies_hold_names_them) {
+  Record record = record_of(Record::Kind::IncidentHeld, Reason::StillFailing);
   record.text = "policies that fail: db, web";
   EXPECT_NE(news_of(record)->note.find("policies that fail: db, web"), std::string::npos);
 }

@@ -95,6 +95,7 @@ void tell_all(Metrics& metrics) {
   metrics.on_exchange(port::Method::Delete, 0, 5s, std::nullopt);
   metrics.set_nodes({.total = 5, .ready = 3, .schedulable = 2});
   metrics.set_open_incidents(2);
+  metrics.set_failing_incidents(1);
   metrics.set_awaited_replacements({{Reason::PodLingers, 2}, {Reason::ReplacementAbsent, 1}});
   metrics.set_awaited_replacements({{Reason::PodLingers, 1}});
   metrics.set_brake({.engaged = true, .disrupted_zones = 2, .being_fenced = 5, .waiting = 3});
@@ -152,6 +153,7 @@ TEST(Metrics, what_is_told_can_be_read) {
   EXPECT_EQ(text.at(R"(moonfence_nodes{state="ready"})"), 3);
   EXPECT_EQ(text.at(R"(moonfence_nodes{state="not_ready"})"), 2);
   EXPECT_EQ(text.at("moonfence_incidents_open"), 2);
+  EXPECT_EQ(text.at("moonfence_incidents_failing"), 1);
   EXPECT_EQ(text.at(R"(moonfence_replacements_awaited{reason="pod_lingers"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_replacements_awaited{reason="replacement_absent"})"), -1);
   EXPECT_EQ(text.at(R"(moonfence_replacements_total{reason="replacement_ready"})"), 1);

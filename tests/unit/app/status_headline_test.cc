@@ -63,6 +63,11 @@ TEST(StatusHeadline, one_is_and_two_are) {
             "Most of 2 zones are down: one node at a time is fenced there");
   EXPECT_EQ(of(snapshot).notices[1].text,
             "2 nodes came back and are not proven clean; our taint stays");
+  EXPECT_EQ(of(snapshot).tone, Tone::Busy);
+  snapshot.guard.failing = 1;
+  EXPECT_EQ(of(snapshot).tone, Tone::Alarm);
+  EXPECT_NE(of(snapshot).text.find("In 1 incident something has failed for more than a minute"),
+            std::string::npos);
 }
 
 TEST(StatusHeadline, a_policy_that_does_not_run_is_noticed_even_when_it_is_quiet) {

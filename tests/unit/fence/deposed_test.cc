@@ -109,14 +109,15 @@ TEST_F(DeposedTest, a_taint_that_only_the_leader_may_set_does_so_too) {
 }
 
 // With nobody else to lead it is a refusal like others, and no reason to hammer on it.
-TEST_F(DeposedTest, where_no_lease_says_who_acts_it_is_told_of_and_tried_in_the_window_only) {
+TEST_F(DeposedTest, where_no_lease_says_who_acts_it_is_told_of_and_tried_at_the_pace_of_retries) {
   actions.emplace(loop, kube::Destroyer(caller), trail);
   add_pod("web-0");
   deny(port::Method::Delete, kPod, denied(kNotLeader));
   open_desk(detaching_policy());
-  run_incident();
+  tell(Look::Fell);
+  run_for(24s);
   EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Deposed), 5U);
-  EXPECT_EQ(closed_by(), Reason::WindowEnded);
+  EXPECT_EQ(desk->open_incidents(), 1U);
 }
 
 TEST_F(DeposedTest, what_is_refused_in_other_words_ends_no_leadership) {
@@ -127,9 +128,9 @@ TEST_F(DeposedTest, what_is_refused_in_other_words_ends_no_leadership) {
       add_pod("web-0");
       deny(port::Method::Delete, kPod, denied(words, code, reason));
       open_desk(detaching_policy());
-      run_incident();
+      tell(Look::Fell);
+      run_for(24s);
       EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Refused), 5U) << words;
-      EXPECT_EQ(closed_by(), Reason::WindowEnded);
     }
   }
   EXPECT_EQ(deposed, 0);
@@ -139,20 +140,22 @@ TEST_F(DeposedTest, a_deletion_that_came_without_its_uid_is_a_fault_and_leadersh
   add_pod("web-0");
   deny(port::Method::Delete, kPod, denied(kNoUid, 422, "Invalid"));
   open_desk(detaching_policy());
-  run_incident();
+  tell(Look::Fell);
+  run_for(24s);
   EXPECT_EQ(deposed, 0);
   EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::NoUid), 5U) << "at the pace of retries";
-  EXPECT_EQ(closed_by(), Reason::WindowEnded) << "not as if nothing were left to do";
+  EXPECT_EQ(desk->open_incidents(), 1U) << "not as if nothing were left to do";
 }
 
-TEST_F(DeposedTest, an_attachment_that_was_to_go_without_its_uid_is_not_asked_again) {
-  const std::string attachment = add_pod_with_volume("web-0");
+TEST_F(DeposedTest, an_attachment_that_was_to_go_without_its_uid_is_tried_at_the_pace_of_retries) {
+  add_pod_with_volume("web-0");
   deny(port::Method::Delete, kAttachment, denied(kNoUid, 422, "Invalid"));
   open_desk(detaching_policy());
-  run_incident();
+  tell(Look::Fell);
+  run_for(24s);
   EXPECT_EQ(deposed, 0);
-  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
-  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::NoUid), 1U);
+  EXPECT_EQ(deleted().size(), 6U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::NoUid), 5U);
 }
 
 struct DeposedReleaseTest : Deposable<ReleasingTest> {};

@@ -86,12 +86,71 @@ TEST_F(TakeOverTest, what_was_left_open_is_not_opened_by_one_who_leaves) {
 }
 
 TEST_F(TakeOverTest, what_cannot_be_recorded_is_not_deleted) {
-  records.faults.assign(100, {.answer = broken()});
+  records.faults.assign(5, {.answer = status(403, "Forbidden")});  // a quota of ConfigMaps
   open_desk(detaching_policy());
-  run_incident();
+  tell(Look::Fell);
+  run_for(24s);
   EXPECT_EQ(deleted(), Lines{});
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::NotRecorded), 5U);
-  EXPECT_EQ(closed_by(), Reason::WindowEnded);
+  run_for(10s);  // it was raised
+  EXPECT_EQ(deleted().size(), 2U);
+}
+
+// The leader is killed when its deletion was done and before that was written. The next one closed
+// the record and said nothing of the pod.
+TEST_F(TakeOverTest, of_a_pod_that_is_gone_the_next_leader_writes_what_became_of_it) {
+  open_desk();
+  story.hook = [this](const Record& record) {
+    if (record.kind == Record::Kind::Outcome) {
+      leadership.until.reset();  // nothing more leaves, not even what came of it
+    }
+  };
+  tell(Look::Fell);
+  run_for(500ms);
+  story.hook = [](const Record&) {};
+  ASSERT_EQ(deleted(), Lines{"pod web-0"});
+  ASSERT_FALSE(records.record("i1").steps.at(0).outcome);
+  desk.reset();
+  journal.reset();
+  leadership.until = Moment::max();
+  restart();
+  tell(Look::Swept);
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  run_for(2s);
+  const IncidentRecord record = records.record("i1");
+  EXPECT_EQ(record.closed->reason, Reason::Settled);
+  EXPECT_EQ(record.steps.at(0).outcome, Reason::AlreadyGone);
+  EXPECT_FALSE(record.steps.at(0).ended) << "nobody heard an answer: it may have been ours";
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+}
+
+TEST_F(TakeOverTest, a_pod_that_no_list_shows_and_is_there_is_deleted) {
+  open_desk();
+  scripts["web-0"] = {broken()};
+  tell(Look::Fell);
+  run_for(7s);
+  const std::size_t before = deleted().size();
+  scripts.clear();
+  list_answer = {.body = R"({"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[]})"};
+  run_for(4s);  // the next pass, by a cache that lags
+  EXPECT_EQ(deleted().size(), before + 1);
+  EXPECT_FALSE(pods.contains("web-0"));
+}
+
+TEST_F(TakeOverTest, a_pod_that_nobody_can_look_at_keeps_the_incident_open) {
+  open_desk();
+  scripts["web-0"] = {broken()};
+  tell(Look::Fell);
+  run_for(7s);
+  list_answer = {.body = R"({"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[]})"};
+  look_answer = broken();
+  run_for(10min);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::AlreadyGone), 0U);
+  pods.clear();
+  look_answer = {};
+  EXPECT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::AlreadyGone), 1U);
 }
 
 TEST_F(TakeOverTest, the_first_record_has_pods_and_attachments_and_is_one_write) {

@@ -149,7 +149,11 @@ TEST_F(DetachingTest, e_13_a_failed_deletion_is_repeated_although_the_pod_is_gon
 
 TEST_F(DetachingTest, e_10_a_pod_that_vanished_leaves_its_attachment_to_be_deleted) {
   const std::string attachment = add_pod_with_volume("web-0");
-  scripts["web-0"] = {status(404, "NotFound", "web-0")};
+  story.hook = [this](const Record& record) {
+    if (record.kind == Record::Kind::Intent) {
+      pods.clear();
+    }
+  };
   open_desk(detaching_policy());
   tell(Look::Fell);
   run_until([this] { return deleted().size() == 2; });
@@ -545,14 +549,38 @@ TEST_F(DetachingTest, what_can_never_go_is_not_looked_at_four_times_a_second) {
 }
 
 TEST_F(DetachingTest,
-       a_refusing_server_is_asked_at_the_pace_of_retries_and_no_longer_than_they_last) {
+       a_refusing_server_is_asked_at_the_pace_of_retries_until_it_lets_the_attachment_go) {
   add_pod_with_volume("web-0");
   http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
           [](const test::FakeRequest&) { return status(403, "Forbidden"); });
   open_desk(detaching_policy());
-  run_incident();
+  tell(Look::Fell);
+  run_for(24s);
   EXPECT_EQ(deleted().size(), 6U) << "the pod, and five attempts";
-  EXPECT_EQ(closed_by(), Reason::WindowEnded);
+  run_for(3min);
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [this](const test::FakeRequest& request) {
+            lets_go(name_in(request));
+            return test::FakeAnswer{.body = "{}"};
+          });
+  run_for(1min);
+  EXPECT_TRUE(attachments.empty());
+}
+
+// A proxy says that the attachment is gone: another node would get a volume that is still attached.
+TEST_F(DetachingTest, an_attachment_is_not_gone_because_somebody_answers_404) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          status(404, "NotFound", attachment));
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(3min);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::AlreadyGone), 0U);
+  EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Detached), 0U);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  lets_go(attachment);
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
 }  // namespace

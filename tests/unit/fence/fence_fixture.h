@@ -156,6 +156,7 @@ struct FenceTest : testing::Test {
   test::FakeAnswer lease_answer;
   test::FakeAnswer roll_answer;  // of the list of all Leases
   test::FakeAnswer list_answer;
+  test::FakeAnswer look_answer;                 // of the list of one pod by its name
   std::vector<test::FakeAnswer> patch_answers;  // of the next patches, in place of doing them
   Quarantine quarantine = Quarantine::Off;
   bool plans_ahead = false;
@@ -519,7 +520,31 @@ struct FenceTest : testing::Test {
     return answer;
   }
 
+  // The pod of a name, as a live look at it asks.
+  test::FakeAnswer look_at_pod(const std::string& name, const std::string& space) {
+    test::FakeAnswer answer = look_answer;
+    if (answer.body.empty()) {
+      nlohmann::json items = nlohmann::json::array();
+      if (pods.contains(name) && pods[name]["metadata"]["namespace"] == space) {
+        items.push_back(pods[name]);
+      }
+      answer.body = nlohmann::json{
+          {"kind", "PodList"},
+          {"metadata", {{"resourceVersion", "9"}}},
+          {"items",
+           items}}.dump();
+    }
+    return answer;
+  }
+
   test::FakeAnswer list_pods(const test::FakeRequest& request) {
+    const std::string by_name = "fieldSelector=metadata.name%3D";
+    if (const auto named = request.query.find(by_name); named != std::string::npos) {
+      const std::string rest = request.query.substr(named + by_name.size());
+      const std::string root = "/api/v1/namespaces/";
+      return look_at_pod(rest.substr(0, rest.find('&')),
+                         request.path.substr(root.size(), request.path.rfind('/') - root.size()));
+    }
     const std::string mark = "fieldSelector=spec.nodeName%3D";
     const auto at = request.query.find(mark);
     EXPECT_NE(at, std::string::npos) << request.line();

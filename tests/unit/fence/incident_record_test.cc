@@ -133,6 +133,10 @@ TEST(IncidentRecords, a_replacement_is_awaited_of_what_may_have_been_deleted) {
     EXPECT_FALSE(step.awaits_replacement()) << "somebody else deleted it";
     step.calls = 2;
     EXPECT_TRUE(step.awaits_replacement()) << "maybe it was our first call";
+    step.calls = 1;
+    const auto ended = std::exchange(step.ended, std::nullopt);
+    EXPECT_TRUE(step.awaits_replacement()) << "nobody heard what our only call came to";
+    step.ended = ended;
   }
   step.outcome.reset();
   step.sent.reset();

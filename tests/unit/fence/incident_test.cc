@@ -1,6 +1,8 @@
 #include "fence/incident.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -109,15 +111,113 @@ TEST_F(IncidentTest, failures_are_retried_every_five_seconds_inside_the_window) 
     passes.push_back(now);
     EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), now)), "act");
     const std::string ended = printed(incident.pass_ended(failed(1), now + 10ms));
-    if (ended == "cancel, close window_ended") {
+    if (now == t0 + 20s) {
+      EXPECT_EQ(ended, "cancel, timer 9s990ms");  // and ever more seldom from then on
       break;
     }
     EXPECT_EQ(ended, "cancel, timer 4s990ms");
+    EXPECT_TRUE(incident.in_progress());
     now += 5s;
     effects = incident.timer_fired(now);
   }
   EXPECT_EQ(passes, (std::vector<Moment>{t0, t0 + 5s, t0 + 10s, t0 + 15s, t0 + 20s}));
-  EXPECT_EQ(incident.state(), Incident::State::Closed);
+  EXPECT_EQ(incident.state(), Incident::State::Resting);
+  EXPECT_FALSE(incident.in_progress()) << "others may take its place";
+  EXPECT_FALSE(incident.may_hear()) << "what failed is repeated in its own time";
+}
+
+// A server that refused for longer than the window made us forget the pod for an hour.
+TEST_F(IncidentTest, what_fails_is_never_given_up_and_pauses_grow_to_a_minute) {
+  Moment now = t0;
+  (void)incident.open(seen(Readiness::Unknown), now);
+  std::vector<Duration> pauses;
+  for (int pass = 0; pass < 200; ++pass) {
+    (void)incident.confirmed(read(Readiness::Unknown), now);
+    Duration pause{};
+    for (const Incident::Effect& effect : incident.pass_ended(failed(1), now)) {
+      if (const auto* timer = std::get_if<Incident::SetTimer>(&effect)) {
+        pause = timer->delay;
+      }
+    }
+    pauses.push_back(pause);
+    now += pause;
+    ASSERT_EQ(printed(incident.timer_fired(now)), "pass");
+  }
+  EXPECT_EQ(std::vector(pauses.begin() + 3, pauses.begin() + 9),
+            (std::vector<Duration>{5s, 10s, 20s, 40s, 60s, 60s}));
+  EXPECT_EQ(*std::max_element(pauses.begin(), pauses.end()), Duration(60s));
+  // It succeeds in the end, and the next failure is the first.
+  (void)incident.confirmed(read(Readiness::Unknown), now);
+  EXPECT_EQ(printed(incident.pass_ended({.deleted = 1}, now)), "cancel, timer 1s");
+  (void)incident.timer_fired(now + 1s);
+  (void)incident.confirmed(read(Readiness::Unknown), now + 1s);
+  EXPECT_EQ(printed(incident.pass_ended(failed(1), now + 1s)), "cancel, timer 5s");
+}
+
+TEST_F(IncidentTest, what_fails_for_a_minute_is_told_until_it_succeeds) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  const auto ended = [this](const PassResult& result, Duration at) {
+    (void)incident.timer_fired(t0 + at);
+    (void)incident.confirmed(read(Readiness::Unknown), t0 + at);
+    return printed(incident.pass_ended(result, t0 + at));
+  };
+  for (const Duration at : {0s, 5s, 10s, 15s, 20s, 30s}) {
+    EXPECT_FALSE(ended(failed(1), at).starts_with("hold")) << format_duration(at);
+    EXPECT_FALSE(incident.is_failing());
+  }
+  EXPECT_EQ(ended(failed(1), 50s), "hold still_failing, cancel, timer 40s");
+  EXPECT_TRUE(incident.is_failing());
+  EXPECT_EQ(ended(failed(1), 90s), "hold still_failing, cancel, timer 1m");
+  EXPECT_EQ(ended({}, 150s), "cancel, close settled");
+  EXPECT_FALSE(incident.is_failing());
+}
+
+TEST_F(IncidentTest, a_long_pause_that_the_server_asks_for_is_kept_and_told_at_once) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.failed = 1, .retry_after = 5min}, t0)),
+            "hold still_failing, cancel, timer 5m");
+  (void)incident.timer_fired(t0 + 5min);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 5min);
+  EXPECT_EQ(printed(incident.pass_ended({.failed = 1, .retry_after = 30s}, t0 + 5min)),
+            "hold still_failing, cancel, timer 30s");
+}
+
+TEST_F(IncidentTest, the_brake_takes_over_and_lets_it_go_on) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  (void)incident.pass_ended({.failed = 1, .retry_after = 5min}, t0);
+  (void)incident.timer_fired(t0 + 5min);
+  EXPECT_EQ(printed(incident.braked(Reason::TooManyDown)), "cancel, hold too_many_down");
+  EXPECT_FALSE(incident.is_failing());
+  EXPECT_EQ(printed(incident.brake_released(t0 + 1h)), "pass");
+}
+
+TEST_F(IncidentTest, what_only_observes_is_tried_again_in_the_window_and_holds_nothing_open) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  for (const Duration at : {0s, 5s, 10s, 15s}) {
+    (void)incident.confirmed(read(Readiness::Unknown), t0 + at);
+    EXPECT_EQ(printed(incident.pass_ended({.failed_observing = 1}, t0 + at)), "cancel, timer 5s");
+    (void)incident.timer_fired(t0 + at + 5s);
+  }
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 20s);
+  EXPECT_EQ(printed(incident.pass_ended({.failed_observing = 1}, t0 + 20s)),
+            "cancel, close settled");
+}
+
+TEST_F(IncidentTest, a_taint_that_cannot_be_set_is_tried_for_ever_and_told) {
+  rules.quarantine = Quarantine::Always;
+  Incident fresh(Uid("u1"), rules, t0);
+  (void)fresh.open(seen(Readiness::Unknown, false), t0);
+  std::string ended;
+  for (Moment now = t0; now <= t0 + 60s; now += 30s) {
+    (void)fresh.timer_fired(now);
+    (void)fresh.confirmed(read(Readiness::Unknown, false), now);
+    ended = printed(fresh.pass_ended({.retry_after = 45s, .untainted = true}, now));
+    EXPECT_NE(ended.find("hold awaiting_taint, timer 45s"), std::string::npos) << ended;
+  }
+  EXPECT_TRUE(fresh.is_failing());
+  EXPECT_NE(ended.find("hold still_failing"), std::string::npos) << ended;
 }
 
 TEST_F(IncidentTest, what_was_deleted_is_looked_after_three_times) {
@@ -136,11 +236,14 @@ TEST_F(IncidentTest, what_was_deleted_is_looked_after_three_times) {
   EXPECT_EQ(ended, "cancel, close settled");
 }
 
-TEST_F(IncidentTest, where_policies_fail_it_closes_as_it_did) {
+TEST_F(IncidentTest, where_policies_fail_they_are_asked_again_and_nothing_is_looked_after_yet) {
   (void)incident.open(seen(Readiness::Unknown), t0);
   (void)incident.confirmed(read(Readiness::Unknown), t0);
   EXPECT_EQ(printed(incident.pass_ended({.deleted = 1, .held_by_failure = {"a"}}, t0)),
-            "cancel, close policy_failing");
+            "cancel, timer 5s");
+  (void)incident.timer_fired(t0 + 5s);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 5s);
+  EXPECT_EQ(printed(incident.pass_ended({}, t0 + 5s)), "cancel, timer 1s") << "now it is";
 }
 
 TEST_F(IncidentTest, a_look_sees_a_node_that_came_back) {
@@ -152,14 +255,14 @@ TEST_F(IncidentTest, a_look_sees_a_node_that_came_back) {
             "cancel, close node_ready");
 }
 
-TEST_F(IncidentTest, retries_come_before_looks_and_end_as_they_did) {
+TEST_F(IncidentTest, retries_come_before_looks) {
   (void)incident.open(seen(Readiness::Unknown), t0);
   Moment now = t0;
   std::string ended;
   for (int pass = 0; pass < 5; ++pass) {
     (void)incident.confirmed(read(Readiness::Unknown), now);
     ended = printed(incident.pass_ended({.failed = 1, .deleted = 1}, now));
-    EXPECT_EQ(ended, pass < 4 ? "cancel, timer 5s" : "cancel, close window_ended");
+    EXPECT_EQ(ended, pass < 4 ? "cancel, timer 5s" : "cancel, timer 10s");
     now += 5s;
     (void)incident.timer_fired(now);
   }
@@ -351,7 +454,7 @@ TEST_F(IncidentTest, the_window_stands_still_while_nothing_can_be_read) {
     EXPECT_EQ(printed(incident.timer_fired(t0 + at)), "pass");
     EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), t0 + at)), "act");
     EXPECT_EQ(printed(incident.pass_ended(failed(1), t0 + at)),
-              at == 55s ? "cancel, close window_ended" : "cancel, timer 5s");
+              at == 55s ? "hold still_failing, cancel, timer 10s" : "cancel, timer 5s");
   }
 }
 
@@ -560,9 +663,8 @@ TEST_F(IncidentTest, pods_held_by_policies_that_fail_are_not_settled) {
     (void)fresh.confirmed(read(Readiness::Unknown), t0);
     return printed(fresh.pass_ended(result, t0));
   };
-  EXPECT_EQ(ended({.held_by_failure = {"a"}}), "cancel, close policy_failing");
-  // As long as anything else is to be done they may be mended meanwhile.
-  EXPECT_EQ(ended({.look_again = 7s, .held_by_failure = {"a"}}), "cancel, timer 7s");
+  EXPECT_EQ(ended({.held_by_failure = {"a"}}), "cancel, timer 5s");
+  EXPECT_EQ(ended({.look_again = 2s, .held_by_failure = {"a"}}), "cancel, timer 2s");
   EXPECT_EQ(ended({.failed = 1, .held_by_failure = {"a"}}), "cancel, timer 5s");
   EXPECT_EQ(ended({.policies_changed = true, .held_by_failure = {"a"}}), "cancel, pass");
 }
@@ -579,14 +681,14 @@ TEST_F(IncidentTest, pods_left_to_those_that_want_silence_keep_it_open_until_the
   EXPECT_EQ(printed(incident.pass_ended({}, t0 + 2s)), "cancel, close settled");
 }
 
-TEST_F(IncidentTest, a_retry_comes_before_the_silence_and_the_end_of_the_window_does_not_close) {
+TEST_F(IncidentTest, a_retry_comes_before_the_silence_also_when_the_window_is_over) {
   (void)incident.open(seen(Readiness::False), t0);
   Moment now = t0;
   std::string ended;
   for (int pass = 0; pass < 5; ++pass) {
     (void)incident.confirmed(read(Readiness::False), now);
     ended = printed(incident.pass_ended({.failed = 1, .unfit = true}, now));
-    EXPECT_EQ(ended, pass < 4 ? "cancel, timer 5s" : "cancel, hold signal_unfit, timer 20s");
+    EXPECT_EQ(ended, pass < 4 ? "cancel, timer 5s" : "cancel, timer 10s");
     now += 5s;
     (void)incident.timer_fired(now);
   }

@@ -97,6 +97,80 @@ TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_after_another_f
   EXPECT_EQ(records.label("i1"), "closed");
 }
 
+// Three reads that failed were enough for it to stand open for ever.
+TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_until_somebody_answers) {
+  bool away = true;
+  http.on(port::Method::Get, std::string(test::RecordServer::kAll) + "/*",
+          [this, &away](const test::FakeRequest& request) {
+            return away ? broken()
+                        : test::FakeAnswer{.body = records.maps.at(name_in(request)).dump()};
+          });
+  const auto page = new_page();
+  page->plan(step("a"));
+  records.faults = {{.answer = test::FakeAnswer::lost(), .done = true}};
+  EXPECT_EQ(save(page), false);
+  page->close(audit::Reason::NodeReady);
+  journal->finish(page);
+  run_for(10min);
+  EXPECT_EQ(records.label("i1"), "open");
+  away = false;
+  run_for(61s);
+  EXPECT_EQ(records.label("i1"), "closed");
+  EXPECT_TRUE(journal->idle());
+}
+
+// A proxy answers it; the record stands and is ours.
+TEST_F(JournalTest, a_404_of_a_write_is_looked_into) {
+  const auto page = new_page();
+  page->plan(step("a"));
+  EXPECT_EQ(save(page), true);
+  records.faults = {{.answer = status(404, "NotFound", "moonfence-incident-i1")}};
+  page->plan(step("b"));
+  EXPECT_EQ(save(page), true);
+  EXPECT_TRUE(page->holds(Uid("b")));
+  EXPECT_EQ(http.count("POST "), 1U) << "it was not made a second time";
+}
+
+TEST_F(JournalTest, conflicts_are_looked_into_again_after_a_pause) {
+  const auto page = new_page();
+  page->plan(step("a"));
+  EXPECT_EQ(save(page), true);
+  records.faults.assign(9, {.answer = status(409, "Conflict")});  // a webhook's
+  page->plan(step("b"));
+  EXPECT_EQ(save(page), false);
+  run_for(2min);
+  EXPECT_TRUE(page->holds(Uid("b")));
+}
+
+TEST_F(JournalTest, a_record_is_not_removed_because_somebody_answers_404) {
+  IncidentRecord old;
+  old.id = IncidentId("old");
+  old.node = NodeName("n1");
+  old.node_uid = Uid("node-1");
+  old.opened = wall_now() - 10 * 24h;
+  old.closed = {.at = wall_now() - 9 * 24h, .reason = Reason::Settled};
+  old.steps = {step("x")};
+  records.put(old);
+  bool lies = true;
+  http.on(port::Method::Delete, std::string(test::RecordServer::kAll) + "/*",
+          [this, &lies](const test::FakeRequest& request) {
+            if (lies) {
+              return status(404, "NotFound", name_in(request));
+            }
+            records.maps.erase(name_in(request));
+            return test::FakeAnswer{.body = R"({"kind":"Status","status":"Success"})"};
+          });
+  EXPECT_EQ(read().size(), 1U);
+  lies = false;
+  const auto page = new_page();
+  page->plan(step("a"));
+  EXPECT_EQ(save(page), true);
+  page->close(Reason::Settled);
+  journal->finish(page);
+  run_for(10s);
+  EXPECT_FALSE(records.maps.contains("moonfence-incident-old"));
+}
+
 TEST_F(JournalTest, outcomes_are_written_behind_and_several_in_one) {
   const auto page = new_page();
   page->plan(step("a"));

@@ -152,8 +152,16 @@ TEST_F(OperationTest, one_pod_that_fails_does_not_stop_the_others) {  // row E-0
 
 TEST_F(OperationTest, gone_and_replaced_pods_are_settled) {  // rows E-10, E-11
   add_pods(2);
-  scripts["web-1000"] = {status(404, "NotFound", "web-1000")};
-  scripts["web-1001"] = {status(409, "Conflict")};
+  http.on(port::Method::Delete, "/api/v1/namespaces/db/pods/web-1000",
+          [this](const test::FakeRequest&) {
+            pods.erase("web-1000");
+            return status(404, "NotFound", "web-1000");
+          });
+  http.on(port::Method::Delete, "/api/v1/namespaces/db/pods/web-1001",
+          [this](const test::FakeRequest&) {
+            pods["web-1001"]["metadata"]["uid"] = "another";
+            return status(409, "Conflict");
+          });
   const auto pass = run();
   EXPECT_EQ(pass->result->failed, 0U);
   EXPECT_EQ(pass->memory.handled.size(), 2U);
@@ -530,7 +538,10 @@ TEST_F(OperationTest, what_a_cancelled_pass_deleted_is_verified_after_the_next) 
 TEST_F(OperationTest, what_somebody_else_deleted_is_not_verified) {
   add_pod("web-0");
   http.on(port::Method::Delete, "/api/v1/namespaces/db/pods/web-0",
-          [](const test::FakeRequest&) { return status(404, "NotFound", "web-0"); });
+          [this](const test::FakeRequest&) {
+            pods.clear();
+            return status(404, "NotFound", "web-0");
+          });
   const auto pass = run("return fence.delete_pod('dead')");
   EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::AlreadyGone), 1U);
   EXPECT_FALSE(pass->memory.verification.awaits());

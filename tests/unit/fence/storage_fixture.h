@@ -42,6 +42,8 @@ struct StorageTest : DeskTest {
             [this](const test::FakeRequest&) { return list_nodes(); });
     http.on(port::Method::Get, kAttachments,
             [this](const test::FakeRequest& request) { return read(attachments, request); });
+    http.on(port::Method::Get, "/apis/storage.k8s.io/v1/volumeattachments",
+            [this](const test::FakeRequest& request) { return look_at_attachment(request); });
     http.on(port::Method::Delete, kAttachments,
             [this](const test::FakeRequest& request) { return remove_attachment(request); });
   }
@@ -141,6 +143,23 @@ struct StorageTest : DeskTest {
     const auto found = objects.find(name_in(request));
     return found == objects.end() ? status(404, "NotFound", name_in(request))
                                   : test::FakeAnswer{.body = found->second.dump()};
+  }
+
+  test::FakeAnswer look_at_attachment(const test::FakeRequest& request) {
+    const std::string by_name = "fieldSelector=metadata.name%3D";
+    nlohmann::json items = nlohmann::json::array();
+    const auto named = request.query.find(by_name);
+    for (const auto& [name, attachment] : attachments) {
+      if (named == std::string::npos ||
+          request.query.compare(named + by_name.size(), name.size(), name) == 0) {
+        items.push_back(attachment);
+      }
+    }
+    return {.body = nlohmann::json{
+                {"kind", "VolumeAttachmentList"},
+                {"metadata", {{"resourceVersion", "9"}}},
+                {"items",
+                 items}}.dump()};
   }
 
   test::FakeAnswer remove_attachment(const test::FakeRequest& request) {

@@ -74,17 +74,48 @@ TEST_F(DestroyerTest, a_pod_that_comes_back_with_finalizers_is_marked_only) {
   EXPECT_TRUE(remove(of("u1"))->marked_only);
 }
 
-TEST_F(DestroyerTest, a_replaced_pod_is_left_alone) {
-  http.on(Method::Delete, path, status(409, "Conflict"));
-  EXPECT_EQ(remove(of("u1")).error().kind, Kind::Conflict);
+// Webhooks, proxies and load balancers answer 404, 409 and 410 too.
+TEST_F(DestroyerTest, that_a_pod_is_gone_or_replaced_is_read_and_not_believed) {
+  const std::vector<FakeAnswer> refusals = {
+      status(404, "NotFound", R"({"name":"p","kind":"pods"})"), status(409, "Conflict"),
+      status(409, "Denied"), status(410, "Gone"),
+      FakeAnswer{.status = 404, .body = "404 page not found", .headers = {}}};
+  for (const FakeAnswer& refusal : refusals) {
+    http.on(Method::Delete, path, refusal);
+    http.on(Method::Get, "/prefix/api/v1/namespaces/ns/pods?fieldSelector=metadata.name%3Dp",
+            FakeAnswer{.body = R"({"kind":"PodList","items":[]})"});
+    const auto gone = remove(of("u1"));
+    ASSERT_TRUE(gone) << gone.error().text;
+    EXPECT_TRUE(gone->found_gone);
+    EXPECT_FALSE(gone->found_another);
+    http.on(Method::Get, "/prefix/api/v1/namespaces/ns/pods",
+            FakeAnswer{.body = R"({"kind":"PodList","items":[{"metadata":{"uid":"u2"}}]})"});
+    const auto replaced = remove(of("u1"));
+    ASSERT_TRUE(replaced) << replaced.error().text;
+    EXPECT_FALSE(replaced->found_gone);
+    EXPECT_TRUE(replaced->found_another);
+    // The very pod is there, or nobody can say: the refusal stands as it is.
+    for (const FakeAnswer& found :
+         {FakeAnswer{.body = R"({"kind":"PodList","items":[{"metadata":{"uid":"u1"}}]})"},
+          FakeAnswer{.body = R"({"kind":"PodList","items":[{"metadata":{}}]})"},
+          FakeAnswer{.body = R"({"kind":"Status"})"}, status(404, "NotFound", R"({"name":"p"})"),
+          status(500, "InternalError"), FakeAnswer::lost()}) {
+      http.on(Method::Get, "/prefix/api/v1/namespaces/ns/pods", found);
+      const auto refused = remove(of("u1"));
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().http_status, refusal.status);
+    }
+  }
 }
 
-TEST_F(DestroyerTest, only_a_status_naming_the_pod_means_it_is_gone) {
-  http.on(Method::Delete, path, status(404, "NotFound", R"({"name":"p","kind":"pods"})"));
-  EXPECT_EQ(remove(of("u1")).error().kind, Kind::NotFound);
-  http.on(Method::Delete, path,
-          FakeAnswer{.status = 404, .body = "404 page not found", .headers = {}});
-  EXPECT_EQ(remove(of("u1")).error().kind, Kind::Invalid);
+TEST_F(DestroyerTest, other_refusals_need_no_look) {
+  for (const FakeAnswer& refusal : {status(403, "Forbidden"), status(429, "TooManyRequests"),
+                                    status(500, "InternalError"), status(422, "Invalid")}) {
+    http.requests.clear();
+    http.on(Method::Delete, path, refusal);
+    EXPECT_FALSE(remove(of("u1")));
+    EXPECT_EQ(http.requests.size(), 1U);
+  }
 }
 
 TEST_F(DestroyerTest, an_attachment_is_deleted_by_uid_and_with_no_other_option) {

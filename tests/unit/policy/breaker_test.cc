@@ -71,6 +71,23 @@ TEST(BreakerTest, cpu_time_counts_anew_with_each_pass) {
   EXPECT_FALSE(breaker.may_run("db")) << "what has tripped stays so";
 }
 
+TEST(BreakerTest, who_failed_in_one_pass_may_run_in_the_next_and_longer_each_time) {
+  Breaker breaker({.errors_in_a_row = 2, .cpu = seconds(1)});
+  for (const int errors : {2, 4, 8, 16}) {
+    for (int i = 1; i < errors; ++i) {
+      EXPECT_EQ(breaker.note("db", bad()), std::nullopt) << errors;
+    }
+    EXPECT_TRUE(breaker.note("db", bad())) << errors;
+    breaker.begin_anew();
+    EXPECT_TRUE(breaker.may_run("db"));
+  }
+  // A broken limit is as dear each time.
+  EXPECT_TRUE(breaker.note("db", bad(Error::Kind::Limit)));
+  breaker.begin_anew();
+  EXPECT_TRUE(breaker.may_run("db"));
+  EXPECT_TRUE(breaker.note("db", bad(Error::Kind::Limit)));
+}
+
 TEST(BreakerTest, errors_add_up_over_passes) {
   Breaker breaker;
   for (int pass = 0; pass < 4; ++pass) {

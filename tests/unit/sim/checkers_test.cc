@@ -362,7 +362,7 @@ TEST_F(JudgeTest, a_patch_of_a_node_without_a_test_of_its_uid_is_seen) {
 TEST_F(JudgeTest, an_outcome_that_does_not_come_is_missed) {
   prepare();
   send_delete(pod_uid);
-  pass(6s);
+  pass(8s);
   judge.after_turn({.life = life});
   EXPECT_EQ(broken(), Names{});
   pass(1ms);
