@@ -287,7 +287,12 @@ class Engine::Graph final : public fence::Leadership {
             &pod_watches_,
             on_evaluation_,
             &looks_,
-            told_.on_demand ? nullptr : &preplannings_};  // a plan shows what a pass does
+            told_.on_demand ? nullptr : &preplannings_,  // a plan shows what a pass does
+            told_.policy != nullptr
+                ? fence::ProvePolicies()
+                : [this](std::weak_ptr<const void> alive,
+                         std::function<void(const Result<void>&)>
+                             done) { feed_->prove(std::move(alive), std::move(done)); }};
   }
 
   void lead() {
@@ -498,14 +503,24 @@ class Engine::Graph final : public fence::Leadership {
   void tell_state() {
     health_.alive(loop_.now());
     test_self();
+    heed_rewinds();
     const kube::WatchHealth& watch = node_watch_.health();
     health_.set_ready("nodes-synced", nodes_.synced() ? "" : "the nodes were not listed yet");
-    health_.set_ready("nodes-watch", watch.last_error);
+    health_.set_ready("nodes-watch",
+                      doubts(fence::SelfDoubt::Cause::NodesUnwatched) && watch.last_error.empty()
+                          ? "what became of the nodes was last known " +
+                                format_duration(loop_.now() - watch.whole_at) + " ago"
+                          : watch.last_error);
     if (feed_) {
       const kube::WatchHealth& policies = feed_->watch_health();
-      health_.set_ready("policies", feed_->not_ready().empty() || policies.last_error.empty()
-                                        ? feed_->not_ready()
-                                        : policies.last_error);
+      const std::string unproven = doubts(fence::SelfDoubt::Cause::PoliciesUnwatched)
+                                       ? "mode and policies were last read live " +
+                                             format_duration(loop_.now() - feed_->proven_at()) +
+                                             " ago"
+                                       : "";
+      health_.set_ready("policies", feed_->not_ready().empty()    ? unproven
+                                    : policies.last_error.empty() ? feed_->not_ready()
+                                                                  : policies.last_error);
       metrics_.set_watch("policies", policies, loop_.now() - policies.last_heard);
       tell_stale();
     }
@@ -539,6 +554,22 @@ class Engine::Graph final : public fence::Leadership {
     const Duration pause =
         told_synced_ ? Duration(std::chrono::seconds(1)) : Duration(std::chrono::milliseconds(20));
     tick_ = loop_.after(pause, [this] { tell_state(); });
+  }
+
+  [[nodiscard]] bool doubts(fence::SelfDoubt::Cause cause) const {
+    return self_test_.doubt().causes().contains(cause);
+  }
+
+  // One collection went back in time: the whole store did, and the others are no better known.
+  void heed_rewinds() {
+    const std::uint64_t nodes = node_watch_.health().rewinds;
+    const std::uint64_t policies = feed_ ? feed_->watch_health().rewinds : 0;
+    if (std::exchange(node_rewinds_, nodes) != nodes && feed_) {
+      feed_->list_anew();
+    }
+    if (std::exchange(policy_rewinds_, policies) != policies) {
+      node_watch_.list_anew();
+    }
   }
 
   void tell_status() {
@@ -636,6 +667,8 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> policies_random_;
   std::optional<PolicyFeed> feed_;  // absent: --policy
   std::string counted_version_;     // of the ConfigMap, counted as a reload
+  std::uint64_t node_rewinds_ = 0;
+  std::uint64_t policy_rewinds_ = 0;
   kube::Heartbeat heartbeat_;
   kube::ServerClock server_clock_;
   Observers observers_;

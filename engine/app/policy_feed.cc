@@ -26,7 +26,8 @@ kube::WatchTarget target_in(const Namespace& space) {
   return {.resource = "configmaps",
           .path = "/api/v1/namespaces/" + space.text() + "/configmaps",
           .field_selector = std::string("metadata.name=") + kPolicies,
-          .label_selector = {}};
+          .label_selector = {},
+          .read_live = true};
 }
 
 }  // namespace
@@ -84,6 +85,81 @@ void PolicyFeed::last_good_arrived(Result<kube::ConfigMap> map) {
   reloader_ = std::make_unique<policy::Reloader>(around_.loop, around_.cpu_clock, *this, rules_,
                                                  std::move(good));
   watch_.start();
+  read_live();
+}
+
+void PolicyFeed::prove(std::weak_ptr<const void> alive, Proven done) {
+  waiting_.push_back({.alive = std::move(alive), .done = std::move(done)});
+  if (live_call_ == nullptr && asking_.empty()) {
+    read_live();
+  }
+}
+
+void PolicyFeed::read_live() {
+  prove_timer_.cancel();
+  asked_at_ = around_.loop.now();
+  asking_ = std::exchange(waiting_, {});
+  live_call_ = config_maps_.find(
+      {space_, kPolicies},
+      [this](Result<std::optional<kube::ConfigMap>> found) { live_arrived(std::move(found)); });
+}
+
+void PolicyFeed::live_arrived(Result<std::optional<kube::ConfigMap>> found) {
+  live_call_.reset();
+  const Result<void> outcome =
+      found ? take_live(*std::move(found)) : Result<void>(failure(std::move(found.error())));
+  if (outcome) {
+    proven_at_ = asked_at_;
+  }
+  prove_timer_ = around_.loop.after(outcome ? kProveEvery : kProveAgain, [this] { read_live(); });
+  // In the turn after the one in which a lower mode comes into force.
+  answer_timer_ = around_.loop.in_next_turn([this, outcome] {
+    answer_timer_ =
+        around_.loop.in_next_turn([this, outcome] { answer(std::exchange(asking_, {}), outcome); });
+  });
+}
+
+// Takes it up where it differs from what the watch has told.
+Result<void> PolicyFeed::take_live(std::optional<kube::ConfigMap> found) {
+  if (reloader_ == nullptr) {
+    return failure(Error::Kind::Retryable, not_ready_);
+  }
+  const bool was_heard = watch_.health().synced;
+  if (found && seen_ && found->uid == seen_->uid) {
+    const auto order = kube::compare_versions(found->resource_version, seen_->resource_version);
+    if (order && *order == std::strong_ordering::less) {
+      watch_.list_anew();  // the store went back in time, or this answer is an old one
+      return failure(Error::Kind::Retryable, "the server has an older ConfigMap " +
+                                                 std::string(kPolicies) + " than before");
+    }
+    if (found->resource_version == seen_->resource_version) {
+      return {};
+    }
+  } else if (!found && !seen_ && was_heard) {
+    return {};
+  }
+  seen_ = std::move(found);
+  undecodable_ = false;
+  if (seen_) {
+    last_uid_ = seen_->uid;
+  }
+  reloader_->observe(seen_ ? &*seen_ : nullptr, receivers_.now());
+  return {};
+}
+
+void PolicyFeed::answer(const std::vector<Waiter>& waiters, const Result<void>& outcome) {
+  const std::weak_ptr<const void> alive = alive_;
+  for (const Waiter& waiter : waiters) {
+    if (!waiter.alive.expired()) {
+      waiter.done(outcome);
+    }
+    if (alive.expired()) {
+      return;
+    }
+  }
+  if (!waiting_.empty() && live_call_ == nullptr) {
+    read_live();
+  }
 }
 
 void PolicyFeed::on_init() {
@@ -111,6 +187,10 @@ void PolicyFeed::on_delete(const nlohmann::json& object) {
   if (name != object.end() && name->is_object() && name->value("name", "") != kPolicies) {
     return;  // a server that ignores the field selector
   }
+  if (seen_ && name != object.end() && name->is_object() &&
+      name->value("uid", "") != seen_->uid.text()) {
+    return;  // of one before it: a live read was faster than the watch
+  }
   seen_.reset();
   undecodable_ = false;
   on_init_done();
@@ -127,6 +207,12 @@ void PolicyFeed::see(const nlohmann::json& object) {
   }
   if (map->ref.name != kPolicies) {
     return;  // a server that ignores the field selector
+  }
+  if (seen_ && seen_->uid == map->uid) {
+    const auto order = kube::compare_versions(map->resource_version, seen_->resource_version);
+    if (order && *order == std::strong_ordering::less) {
+      return;  // a live read was faster than the watch
+    }
   }
   last_uid_ = map->uid;
   seen_ = std::move(*map);

@@ -5,6 +5,10 @@
 // what that comes to where it belongs: the report into ConfigMap `moonfence-status` (one key a
 // replica), the last good sources into `moonfence-lastgood`, news into events on the ConfigMap.
 //
+// A watch that stands still looks like one that has nothing to tell, and what it would tell may be
+// that somebody has switched us off. So the ConfigMap is also read live, every few seconds and
+// whenever prove() is called, and what differs is taken up as if the watch had told it.
+//
 // What an earlier run kept is read before the first look at the ConfigMap. While it cannot be read,
 // nothing is in force: to start without it could put out of force what a faulty edit left running.
 
@@ -60,6 +64,18 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   [[nodiscard]] const kube::WatchHealth& watch_health() const { return watch_.health(); }
   [[nodiscard]] const policy::ReloadReport& last_report() const { return report_; }
 
+  // See fence::ProvePolicies. One read at a time; who comes meanwhile shares the next one.
+  using Proven = std::function<void(const Result<void>&)>;
+  void prove(std::weak_ptr<const void> alive, Proven done);
+  // What is in force was the server's own then or later.
+  [[nodiscard]] Moment proven_at() const { return proven_at_; }
+  // The watch has lost its place in time, or another one has: lists anew.
+  void list_anew() { watch_.list_anew(); }
+
+  // Between two reads of our own accord, and after one that failed.
+  static constexpr Duration kProveEvery = std::chrono::seconds(10);
+  static constexpr Duration kProveAgain = std::chrono::seconds(2);
+
   void on_init() override;
   void on_init_apply(const nlohmann::json& object) override;
   void on_init_done() override;
@@ -72,6 +88,14 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   void persist(const policy::LastGood& good) override;
 
  private:
+  struct Waiter {
+    std::weak_ptr<const void> alive;
+    Proven done;
+  };
+  void read_live();
+  void live_arrived(Result<std::optional<kube::ConfigMap>> found);
+  [[nodiscard]] Result<void> take_live(std::optional<kube::ConfigMap> found);
+  void answer(const std::vector<Waiter>& waiters, const Result<void>& outcome);
   void read_last_good();
   void last_good_arrived(Result<kube::ConfigMap> map);
   void see(const nlohmann::json& object);
@@ -99,6 +123,15 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   kube::Backoff backoff_;
   loop::Timer pause_;
   kube::CallHandle call_;
+
+  Moment proven_at_{};
+  Moment asked_at_{};            // the live read that is under way
+  std::vector<Waiter> asking_;   // for whom it was sent
+  std::vector<Waiter> waiting_;  // for the next one
+  kube::CallHandle live_call_;
+  loop::Timer prove_timer_;
+  loop::Timer answer_timer_;
+  std::shared_ptr<const void> alive_ = std::make_shared<int>(0);
 };
 
 }  // namespace moonfence::app

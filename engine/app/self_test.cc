@@ -22,14 +22,13 @@ void SelfTest::look(const Subjects& subjects) {
 }
 
 fence::SelfDoubt::Signs SelfTest::signs_of(const Subjects& subjects) const {
-  const auto silence = [this](const kube::WatchHealth& watch) {
-    return loop_.now() - std::max(watch.last_byte, born_);
-  };
+  const auto since = [this](Moment proven) { return loop_.now() - std::max(proven, born_); };
   const kube::WatchHealth& nodes = subjects.nodes.health();
-  fence::SelfDoubt::Signs signs = {
-      .nodes_silent = silence(nodes), .nodes_watched = nodes.connected, .node_lists = nodes.lists};
+  fence::SelfDoubt::Signs signs = {.nodes_silent = since(nodes.whole_at),
+                                   .nodes_watched = nodes.connected,
+                                   .node_lists = nodes.lists};
   if (subjects.policies != nullptr) {
-    signs.policies_silent = silence(subjects.policies->watch_health());
+    signs.policies_silent = since(subjects.policies->proven_at());
   }
   if (subjects.elector != nullptr) {
     if (const auto until = subjects.elector->leading_until()) {

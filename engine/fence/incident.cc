@@ -178,7 +178,6 @@ Incident::Effects Incident::confirmed(const std::optional<Reading>& reading, Mom
   if (!reading->keeps_replacements_off && !may_quarantine()) {
     return await_taint();
   }
-  untainted_ = reading->keeps_replacements_off ? 0 : untainted_;
   if (state_ == State::Operating) {
     return {};  // read again in the middle of a pass: it may go on
   }
@@ -209,6 +208,7 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
     note_failure(result, now, effects);
     return effects;
   }
+  untainted_ = 0;
   left_unfit_ = result.unfit;
   Effects effects;
   std::optional<Duration> look_again = result.look_again;

@@ -113,6 +113,7 @@ struct Memory {
   std::map<std::string, PendingRelease> released;
   // Before which our taint was set: it is set again when somebody drops it.
   std::optional<PodDeletion> fenced_for;
+  bool taint_failed = false;  // the pass before gave that up
   // By which the node was put out of service: the same for that taint.
   std::optional<TaintWish> retired_for;
   // The node when it was last there; kept only where a binding acts on deleted nodes.

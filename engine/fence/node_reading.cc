@@ -52,6 +52,9 @@ void NodeReading::begin() {
   if (around_.source == nullptr && !has_one_ && occasion_.unknown && around_.brake.limits_down()) {
     call_roll();
   }
+  if (!has_one_) {
+    prove_policies();
+  }
   const Moment sent = around_.loop.now();
   under_way_ = true;
   sent_ = sent;
@@ -78,6 +81,16 @@ void NodeReading::call_roll() {
     roll_ = outcome;
     take_if_complete();
   });
+}
+
+void NodeReading::prove_policies() {
+  policies_.reset();
+  if (around_.prove_policies) {
+    around_.prove_policies(alive_, [this](const Result<void>& outcome) {
+      policies_ = outcome;
+      take_if_complete();
+    });
+  }
 }
 
 void NodeReading::node_arrived(Result<kube::Node> node, Moment sent) {
@@ -183,8 +196,30 @@ bool NodeReading::awaits_lease() const {
          authority_->reading.pulse == Pulse::Dead;
 }
 
+bool NodeReading::awaits_policies() const {
+  const cluster::Readiness now = readiness();
+  const bool down =
+      around_.source != nullptr || cluster::is_down(now) || now == cluster::Readiness::Gone;
+  return around_.prove_policies && !has_one_ && down && !policies_;
+}
+
+bool NodeReading::are_policies_proven() const {
+  if (!policies_ || policies_->has_value()) {
+    return true;
+  }
+  around_.log.warning("policies_unproven", {{"incident", occasion_.incident.text()},
+                                            {"node", authority_->node.text()},
+                                            {"error", policies_->error().message()}});
+  return false;
+}
+
 void NodeReading::take_if_complete() {
-  if (!under_way_ || !fresh_) {
+  if (!under_way_ || !fresh_ || awaits_policies()) {
+    return;
+  }
+  if (!are_policies_proven()) {
+    under_way_ = false;
+    arrived_(std::nullopt);
     return;
   }
   if (around_.source == nullptr) {

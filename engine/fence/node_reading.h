@@ -7,6 +7,9 @@
 // A node whose Ready is Unknown may be the first of many: before anything is done, the Leases of
 // all nodes are read beside it, once a pass (fence/roll_call).
 //
+// What a pass does rests on policies and a mode that were proven to be the server's own beside its
+// first reading: somebody may have switched us off, and the watch that would tell may stand still.
+//
 // That the API server knows no Node of that name is a reading too where a binding acts on deleted
 // nodes (trigger `deleted`): only its own 404, which names the node, arrived within a second.
 // Everything else that keeps us from reading it says nothing.
@@ -49,6 +52,8 @@ class NodeReading {
 
  private:
   void call_roll();
+  void prove_policies();
+  [[nodiscard]] bool are_policies_proven() const;
   void node_arrived(Result<kube::Node> node, Moment sent);
   void vanished();
   void lease_arrived(Result<kube::Lease> lease);
@@ -56,6 +61,7 @@ class NodeReading {
   // Of the one that has just arrived.
   [[nodiscard]] cluster::Readiness readiness() const;
   [[nodiscard]] bool awaits_lease() const;
+  [[nodiscard]] bool awaits_policies() const;
   [[nodiscard]] bool needs_roll() const;
   void take_if_complete();
   [[nodiscard]] bool roll_is_readable() const;
@@ -82,7 +88,8 @@ class NodeReading {
   bool gone_ = false;  // it is what was known of a node that does not exist
   std::optional<Result<kube::Lease>> lease_;
   std::optional<Result<HealthSource::Word>> word_;
-  std::optional<Result<void>> roll_;  // how the roll call ended
+  std::optional<Result<void>> roll_;      // how the roll call ended
+  std::optional<Result<void>> policies_;  // whether they were proven, beside the first reading
   kube::Node node_;
   Moment sent_{};  // the newest one's
   bool under_way_ = false;

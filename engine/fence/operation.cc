@@ -276,12 +276,12 @@ bool Operation::is_outdated(const Waiting& waiting) const {
 }
 
 const Uid& Operation::uid_of(const Waiting& waiting) {
-  static const Uid kNone;
+  static const Uid none;
   if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
     return pod->pod.uid;
   }
   const auto* attachment = std::get_if<AttachmentDeletion>(&waiting.deletion);
-  return attachment != nullptr ? attachment->target.attachment.uid : kNone;
+  return attachment != nullptr ? attachment->target.attachment.uid : none;
 }
 
 std::string Operation::name_of(const Waiting& waiting) {
@@ -415,6 +415,7 @@ void Operation::quarantined(Quarantining::Next next, const ActionOutcome& outcom
 
 void Operation::give_up_untainted(const ActionOutcome& outcome) {
   result_.untainted = true;
+  memory_.taint_failed = true;
   result_.obstacle = outcome.about("taint moonfence.io/fenced");
   result_.retry_after = outcome.retry_after;
   queue_.clear();

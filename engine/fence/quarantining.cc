@@ -12,6 +12,7 @@ Quarantining::Quarantining(Surroundings& surroundings, const Occasion& occasion,
       occasion_(occasion),
       authority_(std::move(authority)),
       memory_(memory),
+      most_(memory.taint_failed ? 1 : kAttempts),
       alive_(std::make_shared<int>(0)) {}
 
 void Quarantining::attempt(const PodDeletion& waiting, const kube::Node& node, Ended ended) {
@@ -31,6 +32,7 @@ Quarantining::Next Quarantining::after(const PodDeletion& waiting, const ActionO
   switch (outcome.reason) {
     case Reason::Done:
       memory_.fenced_for = waiting;
+      memory_.taint_failed = false;
       return Next::ReadNode;
     case Reason::NodeChanged:
     case Reason::OutcomeLost:

@@ -14,7 +14,8 @@ namespace moonfence::fence {
 
 class Quarantining {
  public:
-  // How often in a pass our taint is tried to be set.
+  // How often in a pass our taint is tried to be set; once where the pass before has given it up,
+  // or an answer that is always "it changed" would be asked for three times a second.
   static constexpr int kAttempts = 3;
 
   // What is to come after an attempt.
@@ -30,7 +31,7 @@ class Quarantining {
                std::shared_ptr<const Authority> authority, Memory& memory);
 
   // No attempt is left, or none will succeed.
-  [[nodiscard]] bool is_given_up() const { return given_up_ || attempts_ == kAttempts; }
+  [[nodiscard]] bool is_given_up() const { return given_up_ || attempts_ == most_; }
   [[nodiscard]] bool is_under_way() const { return under_way_; }
   // `node` as it was read last. `ended` hears it in this turn when the guard refuses.
   void attempt(const PodDeletion& waiting, const kube::Node& node, Ended ended);
@@ -47,6 +48,7 @@ class Quarantining {
   const Occasion& occasion_;
   std::shared_ptr<const Authority> authority_;
   Memory& memory_;
+  const int most_;
   int attempts_ = 0;
   bool under_way_ = false;
   bool given_up_ = false;

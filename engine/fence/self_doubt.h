@@ -14,11 +14,14 @@
 //   there
 //                      were `fewest_calls` of them. Kubelets may be cut off as we are, and their
 //                      silence proves nothing.
-//   NodesUnwatched     no byte of the node watch: for `longest_silence` while a stream is open
-//                      (longer than a watch needs to find out and open another), for
-//                      `longest_gap` while none is. Then we do not see how many nodes are down.
-//   PoliciesUnwatched  the same of the policies, for `longest_unverified`: somebody may have
-//                      switched us off and waits for it.
+//   NodesUnwatched     that we had heard of every node's changes was last proven
+//                      (kube::WatchHealth::whole_at) longer than `longest_silence` ago while a
+//                      stream is open, `longest_gap` while none is. Then we do not see how many
+//                      nodes are down. Bytes prove nothing: a stream that opens and says nothing
+//                      looks like a quiet one.
+//   PoliciesUnwatched  the policies in force were last compared with the server's own longer than
+//                      `longest_unverified` ago: somebody may have switched us off and waits for
+//                      it.
 //   RenewsLate         we lead, and the last renewal of our Lease that is known to have succeeded
 //                      is older than half of its term. The term itself is the guard's own business.
 
@@ -37,10 +40,10 @@ struct DoubtRules {
   Duration longest_pause = std::chrono::seconds(5);
   Duration window = std::chrono::seconds(10);
   std::int64_t fewest_calls = 8;  // of heartbeats alone there are some ten
-  // The watch itself gives a silent stream up after 130 s (kube/watch.h).
-  Duration longest_silence = std::chrono::seconds(150);
+  // The watch itself lists anew when it stands still for 75 s, found within 15 s (kube/watch.h).
+  Duration longest_silence = std::chrono::seconds(120);
   Duration longest_gap = std::chrono::seconds(30);
-  Duration longest_unverified = std::chrono::minutes(3);
+  Duration longest_unverified = std::chrono::seconds(30);
 };
 
 class SelfDoubt {
@@ -48,7 +51,7 @@ class SelfDoubt {
   enum class Cause { Stopped, CallsFail, NodesUnwatched, PoliciesUnwatched, RenewsLate };
 
   struct Signs {
-    Duration nodes_silent{};     // since the last byte of the watch or of its list
+    Duration nodes_silent{};     // since the moment for which it was proven
     bool nodes_watched = true;   // a stream is open
     std::uint64_t node_lists{};  // that were read to their end
     std::optional<Duration> policies_silent = std::nullopt;  // absent: nobody watches them

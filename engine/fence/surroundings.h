@@ -3,6 +3,7 @@
 // What every incident needs of the engine; owned by app/, outlives them all.
 
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -26,6 +27,13 @@ namespace moonfence::fence {
 // What one policy read when it was asked about one pod. Without a listener nobody notes it.
 using EvaluationWatch =
     std::function<void(const PodRef& pod, const policy::Binding& by, const policy::Trace& trace)>;
+
+// Reads the policies and the mode live and puts in force what differs; then, in a later turn, says
+// that what is in force is what the API server had when this was called or later, or why nobody
+// knows. A watch that stands still looks like one that has nothing to tell. Says nothing once
+// `alive` has ended.
+using ProvePolicies = std::function<void(std::weak_ptr<const void> alive,
+                                         std::function<void(const Result<void>&)> done)>;
 
 struct Preplannings;
 
@@ -55,6 +63,7 @@ struct Surroundings {
   EvaluationWatch on_evaluation = {};    // tools: hears of each pod that a policy was asked about
   Turns* looks = nullptr;                // of Verifying; null: incidents look side by side
   Preplannings* preplannings = nullptr;  // null: a pass reads nothing before it begins
+  ProvePolicies prove_policies = {};     // empty: they come from no server
 };
 
 }  // namespace moonfence::fence

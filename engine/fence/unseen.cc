@@ -82,7 +82,8 @@ void Unseen::conclude_gone(const Read& read) {
   if (step == nullptr) {
     return;
   }
-  result_->deleted += step->sent ? 1U : 0U;  // by us, perhaps: what replaces it is to be looked after
+  result_->deleted +=
+      step->sent ? 1U : 0U;  // by us, perhaps: what replaces it is to be looked after
   Record record;
   record.kind = Record::Kind::Outcome;
   record.reason = Reason::AlreadyGone;

@@ -230,6 +230,43 @@ CallHandle ConfigMaps::save(ConfigMapText text, std::function<void(Result<void>)
                                 std::move(done));
 }
 
+namespace {
+
+Result<std::optional<ConfigMap>> found_in(const json& list, const ObjectRef& ref) {
+  Fields fields(list);
+  const json* items = fields.array({"items"});
+  if (items == nullptr || fields.fault()) {
+    return failure(Error::Kind::Malformed, "the answer is no list of ConfigMaps");
+  }
+  for (const json& item : *items) {
+    auto map = decode_config_map(item);
+    if (!map) {
+      return failure(std::move(map.error()));  // it may be the very one
+    }
+    if (map->ref.name == ref.name) {
+      return std::optional(*std::move(map));
+    }
+  }
+  return std::optional<ConfigMap>();
+}
+
+}  // namespace
+
+CallHandle ConfigMaps::find(const ObjectRef& ref,
+                            std::function<void(Result<std::optional<ConfigMap>>)> done) {
+  auto path = collection_path(ref);
+  if (!path) {
+    return caller_.refuse(std::move(path.error()),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  ApiRequest request;
+  request.path = *std::move(path);
+  request.query = {{"fieldSelector", "metadata.name=" + ref.name}};
+  return caller_.call(std::move(request), [done = std::move(done), ref](Result<ApiReply> reply) {
+    done(reply ? found_in(reply->body, ref) : failure(std::move(reply.error())));
+  });
+}
+
 CallHandle ConfigMaps::list(const Namespace& space, std::string label_selector,
                             std::function<void(Result<std::vector<std::string>>)> done) {
   auto path = collection_path({.space = space, .name = "*"});

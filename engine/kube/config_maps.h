@@ -50,6 +50,11 @@ class ConfigMaps {
   // A quorum read. NotFound when it is not there.
   [[nodiscard]] CallHandle get(const ObjectRef& ref, std::function<void(Result<ConfigMap>)> done);
 
+  // The same by a list of that name: "there is none" is an empty list, the server's own word, and
+  // not a 404, which may be anybody's.
+  [[nodiscard]] CallHandle find(const ObjectRef& ref,
+                                std::function<void(Result<std::optional<ConfigMap>>)> done);
+
   // A JSON merge patch; where there is nothing to patch, the object is created, and when somebody
   // else creates it first, patched after all. Saving the same twice does no harm, so after an
   // error, also Unknown, the caller may save again.

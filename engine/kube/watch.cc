@@ -1,6 +1,7 @@
 #include "kube/watch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/overloaded.h"
 #include "base/text.h"
@@ -70,7 +71,9 @@ void WatchMachine::relist() {
 void WatchMachine::begin_list(ListPlan plan) {
   audit_due_ = now_ + between(rules_.shortest_audit, rules_.longest_audit, chance_);
   out_.emplace_back(StartList{.query = plan.query(), .fresh = true});
-  state_ = Listing{.plan = std::move(plan)};
+  state_ = Listing{.plan = std::move(plan), .begun_at = now_};
+  expected_.clear();
+  asked_.reset();
 }
 
 // The listener begins a new set only when there is something to put into it.
@@ -126,6 +129,9 @@ void WatchMachine::finish_list(const Listing& listing, const ListMeta& meta) {
   version_in_doubt_ = false;
   proven_ = false;
   server_errors_ = 0;
+  if (listing.plan.is_consistent()) {
+    whole_at_ = listing.begun_at;
+  }
   emit(Emit::What::InitDone);
   begin_watch();
 }
@@ -143,6 +149,7 @@ void WatchMachine::on(const ListFailed& failed) {
     version_unavailable_ = true;
     note(Note::What::Expired, failed.error.text);
     listing->begun = false;
+    listing->begun_at = now_;
     out_.emplace_back(StartList{.query = listing->plan.query(), .fresh = true});
     return;
   }
@@ -191,6 +198,50 @@ void WatchMachine::advance(const ResourceVersion& version) {
   version_ = version;
   proven_ = true;
   server_errors_ = 0;
+  reach();
+}
+
+// Nothing, where the versions cannot be compared: then comparisons prove nothing.
+void WatchMachine::reach() {
+  while (!expected_.empty()) {
+    const auto order = compare_versions(version_, expected_.front().version);
+    if (!order || *order == std::strong_ordering::less) {
+      return;
+    }
+    whole_at_ = expected_.front().asked;
+    expected_.pop_front();
+  }
+}
+
+void WatchMachine::on(const ComparisonDue&) {
+  const auto* watching = std::get_if<Watching>(&state_);
+  if (watching == nullptr || !watching->opened) {
+    return;
+  }
+  if (!expected_.empty() && now_ - expected_.front().asked > rules_.catch_up) {
+    note(Note::What::StandsStill, "the server is at " +
+                                      escaped(expected_.front().version.text(), 64) + " since " +
+                                      format_duration(now_ - expected_.front().asked) +
+                                      ", the watch at " + escaped(version_.text(), 64));
+    begin_list(ListPlan::consistent());
+    return;
+  }
+  asked_ = Asked{.from = version_, .at = now_};
+  out_.emplace_back(AskVersion{});
+}
+
+void WatchMachine::on(const VersionTold& told) {
+  const auto asked = std::exchange(asked_, std::nullopt);
+  if (!asked || !std::holds_alternative<Watching>(state_)) {
+    return;
+  }
+  const auto order = compare_versions(told.version, asked->from);
+  if (!order || *order == std::strong_ordering::less) {
+    begin_list(ListPlan::consistent());  // tells that it went back
+    return;
+  }
+  expected_.push_back({.version = told.version, .asked = asked->at});
+  reach();
 }
 
 void WatchMachine::on(const FrameArrived& frame) {
@@ -365,6 +416,8 @@ std::string_view to_string(Note::What what) {
       return "undecodable";
     case Note::What::Stalled:
       return "stalled";
+    case Note::What::StandsStill:
+      return "stands_still";
     case Note::What::Audit:
       return "audit";
     case Note::What::WentBack:
@@ -391,6 +444,7 @@ std::string to_string(const WatchEffect& effect) {
                  },
                  [](const StopRequest&) { return std::string("stop"); },
                  [](const SetTimer& timer) { return "timer " + format_duration(timer.delay); },
+                 [](const AskVersion&) { return std::string("ask version"); },
                  [](const Emit& emit) { return "emit " + std::string(to_string(emit.what)); },
                  [](const Note& note) { return "note " + std::string(to_string(note.what)); }},
       effect);

@@ -11,7 +11,13 @@
 // meanwhile, and one that is asked to watch from a version to come answers 200 and says nothing
 // until it is there. A history that has overtaken that version by then is found by the next relist
 // only.
+//
+// A watch that stands still looks like a quiet one: behind a load balancer that lost its
+// connection, a proxy that buffers, a cache that lags. So the collection's version is asked for
+// beside it, by a list of nothing that no cache may answer, and the watch has to reach it in an
+// event or a bookmark. Where it does not, everything is listed anew.
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <variant>
@@ -41,6 +47,10 @@ struct WatchRules {
   // asked a thousand times a second.
   Duration short_life = std::chrono::seconds(1);
   int server_error_limit = 5;  // 5xx in a row at one version before everything is listed again
+  // The watch must have told of a version this long after the server had it: bookmarks come every
+  // minute (k/k staging/src/k8s.io/apiserver/pkg/storage/cacher, bookmarkFrequency).
+  Duration catch_up = std::chrono::seconds(75);
+  Duration compare_every = std::chrono::seconds(15);
   Duration shortest_audit = std::chrono::minutes(15);
   Duration longest_audit = std::chrono::minutes(30);
 };
@@ -71,8 +81,13 @@ struct StreamClosed {
 struct Stalled {};
 struct TimerFired {};
 struct ListWanted {};  // what we believe may be old: list the most recent state
-using WatchEvent = std::variant<Started, Resumed, ItemArrived, PageArrived, ListFailed, WatchOpened,
-                                FrameArrived, StreamClosed, Stalled, TimerFired, ListWanted>;
+struct ComparisonDue {};
+struct VersionTold {  // the answer to AskVersion
+  ResourceVersion version;
+};
+using WatchEvent =
+    std::variant<Started, Resumed, ItemArrived, PageArrived, ListFailed, WatchOpened, FrameArrived,
+                 StreamClosed, Stalled, TimerFired, ListWanted, ComparisonDue, VersionTold>;
 
 // What is to be done. A start replaces whatever request is running.
 struct StartList {
@@ -86,6 +101,7 @@ struct StartWatch {
   Duration deadline{};             // our own
 };
 struct StopRequest {};
+struct AskVersion {};  // of the collection, beside whatever is running
 struct SetTimer {
   Duration delay{};
 };
@@ -94,11 +110,21 @@ struct Emit {
   What what = What::Init;
 };
 struct Note {
-  enum class What { ListFailed, WatchFailed, Expired, Undecodable, Stalled, Audit, WentBack };
+  enum class What {
+    ListFailed,
+    WatchFailed,
+    Expired,
+    Undecodable,
+    Stalled,
+    StandsStill,
+    Audit,
+    WentBack
+  };
   What what = What::ListFailed;
   std::string text;
 };
-using WatchEffect = std::variant<StartList, StartWatch, StopRequest, SetTimer, Emit, Note>;
+using WatchEffect =
+    std::variant<StartList, StartWatch, StopRequest, SetTimer, AskVersion, Emit, Note>;
 
 [[nodiscard]] std::string_view to_string(Note::What what);
 // One line: "list limit=500", "watch rv=7 for 5m", "timer 800ms", "emit init_done", "note expired".
@@ -117,6 +143,8 @@ class WatchMachine {
   [[nodiscard]] std::string text() const;
   // The last version processed; where a watch would resume.
   [[nodiscard]] const ResourceVersion& version() const { return version_; }
+  // What the server had at this moment has all been told.
+  [[nodiscard]] Moment whole_at() const { return whole_at_; }
 
  private:
   struct Empty {};
@@ -124,6 +152,7 @@ class WatchMachine {
     ListPlan plan;
     bool begun = false;  // Init was emitted for what is being read
     bool audit = false;  // nothing was wrong: the watch could have gone on
+    Moment begun_at{};
   };
   struct Watching {
     std::optional<Moment> opened = std::nullopt;
@@ -145,6 +174,8 @@ class WatchMachine {
   void on(const Stalled&);
   void on(const TimerFired&);
   void on(const ListWanted&);
+  void on(const ComparisonDue&);
+  void on(const VersionTold& told);
 
   void begin_list(ListPlan plan);
   void relist();
@@ -159,6 +190,7 @@ class WatchMachine {
   void on_gone(const Error& error);
   void back_off(bool then_list, std::optional<Duration> at_least);
   void advance(const ResourceVersion& version);
+  void reach();
   void emit(Emit::What what) { out_.emplace_back(Emit{what}); }
   void note(Note::What what, std::string text) { out_.emplace_back(Note{what, std::move(text)}); }
 
@@ -175,6 +207,18 @@ class WatchMachine {
   bool last_was_short_ = false;
   int server_errors_ = 0;
   Moment audit_due_{};
+  // Versions that the server had and the watch has not told of yet, oldest first.
+  struct Expected {
+    ResourceVersion version;
+    Moment asked{};
+  };
+  std::deque<Expected> expected_;
+  struct Asked {
+    ResourceVersion from;  // where the watch was
+    Moment at{};
+  };
+  std::optional<Asked> asked_;
+  Moment whole_at_{};
   Backoff backoff_;
 
   // Of the step under way.

@@ -86,20 +86,26 @@ class Watcher::Impl final : public StreamSink {
         log_(log),
         target_(std::move(target)),
         listener_(listener),
+        compare_every_(rules.compare_every),
         stall_limit_(rules.stall_limit),
         list_stall_limit_(rules.list_stall_limit),
         machine_(rules),
         item_parser_(target_.omitted),
         frame_parser_(within_frames(target_.omitted)) {}
 
-  void start() { feed(Started{}); }
-  void start_from(ResourceVersion version) { feed(Resumed{std::move(version)}); }
+  void start() {
+    compare_later();
+    feed(Started{});
+  }
+  void start_from(ResourceVersion version) {
+    compare_later();
+    feed(Resumed{std::move(version)});
+  }
   void list_anew() { feed(ListWanted{}); }
   [[nodiscard]] const WatchHealth& health() const { return health_; }
 
   void on_open() override {
     hear();
-    health_.last_byte = loop_.now();
     if (!listing_) {
       health_.connected = true;
       health_.last_error.clear();
@@ -109,7 +115,6 @@ class Watcher::Impl final : public StreamSink {
 
   void on_bytes(std::string_view bytes) override {
     hear();
-    health_.last_byte = loop_.now();
     if (listing_) {
       take_list(bytes);
     } else {
@@ -146,6 +151,7 @@ class Watcher::Impl final : public StreamSink {
     const std::uint64_t request = request_;
     WatchMachine::Effects effects =
         machine_.step(loop_.now(), random_.unit(), event, std::exchange(room_, {}));
+    health_.whole_at = machine_.whole_at();
     for (const WatchEffect& effect : effects) {
       std::visit([this, object](const auto& what) { perform(what, object); }, effect);
       if (life.expired()) {
@@ -265,6 +271,43 @@ class Watcher::Impl final : public StreamSink {
     call_.reset();
   }
 
+  void perform(const AskVersion&, const json*) {
+    compare_call_ = caller_.call(ApiRequest{.path = target_.path,
+                                            .query = selected_of_none(),
+                                            .body = {},
+                                            .content_type = {},
+                                            .lane = port::Lane::Writes,
+                                            .timeout = kVersionTimeout,
+                                            .may_send = {}},
+                                 [this](const Result<ApiReply>& reply) { version_told(reply); });
+  }
+
+  void version_told(const Result<ApiReply>& reply) {
+    if (!reply) {
+      return;  // nothing is proven; it is asked again
+    }
+    Fields fields(reply->body);
+    ResourceVersion version(fields.required({"metadata", "resourceVersion"}));
+    if (!fields.fault()) {
+      feed(VersionTold{std::move(version)});
+    }
+  }
+
+  // A consistent list without an item: of a name that nothing has.
+  [[nodiscard]] Query selected_of_none() const {
+    const std::string before = target_.field_selector.empty() ? "" : target_.field_selector + ",";
+    return {{"fieldSelector", before + "metadata.name=moonfence-compares-versions"}};
+  }
+
+  void compare_later() {
+    if (!target_.read_live) {
+      compare_timer_ = loop_.after(compare_every_, [this] {
+        compare_later();
+        feed(ComparisonDue{});
+      });
+    }
+  }
+
   void perform(const SetTimer& timer, const json*) {
     retry_timer_ = loop_.after(timer.delay, [this] { feed(TimerFired{}); });
   }
@@ -307,6 +350,7 @@ class Watcher::Impl final : public StreamSink {
         ++health_.undecodable;
         break;
       case What::Stalled:
+      case What::StandsStill:
         ++health_.stalls;
         break;
       case What::WentBack:
@@ -376,6 +420,7 @@ class Watcher::Impl final : public StreamSink {
   port::Log& log_;
   const WatchTarget target_;
   WatchListener& listener_;
+  const Duration compare_every_;
   const Duration stall_limit_;
   const Duration list_stall_limit_;
   WatchMachine machine_;
@@ -393,6 +438,8 @@ class Watcher::Impl final : public StreamSink {
   loop::Timer stall_timer_;
   Moment stalls_at_{};
   loop::Timer retry_timer_;
+  loop::Timer compare_timer_;
+  CallHandle compare_call_;
   // Tells, after a listener's call, whether it has destroyed us; a plain flag would die with us.
   std::shared_ptr<bool> life_ = std::make_shared<bool>(true);
   CallHandle call_;

@@ -31,6 +31,8 @@ struct WatchTarget {
   Omitted omitted = {};
   // Nor is it told again of an object in which nothing else has changed but its version.
   bool only_news = false;
+  // The listener reads what it watches live as well: versions need not be compared.
+  bool read_live = false;
 };
 
 // An Init without its InitDone is void: the next Init begins again, and an Apply or Delete after it
@@ -47,10 +49,12 @@ class WatchListener {
 
 // What readiness and metrics want to know of a watch.
 struct WatchHealth {
-  bool synced = false;      // one full list was delivered since start
-  bool connected = false;   // a watch stream is open and not stalled
-  Moment last_heard{};      // last event, bookmark or list
-  Moment last_byte{};       // of the watch or of a list under way
+  bool synced = false;     // one full list was delivered since start
+  bool connected = false;  // a watch stream is open and not stalled
+  Moment last_heard{};     // last event, bookmark or list
+  // What the listener knows is what the server had at this moment or later: by a list, or because
+  // the watch has reached a version that was read live.
+  Moment whole_at{};
   std::uint64_t lists = 0;  // that were read to their end
   std::string last_error;   // of the last failed attempt, empty after a success
   std::uint64_t relists = 0;
@@ -58,7 +62,7 @@ struct WatchHealth {
   std::uint64_t events = 0;
   std::uint64_t bookmarks = 0;
   std::uint64_t undecodable = 0;  // frames that were not understood; each forces a relist
-  std::uint64_t stalls = 0;       // streams given up because they fell silent
+  std::uint64_t stalls = 0;       // streams given up because they fell silent, or stood still
   // The collection's version went backwards: the cluster was restored from a backup, and what was
   // believed about it is void.
   std::uint64_t rewinds = 0;

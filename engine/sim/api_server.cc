@@ -314,6 +314,11 @@ void ApiServer::refuse_writes(const std::string& what, const std::string& how, M
 
 void ApiServer::end_refusals() {
   state_->refusals.clear();
+  state_->watches.end_hushes();
+}
+
+void ApiServer::hush_watches(const std::string& what, Moment until) {
+  state_->watches.hush(what, until);
 }
 
 const ServerMood& ApiServer::mood() const {

@@ -108,6 +108,8 @@ class ApiServer {
   // Writes of `what` are answered so until then (sim/write_refusals.h), in place of being done.
   void refuse_writes(const std::string& what, const std::string& how, Moment until);
   void end_refusals();
+  // See Watches::hush.
+  void hush_watches(const std::string& what, Moment until);
   [[nodiscard]] const ServerMood& mood() const;
   // Ends all watches and forgets the watch cache's history: older versions are 410 from now on.
   void restart();

@@ -108,8 +108,8 @@ void BrakeChecker::note_zones(Known& known) const {
 void BrakeChecker::on_heard(const WireRequest& request, int status, std::string_view text) {
   const CalledPath target = read_path(request.target);
   if (status != 200 || request.method != port::Method::Get || target.resource != "nodes" ||
-      !target.name.empty()) {
-    return;
+      !target.name.empty() || request.target.find("fieldSelector=") != std::string::npos) {
+    return;  // a list of some names shows nothing of the others
   }
   const Json said = Json::parse(text, nullptr, false);
   if (said.is_discarded()) {

@@ -266,6 +266,7 @@ bool Cluster::State::perform_on_machine(const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::HushWatches:
     case Verb::RefuseWrites:
     case Verb::RestartControllers:
     case Verb::StopAttacher:
@@ -311,6 +312,7 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::HushWatches:
     case Verb::RefuseWrites:
       return servers->perform(step);
     case Verb::Calm:

@@ -370,7 +370,9 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
       fits_signal = fits_signal || (permits && (binding.live_kubelet || was_silent));
     }
   }
-  if (!covered) {
+  if (HeardPolicies::must_rest(truth().policy_edits(), now())) {
+    accuse(rules::kCoveredPod, what + "the mode was lowered so long ago that it must be known");
+  } else if (!covered) {
     accuse(rules::kCoveredPod, what + "no enforcing binding covers it");
   } else if (!permits_kind) {
     accuse(rules::kProtectedPod, what + "it is finished or bare, and no binding allows that");

@@ -74,6 +74,7 @@ class Drawing {
     draw_quarantine(*random_.fork("quarantine"));
     draw_verification(*random_.fork("verification"));
     draw_refusals(*random_.fork("refusals"));
+    draw_hushes(*random_.fork("hushes"));
     end();
     return std::move(plan_);
   }
@@ -411,6 +412,21 @@ class Drawing {
       add(at, Verb::RefuseWrites, what,
           {{"how", how}, {"for", text(std::min(length, noise_ - at))}});
     } while (happens(random, 0.3));
+  }
+
+  // Watches that stand still, and what they do not tell: that somebody has switched everything off.
+  void draw_hushes(port::Random& random) {
+    if (!happens(random, 0.2)) {
+      return;
+    }
+    static constexpr std::array<std::string_view, 4> kWhat = {"nodes", "pods", "policies", "all"};
+    const Duration at = between(random, seconds(1), noise_ / 2);
+    const Duration length = between(random, seconds(20), seconds(120));
+    add(at, Verb::HushWatches, std::string(kWhat[number(random, 0, kWhat.size() - 1)]),
+        {{"for", text(std::min(length, noise_ - at))}});
+    if (happens(random, 0.3)) {
+      add(at + between(random, seconds(1), seconds(20)), Verb::EditPolicies, "", {{"mode", "off"}});
+    }
   }
 
   void draw_quarantine(port::Random& random) {

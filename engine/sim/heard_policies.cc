@@ -58,6 +58,15 @@ HeardPolicies::Reaches HeardPolicies::in_force(const std::vector<PolicyEdit>& ed
   return found;
 }
 
+bool HeardPolicies::must_rest(const std::vector<PolicyEdit>& edits, Moment now) {
+  const auto known = std::find_if(edits.rbegin(), edits.rend(), [now](const PolicyEdit& edit) {
+    return now - edit.at > kLongestUnheard;
+  });
+  // One that came after it may permit it again.
+  return known != edits.rend() && std::all_of(edits.rbegin(), std::next(known),
+                                              [](const PolicyEdit& edit) { return edit.lowered; });
+}
+
 void HeardPolicies::add_behind(const std::vector<PolicyEdit>& edits, std::size_t edit,
                                Reaches& found) const {
   if (edits[edit].reach != nullptr) {

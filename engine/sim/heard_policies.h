@@ -24,6 +24,10 @@ class HeardPolicies {
   // its validation.
   static constexpr Duration kReloadTime = std::chrono::seconds(1);
 
+  // However the watch is, the policies are read live before a deletion, at least every 30 s, and a
+  // live read, its way and the turn in which it is taken up take some time.
+  static constexpr Duration kLongestUnheard = std::chrono::seconds(36);
+
   // A text from the API server about the ConfigMap: a list, or a line of the watch.
   void heard(std::string_view text, Moment at);
   // The answer to a reading of moonfence-lastgood.
@@ -33,6 +37,8 @@ class HeardPolicies {
   // before.
   [[nodiscard]] std::vector<std::shared_ptr<const Reach>> in_force(
       const std::vector<PolicyEdit>& edits, Moment now) const;
+  // The newest edit that must be known by now, whatever was heard, is one by which nothing may act.
+  [[nodiscard]] static bool must_rest(const std::vector<PolicyEdit>& edits, Moment now);
 
  private:
   struct Hearing {

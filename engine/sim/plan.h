@@ -81,6 +81,7 @@ enum class Verb {
   RestartServer,   // target "api-0"; argument for: how long it is away
   Compact,         // the history of every server
   Outage,          // every server is away; argument for
+  HushWatches,     // every server; target: of what; argument for. Their streams say no more
   RefuseWrites,    // every server; target: of what, arguments how and for (sim/write_refusals.h)
   RestartControllers,  // kube-controller-manager; argument for: how long it is away
   // Storage. argument for: how long; for ever, until all is calm, when it is not said

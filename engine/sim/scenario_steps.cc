@@ -36,6 +36,10 @@ Result<void> check_target(const ScenarioLine& line, Target target, std::string_v
       return is_one_of(refusable_writes(), text)
                  ? Result<void>()
                  : wrong("kind of write", "write pods, attachments, nodes, records or all");
+    case Target::Watches:
+      return text == "nodes" || text == "pods" || text == "policies" || text == "all"
+                 ? Result<void>()
+                 : wrong("kind of watch", "write nodes, pods, policies or all");
     case Target::Replica:
       return text.starts_with("moonfence-")
                  ? Result<void>()

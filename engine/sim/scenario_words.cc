@@ -5,7 +5,7 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 33> kWords = {{
+  static constexpr std::array<VerbWord, 34> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
@@ -25,6 +25,7 @@ std::span<const VerbWord> verb_words() {
       {"restart-server", Verb::RestartServer, Target::Server, "for"},
       {"compact", Verb::Compact, Target::Nothing, ""},
       {"outage", Verb::Outage, Target::Nothing, "for", true},
+      {"hush-watches", Verb::HushWatches, Target::Watches, "for", true},
       {"refuse-writes", Verb::RefuseWrites, Target::Writes, "for", true, "how"},
       {"restart-controllers", Verb::RestartControllers, Target::Nothing, "for"},
       {"stop-attacher", Verb::StopAttacher, Target::Nothing, "for"},

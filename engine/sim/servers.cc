@@ -51,6 +51,8 @@ bool Servers::perform(const Step& step) {
       const auto how = step.arguments.find("how");
       server.refuse_writes(step.target, how == step.arguments.end() ? "webhook" : how->second,
                            ground_.loop.now() + time_away(step));
+    } else if (step.verb == Verb::HushWatches) {
+      server.hush_watches(step.target, ground_.loop.now() + time_away(step));
     } else if (step.verb == Verb::Calm) {
       server.end_refusals();
       server.set_mood({.cache_lag = {}, .down = server.mood().down});

@@ -25,8 +25,8 @@ class Servers final {
   [[nodiscard]] ApiServer& at(std::size_t index) { return *servers_.at(index).server; }
   [[nodiscard]] std::size_t size() const { return servers_.size(); }
 
-  // RestartServer, Outage, Compact, RefuseWrites, Calm; false for anything else, or when there is
-  // no such server.
+  // RestartServer, Outage, Compact, RefuseWrites, HushWatches, Calm; false for anything else, or
+  // when there is no such server.
   bool perform(const Step& step);
 
  private:

@@ -11,6 +11,9 @@ constexpr Duration kReaction = std::chrono::seconds(60);
 // Until what failed is tried again: the longest pause, be it of what is to be done or of watches
 // and unreadable nodes, with jitter.
 constexpr Duration kBackOff = std::chrono::seconds(60);
+// Until it is found that a watch stands still, and everything was listed again: 75 s, looked for
+// every 15 s, and a back-off.
+constexpr Duration kFound = std::chrono::seconds(120);
 
 bool disturbs(Verb verb) {
   switch (verb) {
@@ -35,6 +38,7 @@ bool disturbs(Verb verb) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::HushWatches:
     case Verb::RefuseWrites:
     case Verb::RestartControllers:
     case Verb::StopAttacher:
@@ -72,7 +76,10 @@ Duration settling_time(const Plan& plan) {
   const bool disturbed =
       !is_calm(plan.faults) || std::any_of(plan.steps.begin(), plan.steps.end(),
                                            [](const Step& step) { return disturbs(step.verb); });
-  return disturbed ? kReaction + kBackOff : kReaction;
+  const bool hushed = std::any_of(plan.steps.begin(), plan.steps.end(),
+                                  [](const Step& step) { return step.verb == Verb::HushWatches; });
+  return kReaction + (disturbed ? kBackOff : Duration::zero()) +
+         (hushed ? kFound : Duration::zero());
 }
 
 Duration closing_time(const Plan& plan) {

@@ -188,6 +188,7 @@ bool change_objects(const Ground& ground, const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::HushWatches:
     case Verb::RefuseWrites:
     case Verb::RestartControllers:
     case Verb::StopAttacher:

@@ -35,6 +35,7 @@ struct Watches::Stream {
   std::int64_t at = 0;  // changes up to here are told or skipped
   bool begun = false;
   bool last_bookmark_told = false;
+  bool stands_still = false;
   Moment end{};
   Moment next_bookmark{};
   loop::Timer timer;
@@ -124,7 +125,33 @@ bool Watches::feed_one(std::uint64_t id) {
   }
 }
 
+void Watches::hush(const std::string& what, Moment until) {
+  for (const std::string resource : {"nodes", "pods", "configmaps"}) {
+    if (what == "all" || what == (resource == "configmaps" ? "policies" : resource)) {
+      hushed_until_[resource] = until;
+    }
+  }
+  for (const auto& [id, stream] : streams_) {
+    (void)is_hushed(*stream);
+  }
+}
+
+// What stands still goes on doing so.
+void Watches::end_hushes() {
+  hushed_until_.clear();
+}
+
+bool Watches::is_hushed(Stream& stream) const {
+  const auto found = hushed_until_.find(std::string(stream.wish.route.kind->resource));
+  stream.stands_still =
+      stream.stands_still || (found != hushed_until_.end() && loop_.now() < found->second);
+  return stream.stands_still;
+}
+
 bool Watches::say(std::uint64_t id, const std::string& line) {
+  if (is_hushed(*find(id))) {
+    return true;
+  }
   const std::shared_ptr<Link> link = link_;
   find(id)->sink->on_line(line);
   return link->watches != nullptr && find(id) != nullptr;
@@ -219,7 +246,7 @@ void Watches::schedule_tick(std::uint64_t id) {
 
 void Watches::end(std::uint64_t id) {
   const auto found = streams_.find(id);
-  if (found != streams_.end()) {
+  if (found != streams_.end() && !is_hushed(*found->second)) {
     const std::unique_ptr<Stream> ended = std::move(found->second);
     streams_.erase(found);
     ended->sink->on_end();

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "loop/loop.h"
@@ -41,6 +42,11 @@ class Watches {
   // The cache has taken a change: feed when it is seen.
   void wake();
   void end_all();
+  // Watches of `what` ("nodes", "pods", "policies" or "all") that are open until then stand still
+  // for ever: they say nothing more, not that they end either, like those whose load balancer lost
+  // its connection.
+  void hush(const std::string& what, Moment until);
+  void end_hushes();
 
  private:
   class Handle;
@@ -54,6 +60,7 @@ class Watches {
   void schedule_tick(std::uint64_t id);
   // False when the sink has closed the watch meanwhile.
   bool say(std::uint64_t id, const std::string& line);
+  [[nodiscard]] bool is_hushed(Stream& stream) const;
   bool say_change(std::uint64_t id, const Change& change);
   bool say_bookmark(std::uint64_t id, bool initial_end);
   bool begin(std::uint64_t id);
@@ -66,6 +73,7 @@ class Watches {
   std::map<std::uint64_t, std::unique_ptr<Stream>> streams_;
   std::uint64_t next_id_ = 1;
   loop::Timer timer_;
+  std::map<std::string, Moment> hushed_until_;  // by resource
   // Shared with the handles, which may outlive the server.
   std::shared_ptr<Link> link_;
 };

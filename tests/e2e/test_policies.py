@@ -9,7 +9,7 @@ from .engine import POLICY_RULES, RULES
 from .faults import PODS, deletions, holds, metric
 from .kube import wait_for
 from .policies import DELETES, SKIPS, PolicyMap, policy_text
-from .proxy_rules import Hold
+from .proxy_rules import Hold, Stall
 
 NOOBAA = policy_text("db", DELETES, select="app=noobaa")
 CAREFUL = policy_text("db", SKIPS, select="app=noobaa")
@@ -308,3 +308,34 @@ def test_rights_are_no_more_than_told(policies, start):
     assert engine.requests(status=403) == []
     assert {e.resource for e in engine.requests()} <= {name for rule in (*RULES, *POLICY_RULES)
                                                        for name in rule["resources"]}
+
+
+# --- a watch that says nothing
+
+def test_off_is_heard_though_the_watch_of_the_policies_stands_still(policies, victims_of, start, proxy):
+    """A load balancer had lost the connection: the stream was open, nothing was in doubt, readyz was 200, and the pod of
+    the next node that failed was deleted."""
+    victims = victims_of(2)
+    policies.write(db=NOOBAA)
+    stalled = proxy.on("GET", "/configmaps$", Stall(0), query="watch=1")
+    engine = start(server=proxy.server)
+    policies.wait_state("db", "Active")
+    wait_for("the watch stands still", lambda: stalled.hits)
+    policies.edit(mode="off")
+    victims.fail()
+    wait_for("off is told", lambda: {r["mode"] for r in policies.status().values()} == {"off"})
+    holds(3, lambda: len(victims.alive()) == 2)
+    assert engine.deletes() == []
+
+
+def test_a_node_that_fails_while_the_watch_of_the_nodes_stands_still_is_fenced(policies, victims_of, start, proxy):
+    victims = victims_of(2)
+    policies.write(db=NOOBAA)
+    stalled = proxy.on("GET", "/nodes$", Stall(0), query="watch=1")
+    engine = start(server=proxy.server)
+    policies.wait_state("db", "Active")
+    wait_for("the watch stands still", lambda: stalled.hits)
+    victims.fail()
+    victims.wait_replaced()
+    assert deletions(victims, engine) == {200: 2}
+    assert metric(engine, "moonfence_watch_relists_total", resource="nodes") >= 1

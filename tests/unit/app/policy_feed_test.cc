@@ -106,6 +106,66 @@ TEST_F(PolicyFeedTest, what_is_bound_comes_into_force_and_is_told_and_kept) {
   EXPECT_EQ(http.requests.at(0).path, maps + "/moonfence-lastgood") << "before the first look";
 }
 
+// The watch was open and said nothing; somebody had written `mode: off`.
+TEST_F(PolicyFeedTest, what_the_watch_does_not_tell_is_read_live) {
+  serve(json::array({policies()}));
+  start();
+  ASSERT_EQ(activated, std::vector<std::size_t>{1});
+  serve(json::array());
+  std::vector<std::string> told;
+  const auto alive = std::make_shared<int>(0);
+  feed->prove(alive, [&](const Result<void>& outcome) {
+    told.push_back(outcome ? "proven, in force: " + std::to_string(activated.back())
+                           : outcome.error().text);
+  });
+  test::run_for(loop, 1s);
+  EXPECT_EQ(told, std::vector<std::string>{"proven, in force: 0"}) << "first in force, then told";
+  const Moment proven = feed->proven_at();
+  test::run_for(loop, 11s);
+  EXPECT_GT(feed->proven_at(), proven) << "of its own accord";
+  EXPECT_EQ(http.count("watch=1"), 1U);
+}
+
+TEST_F(PolicyFeedTest, a_live_read_that_fails_or_is_older_proves_nothing) {
+  const json old = policies();
+  serve(json::array({policies("fence.wait('x')")}));
+  start();
+  const Moment proven = feed->proven_at();
+  std::vector<std::string> told;
+  const auto alive = std::make_shared<int>(0);
+  const auto ask = [&] {
+    feed->prove(alive, [&](const Result<void>& outcome) {
+      told.push_back(outcome ? "proven" : outcome.error().message());
+    });
+    test::run_for(loop, 1s);
+  };
+  http.on(Method::Get, maps, status(500, "InternalError"));
+  ask();
+  serve(json::array({old}));
+  ask();
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "proven"), 0);
+  EXPECT_EQ(feed->proven_at(), proven);
+}
+
+TEST_F(PolicyFeedTest, who_has_gone_is_not_told_and_those_who_ask_at_once_share_a_read) {
+  serve(json::array({policies()}));
+  start();
+  int told = 0;
+  const auto alive = std::make_shared<int>(0);
+  const auto lists = [this] {
+    return http.count("fieldSelector=metadata.name%3Dmoonfence-policies");
+  };
+  const std::size_t before = lists();
+  for (int i = 0; i < 20; ++i) {
+    feed->prove(alive, [&](const Result<void>&) { ++told; });
+  }
+  feed->prove(std::make_shared<int>(0), [&](const Result<void>&) { told += 1000; });
+  test::run_for(loop, 1s);
+  EXPECT_EQ(told, 20);
+  EXPECT_LE(lists(), before + 2);
+}
+
 TEST_F(PolicyFeedTest, without_the_config_map_nothing_is_in_force) {
   serve(json::array());
   start();

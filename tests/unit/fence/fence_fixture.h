@@ -152,6 +152,7 @@ struct FenceTest : testing::Test {
 
   std::map<std::string, NodeState> nodes = {{"n1", {}}};
   std::map<std::string, nlohmann::json> pods;  // by name
+  std::string pods_version = "9";              // of their lists
   test::FakeAnswer node_answer;                // its delay, and its error if it has one
   test::FakeAnswer lease_answer;
   test::FakeAnswer roll_answer;  // of the list of all Leases
@@ -161,6 +162,7 @@ struct FenceTest : testing::Test {
   Quarantine quarantine = Quarantine::Off;
   bool plans_ahead = false;
   Preplannings preplannings;
+  ProvePolicies prove_policies;
   std::map<std::string, test::FakeAnswer> list_answer_in;  // by namespace, in place of that
   // How the next deletions of a pod are answered; a pod without a script is deleted.
   std::map<std::string, std::vector<test::FakeAnswer>> scripts;
@@ -381,7 +383,8 @@ struct FenceTest : testing::Test {
             /*pod_watches=*/nullptr,
             /*on_evaluation=*/{},
             /*looks=*/nullptr,
-            plans_ahead ? &preplannings : nullptr};
+            plans_ahead ? &preplannings : nullptr,
+            prove_policies};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.
@@ -572,7 +575,7 @@ struct FenceTest : testing::Test {
     answer.body = nlohmann::json{
         {"kind", "PodList"},
         {"apiVersion", "v1"},
-        {"metadata", {{"resourceVersion", "9"}}},
+        {"metadata", {{"resourceVersion", pods_version}}},
         {"items",
          items}}.dump();
     return answer;

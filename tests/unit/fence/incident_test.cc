@@ -220,6 +220,23 @@ TEST_F(IncidentTest, a_taint_that_cannot_be_set_is_tried_for_ever_and_told) {
   EXPECT_NE(ended.find("hold still_failing"), std::string::npos) << ended;
 }
 
+// Where Kubernetes' taint was there it was tried every second: the count of waits began anew with
+// each reading.
+TEST_F(IncidentTest, pauses_grow_while_our_taint_is_refused_beside_that_of_kubernetes) {
+  rules.quarantine = Quarantine::Always;
+  Incident fresh(Uid("u1"), rules, t0);
+  (void)fresh.open(seen(Readiness::Unknown), t0);
+  std::string pauses;
+  for (int i = 0; i < 4; ++i) {
+    (void)fresh.timer_fired(t0);
+    (void)fresh.confirmed(read(Readiness::Unknown), t0);
+    const std::string ended = printed(fresh.pass_ended({.untainted = true}, t0));
+    pauses += ended.substr(ended.find("timer"));
+    pauses += "; ";
+  }
+  EXPECT_EQ(pauses, "timer 1s; timer 2s; timer 4s; timer 8s; ");
+}
+
 TEST_F(IncidentTest, what_was_deleted_is_looked_after_three_times) {
   (void)incident.open(seen(Readiness::Unknown), t0);
   (void)incident.confirmed(read(Readiness::Unknown), t0);

@@ -48,6 +48,38 @@ TEST_F(OperationTest, the_lease_is_read_beside_the_node_and_the_list) {
   EXPECT_EQ(http.count("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"), 1U);
 }
 
+// A watch of the policies that stood still was believed for minutes: `mode: off` went unheard.
+TEST_F(OperationTest, nothing_is_deleted_before_the_policies_were_proven_beside_the_first_reading) {
+  add_pod("web-0");
+  int asked = 0;
+  loop::Timer answer;
+  prove_policies = [&](const std::weak_ptr<const void>& alive,
+                       const std::function<void(const Result<void>&)>& done) {
+    ++asked;
+    answer = loop.after(300ms, [alive, done] {
+      if (!alive.expired()) {
+        done({});
+      }
+    });
+  };
+  run();
+  EXPECT_EQ(deletes(), Lines{"web-0 300ms"});
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(reads(), (Lines{"pods 0s", "n1 0s"}));
+}
+
+TEST_F(OperationTest, policies_that_cannot_be_proven_delete_nothing) {
+  add_pod("web-0");
+  loop::Timer answer;
+  prove_policies = [&](const std::weak_ptr<const void>&,
+                       const std::function<void(const Result<void>&)>& done) {
+    answer = loop.in_next_turn([done] { done(failure(Error::Kind::Retryable, "nobody answers")); });
+  };
+  const auto pass = run();
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(pass->unreadable, 1);
+}
+
 TEST_F(OperationTest, nothing_is_deleted_before_the_lease_has_arrived) {
   add_pod("web-0");
   lease_answer.delay = 300ms;

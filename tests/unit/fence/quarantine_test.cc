@@ -328,6 +328,20 @@ TEST_F(QuarantineTest, a_node_that_changed_meanwhile_is_read_again) {
   EXPECT_EQ(deletes().size(), 2U);
 }
 
+// Simulation, seed 381.
+TEST_F(QuarantineTest, an_answer_that_is_always_that_it_changed_is_asked_for_ever_less_often) {
+  quarantine = Quarantine::Always;
+  patch_answers.assign(20, status(409, "Conflict"));
+  open_desk();
+  tell(Look::Fell);
+  run_for(10s);
+  EXPECT_EQ(patches(), (Lines{"n1 0s", "n1 0s", "n1 0s", "n1 1s", "n1 3s", "n1 7s"}));
+  EXPECT_EQ(deletes(), Lines{});
+  patch_answers.clear();
+  run_incident();
+  EXPECT_EQ(deletes().size(), 2U);
+}
+
 TEST_F(QuarantineTest, without_the_right_to_it_the_pods_wait_for_somebody_else_s) {
   quarantine = Quarantine::Missing;
   patch_answers.assign(20, status(403, "Forbidden"));

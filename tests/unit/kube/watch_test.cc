@@ -54,6 +54,65 @@ struct WatchMachineTest : testing::Test {
   }
 };
 
+// Tried with a proxy that answered 200 and then said nothing: a node was dead for five minutes.
+TEST_F(WatchMachineTest, a_watch_that_does_not_reach_what_the_server_has_is_listed_anew) {
+  sync();
+  EXPECT_THAT(step(ComparisonDue{}), ElementsAre("ask version"));
+  EXPECT_THAT(step(VersionTold{ResourceVersion("20")}), ElementsAre());
+  now += 75s;
+  EXPECT_THAT(step(ComparisonDue{}), ElementsAre("ask version")) << "a bookmark may still come";
+  EXPECT_THAT(step(VersionTold{ResourceVersion("21")}), ElementsAre());
+  now += 1s;
+  EXPECT_THAT(step(ComparisonDue{}), ElementsAre("note stands_still", "list limit=500"));
+  EXPECT_THAT(step(page("22")), ElementsAre("emit init", "emit init_done", "watch rv=22 for 5m"));
+  step(WatchOpened{});
+  EXPECT_THAT(step(ComparisonDue{}), ElementsAre("ask version"));
+}
+
+TEST_F(WatchMachineTest, a_watch_that_reaches_it_is_whole_up_to_then) {
+  sync();
+  const Moment first = now;
+  step(ComparisonDue{});
+  step(VersionTold{ResourceVersion("20")});
+  now += 15s;
+  step(ComparisonDue{});
+  step(VersionTold{ResourceVersion("30")});
+  step(frame(Type::Modified, "19"));
+  EXPECT_EQ(machine.whole_at(), Moment{}) << "by the list";
+  now += 1s;
+  step(frame(Type::Bookmark, "25"));
+  EXPECT_EQ(machine.whole_at(), first);
+  step(frame(Type::Bookmark, "30"));
+  EXPECT_EQ(machine.whole_at(), first + 15s);
+  now += 1h;
+  step(ComparisonDue{});
+  step(VersionTold{ResourceVersion("30")});
+  EXPECT_EQ(machine.whole_at(), now) << "nothing has happened since";
+}
+
+TEST_F(WatchMachineTest, a_server_that_has_less_than_was_seen_is_listed_anew) {
+  sync();
+  step(ComparisonDue{});
+  step(frame(Type::Modified, "15"));
+  EXPECT_THAT(step(VersionTold{ResourceVersion("12")}), ElementsAre())
+      << "the watch was faster than the answer";
+  step(ComparisonDue{});
+  EXPECT_THAT(step(VersionTold{ResourceVersion("14")}), ElementsAre("list limit=500"));
+  EXPECT_THAT(step(page("14")), testing::Contains("note went_back"));
+}
+
+TEST_F(WatchMachineTest, without_a_watch_there_is_nothing_to_compare) {
+  EXPECT_THAT(step(ComparisonDue{}), ElementsAre());
+  step(Started{});
+  EXPECT_THAT(step(ComparisonDue{}), ElementsAre());
+  step(page("10"));
+  EXPECT_THAT(step(ComparisonDue{}), ElementsAre()) << "it is not open yet";
+  step(WatchOpened{});
+  step(ComparisonDue{});
+  step(StreamClosed{});
+  EXPECT_THAT(step(VersionTold{ResourceVersion("20")}), ElementsAre());
+}
+
 TEST_F(WatchMachineTest, a_list_that_somebody_else_made_is_not_made_again) {
   EXPECT_THAT(step(Resumed{ResourceVersion("42")}), ElementsAre("watch rv=42 for 5m"));
   step(WatchOpened{});
