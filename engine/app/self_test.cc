@@ -21,12 +21,17 @@ void SelfTest::look(const Subjects& subjects) {
   }
 }
 
-fence::SelfDoubt::Signs SelfTest::signs_of(const Subjects& subjects) const {
+// A gap counts from its beginning: that all was known may have been proven a minute before it.
+fence::SelfDoubt::Signs SelfTest::signs_of(const Subjects& subjects) {
   const auto since = [this](Moment proven) { return loop_.now() - std::max(proven, born_); };
   const kube::WatchHealth& nodes = subjects.nodes.health();
-  fence::SelfDoubt::Signs signs = {.nodes_silent = since(nodes.whole_at),
-                                   .nodes_watched = nodes.connected,
-                                   .node_lists = nodes.lists};
+  if (nodes.connected) {
+    nodes_watched_at_ = loop_.now();
+  }
+  const Moment known =
+      nodes.connected ? nodes.whole_at : std::max(nodes.whole_at, nodes_watched_at_);
+  fence::SelfDoubt::Signs signs = {
+      .nodes_silent = since(known), .nodes_watched = nodes.connected, .node_lists = nodes.lists};
   if (subjects.policies != nullptr) {
     signs.policies_silent = since(subjects.policies->proven_at());
   }

@@ -37,13 +37,14 @@ class SelfTest final : public kube::CallObserver {
   [[nodiscard]] const fence::SelfDoubt& doubt() const { return doubt_; }
 
  private:
-  [[nodiscard]] fence::SelfDoubt::Signs signs_of(const Subjects& subjects) const;
+  [[nodiscard]] fence::SelfDoubt::Signs signs_of(const Subjects& subjects);
   void tell(const fence::SelfDoubt::Outcome& outcome);
 
   loop::Loop& loop_;
   port::Log& log_;
   Metrics& metrics_;
-  const Moment born_;  // silence counts from here at the earliest
+  const Moment born_;          // silence counts from here at the earliest
+  Moment nodes_watched_at_{};  // a stream was open
   fence::SelfDoubt doubt_;
 };
 
