@@ -309,11 +309,14 @@ bool waits_for_hands(Reason reason) {
 
 std::optional<EventNews> news_of_refusal(const Record& record) {
   const bool observes = record.reason == Reason::ModeObserves;
+  const bool conflict = record.reason == Reason::PolicyConflict;
   return EventNews{
       .type = waits_for_hands(record.reason) ? EventNews::Type::Warning : EventNews::Type::Normal,
       .regarding = pod_of(record),
       .action = record.attachment.empty() ? "Delete" : "Detach",
-      .reason = observes ? "WouldForceDelete" : "FencingRefused",
+      .reason = observes   ? "WouldForceDelete"
+                : conflict ? "PolicyConflict"
+                           : "FencingRefused",
       .note = (observes ? "Would be done in mode enforce: " + record.text
                         : meaning(record.reason) + because(record)) +
               tail(record),

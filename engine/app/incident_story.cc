@@ -22,6 +22,8 @@ Told told_by_verdict(Reason reason) {
     case Reason::GuardFailed:
     case Reason::GuardBroken:
       return {.word = "held", .tone = Tone::Alarm};
+    case Reason::PolicyHolds:
+      return {.word = "held", .tone = Tone::Warning};
     case Reason::PolicyForbids:
       return {.word = "forbidden", .tone = Tone::Warning};
     case Reason::PolicyDeletesPod:

@@ -22,18 +22,21 @@ constexpr std::array kAdvices = {
            "the ConfigMap's mode nor --mode holds it back"},
     Advice{Reason::PolicyForbids,
            "ask whoever wrote the policy that forbids it; it wins over all "
-           "others"},
+           "others, and is asked again every minute"},
+    Advice{Reason::PolicyHolds, "nothing: the policy that holds it is asked again by itself"},
     Advice{Reason::PolicySkips,
            "nothing, if that is what the policy is meant to say; its settings "
            "stand in moonfence.yaml, `moonfence policy doc NAME` lists them"},
     Advice{Reason::PolicyWaits, "nothing: it is asked again by itself"},
     Advice{Reason::PolicyFailed, "mend the policy; `moonfence policy eval` runs it on this pod"},
     Advice{Reason::PolicyFailing, "mend the policy; it is asked again, at least every minute"},
-    Advice{Reason::GuardFailed, "mend the policy that may forbid; until then it holds the pod"},
+    Advice{Reason::GuardFailed, "mend the policy that fails; until then it holds the pod"},
     Advice{Reason::GuardBroken,
            "mend the policy that cannot be loaded; `moonfence status` shows "
            "its error"},
-    Advice{Reason::PolicyConflict, "put the binding that is to decide first in moonfence.yaml"},
+    Advice{Reason::PolicyConflict,
+           "read what each policy says: one that waits wins over one that acts; of two that want "
+           "other actions, put the binding that is to decide first in moonfence.yaml"},
     Advice{Reason::NeedsUnread,
            "give the engine the right to read it, or wait until it can be "
            "read"},

@@ -219,8 +219,9 @@ class Sorter {
       pod.because = refusal != pod.refusals.end() ? *refusal : pod.refusals.front();
     } else if (const Plan::Word* forbids = said({Reason::PolicyForbids})) {
       pod.because = *forbids;
-    } else if (const Plan::Word* waits = said({Reason::PolicyWaits, Reason::PolicyFailed,
-                                               Reason::PolicyFailing, Reason::NeedsUnread})) {
+    } else if (const Plan::Word* waits =
+                   said({Reason::PolicyHolds, Reason::PolicyWaits, Reason::PolicyFailed,
+                         Reason::PolicyFailing, Reason::NeedsUnread})) {
       pod.fate = Fate::Waits;
       pod.because = *waits;
     } else if (wants != nullptr) {

@@ -100,6 +100,8 @@ constexpr std::string_view word_of(Reason reason) {
       return "policy_skips";
     case Reason::PolicyForbids:
       return "policy_forbids";
+    case Reason::PolicyHolds:
+      return "policy_holds";
     case Reason::PolicyWaits:
       return "policy_waits";
     case Reason::PolicyDeletesPod:

@@ -66,6 +66,7 @@ enum class Reason {
   // What a policy said, or that it could not say anything.
   PolicySkips,
   PolicyForbids,
+  PolicyHolds,  // nobody may act for now; it is asked again
   PolicyWaits,
   PolicyDeletesPod,
   PolicyDeletesPodAndAttachments,
@@ -77,7 +78,7 @@ enum class Reason {
   NeedsUnread,       // what the policy needs to know could not be read; counts as a wait
   PolicyFailed,      // an error or a limit in the script; counts as a wait
   PolicyFailing,     // it failed too often in this incident and is not asked any more
-  PolicyConflict,    // another policy wants another action, and comes first in the order
+  PolicyConflict,    // another policy is more careful, or wants another action and comes first
   ShadowDiffers,     // what observes came to something else than what enforces
 
   // Why our taint is taken off a node.
@@ -95,7 +96,7 @@ enum class Reason {
   ProtectedNamespace,  // the engine's own configuration protects the namespace
   OwnNode,             // we run on this node: whatever its state is, it is not dead
   PolicyChanged,       // the set of policies that judged is not in force any more
-  GuardFailed,         // a policy that may forbid it could not say
+  GuardFailed,         // a policy that may speak against it could not say
   GuardBroken,         // a policy that may forbid it could not be loaded
   ReleaseNotServed,    // the engine's own configuration permits no releases
   VolumeUnfit,         // a volume of a kind, or on a node, where a release does nothing or harm

@@ -30,8 +30,30 @@ std::string sentence(const Binding& binding, const std::string& why) {
   return "policy " + binding.name + " " + why;
 }
 
+bool acts(const Opinion& opinion) {
+  if (!opinion.verdict) {
+    return false;
+  }
+  switch (opinion.verdict->kind) {
+    case Verdict::Kind::DeletePod:
+    case Verdict::Kind::DeletePodAndAttachments:
+    case Verdict::Kind::DeleteAttachments:
+      return true;
+    case Verdict::Kind::Skip:
+    case Verdict::Kind::Forbid:
+    case Verdict::Kind::Hold:
+    case Verdict::Kind::Wait:
+      return false;
+  }
+  return false;
+}
+
+bool is_against_all(const Verdict& verdict) {
+  return verdict.kind == Verdict::Kind::Forbid || verdict.kind == Verdict::Kind::Hold;
+}
+
 Opinion opinion_of(const Binding& binding, std::size_t index) {
-  return {.binding = index, .mode = binding.mode, .guard = is_guard(binding)};
+  return {.binding = index, .mode = binding.mode};
 }
 
 }  // namespace
@@ -59,6 +81,7 @@ Inquiry::Inquiry(Surroundings& surroundings, const Occasion& occasion,
 void Inquiry::begin(kube::Node node) {
   node_ = std::move(node);
   node_judged_.assign(occasion_.set->bindings.size(), false);
+  node_holds_.clear();
   standings_.clear();
   for (const Binding& binding : occasion_.set->bindings) {
     standings_.push_back(binding.policy == nullptr ? Standing{}
@@ -123,14 +146,15 @@ std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
   }
   if (!touchable) {
     minutes_.verdict(pod, nullptr, *untouchable, {});
-    hear_guards(selected_by, asked);
+    hear_guards(selected_by, asked, result);
     result.unreadable = result.unreadable || asked.unread;
     return std::nullopt;
   }
   for (const std::size_t index : selected_by) {
     ask(index, asked);
   }
-  hear_objections(asked);
+  hear_node_holds(selected_by, asked);
+  hear_objections(asked, result);
   result.unreadable = result.unreadable || asked.unread;
   minutes_.shadow(resolve(asked.opinions, Mode::Observe), resolve(asked.opinions, Mode::Enforce),
                   asked.pod);
@@ -183,6 +207,7 @@ void Inquiry::ask_about_node(std::size_t index, const policy::ClusterFacts& clus
   }
   if (!run.result) {
     standing = {.kind = Standing::Kind::NodeHeld, .due_in = kNodeRetry};
+    node_holds_[index] = std::nullopt;
     minutes_.mention_once(asking, Reason::PolicyFailed, run.result.error().message());
     return;
   }
@@ -191,6 +216,8 @@ void Inquiry::ask_about_node(std::size_t index, const policy::ClusterFacts& clus
       break;
     case NodeVerdict::Kind::Hold:
       standing = {.kind = Standing::Kind::NodeHeld, .due_in = run.result->wait};
+      node_holds_[index] = Verdict{
+          .kind = Verdict::Kind::Hold, .reason = run.result->reason, .wait = run.result->wait};
       minutes_.mention_once(asking, Reason::PolicyHoldsNode, run.result->reason);
       break;
     case NodeVerdict::Kind::TaintOutOfService:
@@ -231,7 +258,8 @@ void Inquiry::drop_wish(std::size_t index) {
 }
 
 // No policy may touch the pod, and the taint evicts it.
-void Inquiry::hear_guards(const std::vector<std::size_t>& selected_by, Case& asked) {
+void Inquiry::hear_guards(const std::vector<std::size_t>& selected_by, Case& asked,
+                          PassResult& result) {
   if (!may_taint_ || objection_ || !is_evicted(asked.pod)) {
     return;
   }
@@ -241,22 +269,50 @@ void Inquiry::hear_guards(const std::vector<std::size_t>& selected_by, Case& ask
       asked.opinions.push_back(run(index, asked));
     }
   }
-  hear_objections(asked);
+  hear_objections(asked, result);
 }
 
-void Inquiry::hear_objections(const Case& asked) {
+// What such a policy would skip is none of its business, and only it can tell.
+void Inquiry::hear_node_holds(const std::vector<std::size_t>& selected_by, Case& asked) {
+  for (const std::size_t index : selected_by) {
+    const auto held = node_holds_.find(index);
+    const bool matters =
+        std::any_of(asked.opinions.begin(), asked.opinions.end(),
+                    [mode = binding(index).mode](const Opinion& opinion) {
+                      return opinion.mode == mode && !opinion.yields && acts(opinion);
+                    });
+    if (held == node_holds_.end() || !matters || left_alone(asked.pod, binding(index).allow)) {
+      continue;
+    }
+    Opinion opinion = run(index, asked);
+    if (opinion.verdict && !is_against_all(*opinion.verdict) &&
+        opinion.verdict->kind != Verdict::Kind::Skip) {
+      opinion.verdict = held->second;
+      opinion.failed = !held->second;
+    }
+    asked.opinions.push_back(std::move(opinion));
+  }
+}
+
+void Inquiry::hear_objections(const Case& asked, PassResult& result) {
   if (!may_taint_ || objection_) {
     return;
   }
   for (const Opinion& opinion : asked.opinions) {
-    const bool forbids = opinion.verdict && opinion.verdict->kind == Verdict::Kind::Forbid;
-    const bool mute = opinion.guard && !opinion.verdict;
-    if (opinion.mode == Mode::Enforce && (forbids || mute)) {
-      const Binding& by = binding(opinion.binding);
-      objection_ = {.reason = forbids ? Reason::PolicyForbids : Reason::GuardFailed,
-                    .text = "policy " + by.name + " on pod " + asked.pod.ref.text()};
-      return;
+    const bool careful = !opinion.yields && !acts(opinion) &&
+                         !(opinion.verdict && opinion.verdict->kind == Verdict::Kind::Skip);
+    if (opinion.mode != Mode::Enforce || !careful) {
+      continue;
     }
+    objection_ = {
+        .reason = opinion.verdict ? reason_of(opinion.verdict->kind) : Reason::GuardFailed,
+        .text = "policy " + binding(opinion.binding).name + " on pod " + asked.pod.ref.text()};
+    if (opinion.verdict) {
+      const Duration again =
+          opinion.verdict->kind == Verdict::Kind::Forbid ? kForbidsFor : opinion.verdict->wait;
+      result.look_again = std::min(result.look_again.value_or(again), again);
+    }
+    return;
   }
 }
 
@@ -299,7 +355,7 @@ void Inquiry::ask(std::size_t index, Case& asked) {
   const bool may_be_evicted = may_taint_ && asking.mode == Mode::Enforce;
   if (is_guard(asking) && (asked.may_act.contains(asking.mode) || may_be_evicted)) {
     Opinion opinion = run(index, asked);
-    if (!opinion.verdict || opinion.verdict->kind == Verdict::Kind::Forbid) {
+    if (!opinion.verdict || is_against_all(*opinion.verdict)) {
       asked.opinions.push_back(std::move(opinion));
       return;
     }
@@ -319,7 +375,7 @@ void Inquiry::ask_later(std::size_t index, Case& asked) {
   } else if (standing.kind == Standing::Kind::NodeHeld ||
              standing.kind == Standing::Kind::NotDueYet) {
     Opinion opinion = opinion_of(asking, index);
-    opinion.guard = false;  // it has had its say
+    opinion.yields = true;  // it has had its say
     if (standing.due_in > Duration::zero()) {
       opinion.verdict =
           Verdict{.kind = Verdict::Kind::Wait, .reason = "not yet", .wait = standing.due_in};
@@ -519,7 +575,7 @@ void Inquiry::look_again(const Decision& decision, const Case& asked, PassResult
 }
 
 void Inquiry::note_failures(const Decision& decision, const Case& asked, PassResult& result) const {
-  if (decision.kind != Decision::Kind::Held && decision.kind != Decision::Kind::Wait) {
+  if (decision.kind != Decision::Kind::Held || decision.by->verdict) {
     return;  // somebody else's word counts
   }
   for (const Opinion& opinion : asked.opinions) {

@@ -6,8 +6,9 @@
 // Who is asked about a pod: every binding whose scope covers it, whose policy selects it and that
 // may act on the node by now (fence/triggers, and the policy's own word on the node) and on such a
 // pod (fence/selection). A guard is asked beside them before its own time as well: its trigger says
-// when it may act, not when it may speak against somebody else of its mode. Only that it forbids,
-// or could not say, counts then.
+// when it may act, not when it may speak against somebody else of its mode. Only that it forbids or
+// holds, or could not say, counts then. A policy that holds the node is asked about a pod that
+// somebody else would act on: it holds what it does not skip.
 
 #include <cstdint>
 #include <map>
@@ -173,8 +174,9 @@ class Inquiry {
   // Asked again, it wants it no more, or could not say.
   void drop_wish(std::size_t index);
   // Where a taint may evict the pod, whatever would have been done to it otherwise.
-  void hear_objections(const Case& asked);
-  void hear_guards(const std::vector<std::size_t>& selected_by, Case& asked);
+  void hear_objections(const Case& asked, PassResult& result);
+  void hear_guards(const std::vector<std::size_t>& selected_by, Case& asked, PassResult& result);
+  void hear_node_holds(const std::vector<std::size_t>& selected_by, Case& asked);
   void object_unasked(const kube::Pod& pod);
   void ask(std::size_t index, Case& asked);
   void ask_later(std::size_t index, Case& asked);
@@ -210,6 +212,8 @@ class Inquiry {
   kube::Node node_;
   std::vector<Standing> standings_;  // by binding
   std::vector<bool> node_judged_;    // by binding: it was asked about the node
+  // By binding: what it said of the node, or nothing because it failed.
+  std::map<std::size_t, std::optional<policy::Verdict>> node_holds_;
   const bool may_taint_;
   std::optional<TaintWish> taint_wish_;
   std::optional<Objection> objection_;

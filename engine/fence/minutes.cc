@@ -18,6 +18,8 @@ Reason reason_of(Verdict::Kind kind) {
       return Reason::PolicySkips;
     case Verdict::Kind::Forbid:
       return Reason::PolicyForbids;
+    case Verdict::Kind::Hold:
+      return Reason::PolicyHolds;
     case Verdict::Kind::Wait:
       return Reason::PolicyWaits;
     case Verdict::Kind::DeletePod:
@@ -52,13 +54,19 @@ void Minutes::stop(const Decision& decision, const kube::Pod& pod) {
     return;
   }
   const Binding& by = binding(*decision.by);
-  const Reason reason = decision.kind == Decision::Kind::Forbidden ? Reason::PolicyForbids
-                        : by.policy == nullptr                     ? Reason::GuardBroken
-                                                                   : Reason::GuardFailed;
-  const std::string text =
-      decision.by->verdict ? "policy " + by.name + " forbids it: " + decision.by->verdict->reason
-                           : "policy " + by.name + " could not say whether it forbids it";
-  refusal(pod, *decision.stopped, reason, text);
+  if (!decision.by->verdict) {
+    refusal(pod, *decision.stopped,
+            by.policy == nullptr ? Reason::GuardBroken : Reason::GuardFailed,
+            "policy " + by.name + " could not say whether it is against it");
+    return;
+  }
+  const Verdict& verdict = *decision.by->verdict;
+  const bool waits = verdict.kind == Verdict::Kind::Wait;
+  const std::string_view word = waits                                   ? " waits: "
+                                : verdict.kind == Verdict::Kind::Forbid ? " forbids it: "
+                                                                        : " holds it: ";
+  refusal(pod, *decision.stopped, waits ? Reason::PolicyConflict : reason_of(verdict.kind),
+          "policy " + by.name + std::string(word) + verdict.reason);
 }
 
 void Minutes::shadow(const Decision& observed, const Decision& enforced, const kube::Pod& pod) {

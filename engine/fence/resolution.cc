@@ -1,5 +1,7 @@
 #include "fence/resolution.h"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -24,31 +26,39 @@ namespace {
 // The first of each kind that speaks on one side.
 struct Heard {
   const Opinion* forbids = nullptr;
-  const Opinion* mute_guard = nullptr;
+  const Opinion* holds = nullptr;
+  const Opinion* failed = nullptr;
+  const Opinion* waits = nullptr;  // the shortest
   const Opinion* acts = nullptr;
   const Opinion* disagrees = nullptr;
-  const Opinion* waits = nullptr;  // the shortest
-  const Opinion* failed = nullptr;
+  const Opinion* yields = nullptr;  // who waits shortest of those, or nobody
   const Opinion* skips = nullptr;
+  bool yields_at_all = false;
   bool ask_again = false;
+  std::optional<Duration> look_again;
 
   void hear(const Opinion& opinion) {
+    if (opinion.yields) {
+      yields_at_all = true;
+      keep_shortest(yields, opinion);
+      return;
+    }
     if (!opinion.verdict) {
       ask_again = ask_again || opinion.ask_again;
       keep_first(failed, opinion);
-      if (opinion.guard) {
-        keep_first(mute_guard, opinion);
-      }
       return;
     }
     switch (opinion.verdict->kind) {
       case Verdict::Kind::Forbid:
         keep_first(forbids, opinion);
+        look_within(kForbidsFor);
+        break;
+      case Verdict::Kind::Hold:
+        keep_first(holds, opinion);
+        look_within(opinion.verdict->wait);
         break;
       case Verdict::Kind::Wait:
-        if (waits == nullptr || opinion.verdict->wait < waits->verdict->wait) {
-          waits = &opinion;
-        }
+        keep_shortest(waits, opinion);
         break;
       case Verdict::Kind::Skip:
         keep_first(skips, opinion);
@@ -68,6 +78,13 @@ struct Heard {
   static void keep_first(const Opinion*& slot, const Opinion& opinion) {
     slot = slot == nullptr ? &opinion : slot;
   }
+  void keep_shortest(const Opinion*& slot, const Opinion& opinion) {
+    if (opinion.verdict) {
+      slot = slot == nullptr || opinion.verdict->wait < slot->verdict->wait ? &opinion : slot;
+      look_within(opinion.verdict->wait);
+    }
+  }
+  void look_within(Duration delay) { look_again = std::min(look_again.value_or(delay), delay); }
 };
 
 }  // namespace
@@ -79,27 +96,32 @@ Decision resolve(std::span<const Opinion> opinions, policy::Mode side) {
       heard.hear(opinion);
     }
   }
+  using Kind = Decision::Kind;
   Decision decision;
   decision.overruled = heard.disagrees;
-  if (heard.forbids != nullptr || heard.mute_guard != nullptr) {
-    const bool forbidden = heard.forbids != nullptr;
-    decision.kind = forbidden ? Decision::Kind::Forbidden : Decision::Kind::Held;
-    decision.by = forbidden ? heard.forbids : heard.mute_guard;
-    decision.stopped = heard.acts;
-    decision.ask_again = !forbidden && heard.ask_again;
-  } else if (heard.acts != nullptr) {
-    decision.kind = Decision::Kind::Act;
-    decision.by = heard.acts;
-  } else if (heard.waits != nullptr || heard.failed != nullptr) {
-    decision.kind = Decision::Kind::Wait;
+  if (heard.forbids != nullptr) {
+    decision.kind = Kind::Forbidden;
+    decision.by = heard.forbids;
+  } else if (heard.holds != nullptr || heard.failed != nullptr) {
+    decision.kind = Kind::Held;
+    decision.by = heard.holds != nullptr ? heard.holds : heard.failed;
+    decision.ask_again = heard.holds == nullptr && heard.ask_again;
+  } else if (heard.waits != nullptr) {
+    decision.kind = Kind::Wait;
     decision.by = heard.waits;
-    decision.ask_again = heard.ask_again;
-    if (heard.waits != nullptr) {
-      decision.look_again = heard.waits->verdict->wait;
-    }
+  } else if (heard.acts != nullptr) {
+    decision.kind = Kind::Act;
+    decision.by = heard.acts;
+  } else if (heard.yields_at_all) {
+    decision.kind = Kind::Wait;
+    decision.by = heard.yields;
   } else if (heard.skips != nullptr) {
-    decision.kind = Decision::Kind::Skip;
+    decision.kind = Kind::Skip;
     decision.by = heard.skips;
+  }
+  if (decision.kind != Kind::Act && decision.kind != Kind::Skip) {
+    decision.stopped = heard.acts;
+    decision.look_again = heard.look_again;
   }
   return decision;
 }

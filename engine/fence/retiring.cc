@@ -26,7 +26,9 @@ bool is_decided(Reason reason) {
     case Reason::TaintNotAllowed:
     case Reason::ProtectedNamespace:
     case Reason::OutsideBinding:
-    case Reason::PolicyForbids:
+    case Reason::PolicyForbids:  // asked again by its own time, as the next two
+    case Reason::PolicyHolds:
+    case Reason::PolicyWaits:
     case Reason::SignalUnfit:
     case Reason::ModeObserves:
     case Reason::MirrorPod:

@@ -13,6 +13,7 @@ void add(Tally& tally, Verdict::Kind kind, std::int64_t count) {
     case Verdict::Kind::Skip:
       break;
     case Verdict::Kind::Forbid:
+    case Verdict::Kind::Hold:
     case Verdict::Kind::Wait:
       tally.held += count;
       break;

@@ -250,7 +250,8 @@ CaseResult run_variant(const Subject& subject, const TestCase& test, const Answe
   if (answer->outcome == Outcome::Decided) {
     result.usage = answer->usage;
   }
-  const bool was_left = base.verdict == "skip" || base.verdict == "forbid";
+  const bool was_left =
+      base.verdict == "skip" || base.verdict == "forbid" || base.verdict == "hold";
   if (answer->outcome == Outcome::Error) {
     result.problems = {"error:   " + answer->error,
                        "rule:    what may be missing must not fail a policy"};

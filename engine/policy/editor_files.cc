@@ -200,7 +200,8 @@ return tests {
 | `now` | the cluster's time: RFC 3339 or Unix seconds. A case whose policy reads `cluster.now` fails without it |
 | `expect` | required: `verdict` with `reason` (exact, or a part after `~`), `seconds`, `reads` (paths that must have been read), `volumes` (claims that the verdict names), `release`, `on_timeout`; or `outcome`: `not_selected`, `deferred`, `error` with `message`; or `nodes`: what `source.nodes` says |
 
-A verdict `proceed`, `hold` or `taint_out_of_service` is expected of `node`, every other of `pod`.
+A verdict `proceed` or `taint_out_of_service` is expected of `node`, `hold` of `node` where that says so and of `pod`
+otherwise, every other of `pod`.
 
 Without the pod's Node among the objects the node is one of that name whose Ready is Unknown. Counts of the cluster are
 of the Node objects given. Candidates of a placement are the other Nodes that are Ready, not cordoned, match the pod's

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<HostFunction, 11> kFence = {{
     {"skip", fence_skip, "(reason: string): Verdict", "No reason to act on this pod."},
     {"forbid", fence_forbid, "(reason: string): Verdict",
-     "Nobody may act on this pod; the policy becomes a guard."},
+     "Nobody may act on this pod; asked again every minute. The policy becomes a guard."},
     {"wait", fence_wait, "(reason: string, seconds?: number): Verdict",
      "Look again after 10 s, or 1 s to 1 h as given."},
     {"delete_pod", fence_delete_pod, "(reason: string): Verdict",
@@ -25,8 +25,9 @@ constexpr std::array<HostFunction, 11> kFence = {{
      "(reason: string, volumes: Volume[], options?: AttachmentOptions): Verdict",
      "Delete the attachments of these volumes while the pod is still there."},
     {"proceed", fence_proceed, "(reason: string): NodeVerdict", "The node's pods may be judged."},
-    {"hold", fence_hold, "(reason: string, seconds: number): NodeVerdict",
-     "Nothing happens to the node's pods; ask again after 1 s to 1 h."},
+    {"hold", fence_hold, "(reason: string, seconds?: number): Verdict|NodeVerdict",
+     "Nobody may act for now on this pod, or in node() on the pods that the policy does not skip; "
+     "ask again after 30 s, or 1 s to 1 h as given, which node() has to."},
     {"taint_out_of_service", fence_taint_out_of_service, "(reason: string): NodeVerdict",
      "Mark the node, so that Kubernetes evicts every pod of it; needs the binding's allow."},
     {"http", fence_http, "(endpoint: string, path: string): Request",

@@ -70,6 +70,7 @@ class Scanner {
   void look_at(const Prototype& function, const Around& around) {
     for (const auto& constant : function.constants) {
       scan_.forbids = scan_.forbids || constant == "forbid";
+      scan_.holds = scan_.holds || constant == "hold";
       scan_.acts = scan_.acts || (constant && names_action(*constant));
     }
     if (function.constants.size() > kManyConstants) {

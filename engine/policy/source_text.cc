@@ -118,14 +118,15 @@ std::size_t line_named(std::string_view error_text) {
 
 }  // namespace
 
-bool mentions_forbid(std::string_view source) {
+bool mentions_objection(std::string_view source) {
   Tokens tokens(source);
   std::string_view before;
   for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next()) {
     // A quote alone is one that is not closed in its line, where strings are not told apart.
-    const bool member =
-        token == "forbid" && (before == "." || before == ":" || before == "'" || before == "\"");
-    const bool indexed = (token == "'forbid'" || token == "\"forbid\"") && before == "[";
+    const bool member = (token == "forbid" || token == "hold") &&
+                        (before == "." || before == ":" || before == "'" || before == "\"");
+    const bool indexed = before == "[" && (token == "'forbid'" || token == "\"forbid\"" ||
+                                           token == "'hold'" || token == "\"hold\"");
     if (member || indexed) {
       return true;
     }

@@ -9,7 +9,7 @@ namespace moonfence::policy {
 
 // Whether the text uses fence.forbid outside of comments and strings: such a policy is a guard, and
 // where it cannot be loaded the pods it selects are held.
-[[nodiscard]] bool mentions_forbid(std::string_view source);
+[[nodiscard]] bool mentions_objection(std::string_view source);
 
 // The line of the source that an error names ("my-db.lua:12: ..."), as it is shown below it:
 // "   12 |   if pod.lables.tier then"; "" when it names none.

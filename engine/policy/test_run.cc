@@ -167,13 +167,25 @@ std::string gap_of(const Stand& stand, const Scene& scene) {
   return "";
 }
 
+// `hold` is a word about a pod as well: where the policy says nothing like it of the node.
+bool asks_pod(const Prepared& prepared, const TestCase& test) {
+  if (!prepared.scene || test.expect.of == Expectation::Of::Pod) {
+    return prepared.scene.has_value();
+  }
+  if (test.expect.verdict != "hold") {
+    return false;
+  }
+  const auto of_node = ask_node(prepared.stand, *prepared.scene);
+  return !of_node || of_node->verdict == "proceed";
+}
+
 Result<Answer> put(const Prepared& prepared, const TestCase& test) {
   const Responses responses{.by_request = test.responses};
   if (!prepared.scene) {
     return ask_source(prepared.stand, responses);
   }
-  return test.expect.of == Expectation::Of::Node ? ask_node(prepared.stand, *prepared.scene)
-                                                 : ask(prepared.stand, *prepared.scene, responses);
+  return asks_pod(prepared, test) ? ask(prepared.stand, *prepared.scene, responses)
+                                  : ask_node(prepared.stand, *prepared.scene);
 }
 
 // What another state says than the first did; "" when all agree.
@@ -243,12 +255,12 @@ CaseResult run_case(const Subject& subject, const TestCase& test, Coverage& cove
     return malformed(std::move(result), prepared.error().message());
   }
   coverage.add(prepared->stand.loading);
-  const bool asks_pod = prepared->scene && test.expect.of == Expectation::Of::Pod;
-  if (!test.fail.empty() && asks_pod) {
+  const bool of_pod = asks_pod(*prepared, test);
+  if (!test.fail.empty() && of_pod) {
     judge(subject, test, not_asked(Outcome::Deferred), result);
     return result;
   }
-  if (const std::string gap = asks_pod ? gap_of(prepared->stand, *prepared->scene) : "";
+  if (const std::string gap = of_pod ? gap_of(prepared->stand, *prepared->scene) : "";
       !gap.empty()) {
     result.state = CaseResult::State::Failed;
     result.outcome = "no data";

@@ -115,7 +115,7 @@ void take_verdict_words(const Verdict& verdict, Answer& answer) {
   answer.verdict = to_string(verdict.kind);
   answer.reason = verdict.reason;
   answer.release = verdict.release;
-  if (verdict.kind == Verdict::Kind::Wait) {
+  if (verdict.kind == Verdict::Kind::Wait || verdict.kind == Verdict::Kind::Hold) {
     answer.seconds = seconds_of(verdict.wait);
   }
   if (verdict.kind == Verdict::Kind::DeleteAttachments) {

@@ -220,8 +220,8 @@ void Validation::reject(std::string stage, const Error& error) {
                : rejection(std::move(stage), error);
   // A text that is not read at all is not searched either: nobody can tell.
   out.may_differ = error.kind == Error::Kind::Limit;
-  out.may_be_guard =
-      loaded_ ? loaded_->is_guard() : out.stage == "source" || mentions_forbid(candidate_.source);
+  out.may_be_guard = loaded_ ? loaded_->is_guard()
+                             : out.stage == "source" || mentions_objection(candidate_.source);
   if (out.line > 0) {
     out.quote = quoted_line(candidate_.source, error.text);
   }

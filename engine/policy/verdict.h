@@ -17,6 +17,7 @@ struct Verdict {
   enum class Kind {
     Skip,                     // no reason to act on this pod
     Forbid,                   // nobody may act on this pod
+    Hold,                     // nobody may act on this pod for now
     Wait,                     // look again later
     DeletePod,                // with grace period 0
     DeletePodAndAttachments,  // the pod, and once it is gone the attachments of `volumes`
@@ -26,8 +27,8 @@ struct Verdict {
 
   Kind kind = Kind::Skip;
   std::string reason;  // never empty, at most 512 bytes, control characters escaped
-  // Of Wait: when to look again. Of DeleteAttachments: how long they may take before `on_timeout`.
-  // 1 s to 1 h.
+  // Of Wait and Hold: when to look again. Of DeleteAttachments: how long they may take before
+  // `on_timeout`. 1 s to 1 h.
   Duration wait{};
   // Whose attachments; of this pod, each once, all with a PersistentVolume. May be empty for
   // DeletePodAndAttachments, never for DeleteAttachments.

@@ -28,6 +28,7 @@ constexpr std::size_t kEllipsis = 3;  // bytes of "…"
 constexpr double kShortestWait = 1;
 constexpr double kLongestWait = 3600;
 constexpr double kUsualWait = 10;
+constexpr double kUsualHold = 30;
 constexpr double kUsualAttachmentWait = 60;
 
 using VolumeIndexes = std::set<std::size_t>;
@@ -308,7 +309,12 @@ int fence_proceed(lua_State* lua) {
   return push_held(lua, {.of_node = true, .node_kind = NodeVerdict::Kind::Proceed});
 }
 
+// About a pod or a node, as where it is made.
 int fence_hold(lua_State* lua) {
+  if (Sandbox::of(lua).session.hook == Hook::Pod) {
+    const double again = lua_isnoneornil(lua, 2) ? kUsualHold : seconds_argument(lua, 2);
+    return push_held(lua, {.kind = Verdict::Kind::Hold, .wait_seconds = again});
+  }
   const double seconds = seconds_argument(lua, 2);
   return push_held(
       lua, {.of_node = true, .node_kind = NodeVerdict::Kind::Hold, .wait_seconds = seconds});
@@ -352,6 +358,8 @@ std::string_view to_string(Verdict::Kind kind) {
       return "skip";
     case Verdict::Kind::Forbid:
       return "forbid";
+    case Verdict::Kind::Hold:
+      return "hold";
     case Verdict::Kind::Wait:
       return "wait";
     case Verdict::Kind::DeletePod:

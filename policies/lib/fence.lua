@@ -406,7 +406,7 @@ function log.warn(text) end
 ---@nodiscard
 function fence.skip(reason) end
 
----Nobody may act on this pod; the policy becomes a guard.
+---Nobody may act on this pod; asked again every minute. The policy becomes a guard.
 ---@param reason string
 ---@return Verdict
 ---@nodiscard
@@ -447,10 +447,10 @@ function fence.delete_attachments(reason, volumes, options) end
 ---@nodiscard
 function fence.proceed(reason) end
 
----Nothing happens to the node's pods; ask again after 1 s to 1 h.
+---Nobody may act for now on this pod, or in node() on the pods that the policy does not skip; ask again after 30 s, or 1 s to 1 h as given, which node() has to.
 ---@param reason string
----@param seconds number
----@return NodeVerdict
+---@param seconds? number
+---@return Verdict|NodeVerdict
 ---@nodiscard
 function fence.hold(reason, seconds) end
 

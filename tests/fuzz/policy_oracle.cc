@@ -102,6 +102,7 @@ bool acts(policy::Verdict::Kind kind) {
   switch (kind) {
     case policy::Verdict::Kind::Skip:
     case policy::Verdict::Kind::Forbid:
+    case policy::Verdict::Kind::Hold:
     case policy::Verdict::Kind::Wait:
       return false;
     case policy::Verdict::Kind::DeletePod:
@@ -153,7 +154,8 @@ std::string checked(const Candidate& candidate, const policy::Policy& policy,
   using Kind = policy::Verdict::Kind;
   check_reason(candidate, verdict.reason);
   check_named(candidate, policy::to_string(verdict.kind));
-  if (verdict.kind == Kind::Wait || verdict.kind == Kind::DeleteAttachments) {
+  if (verdict.kind == Kind::Wait || verdict.kind == Kind::Hold ||
+      verdict.kind == Kind::DeleteAttachments) {
     check_wait(candidate, verdict.wait);
   }
   if (verdict.kind == Kind::Forbid && !policy.is_guard()) {

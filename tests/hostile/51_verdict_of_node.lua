@@ -2,4 +2,4 @@
 -- where: pod
 -- expect: error
 -- says: make it inside of node()
-return fence.hold('x', 1)
+return fence.proceed('x')

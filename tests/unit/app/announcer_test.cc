@@ -105,6 +105,13 @@ TEST(Announcer, a_refusal_that_somebody_has_to_mend_is_a_warning) {
   }
 }
 
+TEST(Announcer, a_conflict_is_told_at_the_pod) {
+  EXPECT_EQ(news(Record::Kind::Refusal, Reason::PolicyConflict),
+            "Normal PolicyConflict Pod db/web-0 pod-1");
+  EXPECT_EQ(news(Record::Kind::Refusal, Reason::PolicyHolds),
+            "Normal FencingRefused Pod db/web-0 pod-1");
+}
+
 TEST(Announcer, the_end_of_an_incident_is_told_when_there_is_something_to_tell) {
   EXPECT_EQ(news(Record::Kind::IncidentClosed, Reason::Settled),
             "Normal FencingSettled Node n1 node-1");

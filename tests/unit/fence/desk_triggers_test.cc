@@ -122,6 +122,7 @@ TEST_F(TriggersTest, a_wait_does_not_outlast_the_signal_that_another_waits_for) 
   nodes["n1"].ready = "False";
   open_with(
       {deletes_app("db", ""), binding_of(named_policy("slow", "return fence.wait('later', 3000)",
+                                                      "select = { labels = 'app=web' }, "
                                                       "trigger = { live_kubelet = true },"))});
   tell(Look::Fell);
   run_for(10s);

@@ -19,8 +19,8 @@ Verdict verdict(Verdict::Kind kind, Duration wait = {}) {
   return {.kind = kind, .reason = "because", .wait = wait};
 }
 
-// "skip", "wait7", "fail" (to be asked again), "failing" (not to be), "delete", "forbid", "mute" (a
-// guard without a verdict), "broken" (one that is not to be asked again).
+// "skip", "wait7", "fail" (to be asked again), "failing" (not to be), "delete", "forbid", "hold5",
+// "due9" (it can be asked in 9 s), "taint" (nobody knows when).
 Opinion opinion(const std::string& word, std::size_t binding, Mode mode = Mode::Enforce) {
   Opinion made = {.binding = binding, .mode = mode};
   if (word == "skip") {
@@ -30,11 +30,17 @@ Opinion opinion(const std::string& word, std::size_t binding, Mode mode = Mode::
   } else if (word == "delete") {
     made.verdict = verdict(Verdict::Kind::DeletePod);
   } else if (word == "forbid") {
-    made.guard = true;
     made.verdict = verdict(Verdict::Kind::Forbid);
+  } else if (word.starts_with("hold")) {
+    made.verdict = verdict(Verdict::Kind::Hold, std::chrono::seconds(std::stoi(word.substr(4))));
+  } else if (word.starts_with("due")) {
+    made.yields = true;
+    made.verdict = verdict(Verdict::Kind::Wait, std::chrono::seconds(std::stoi(word.substr(3))));
+  } else if (word == "taint") {
+    made.yields = true;
   } else {
-    made.guard = word == "mute" || word == "broken";
-    made.ask_again = word == "fail" || word == "mute";
+    made.failed = true;
+    made.ask_again = word == "fail";
   }
   return made;
 }
@@ -74,31 +80,41 @@ TEST(Resolution, one_policy_decides_alone) {
   EXPECT_EQ(decided({}), "none");
   EXPECT_EQ(decided({"skip"}), "skip by 0");
   EXPECT_EQ(decided({"wait7"}), "wait 7s by 0");
-  EXPECT_EQ(decided({"fail"}), "wait again");
-  EXPECT_EQ(decided({"failing"}), "wait");
+  EXPECT_EQ(decided({"fail"}), "held by 0 again");
+  EXPECT_EQ(decided({"failing"}), "held by 0");
   EXPECT_EQ(decided({"delete"}), "act by 0");
-  EXPECT_EQ(decided({"forbid"}), "forbidden by 0");
-  EXPECT_EQ(decided({"mute"}), "held by 0 again");
-  EXPECT_EQ(decided({"broken"}), "held by 0");
+  EXPECT_EQ(decided({"hold5"}), "held 5s by 0");
+  EXPECT_EQ(decided({"forbid"}), "forbidden 1m by 0");
+  EXPECT_EQ(decided({"due9"}), "wait 9s by 0");
+  EXPECT_EQ(decided({"taint"}), "wait");
 }
 
-TEST(Resolution, of_several_the_first_rule_that_applies_decides) {
-  EXPECT_EQ(decided({"delete", "forbid"}), "forbidden by 1 stops 0");
-  EXPECT_EQ(decided({"mute", "delete", "forbid"}), "forbidden by 2 stops 1");
-  EXPECT_EQ(decided({"delete", "broken"}), "held by 1 stops 0");
-  EXPECT_EQ(decided({"skip", "mute"}), "held by 1 again");
-  EXPECT_EQ(decided({"broken", "fail", "delete"}), "held by 0 stops 2 again");
-  EXPECT_EQ(decided({"skip", "delete", "delete"}), "act by 1");
-  EXPECT_EQ(decided({"fail", "delete"}), "act by 1");  // an error counts for its policy alone
-  EXPECT_EQ(decided({"wait7", "skip", "delete"}), "act by 2");
+TEST(Resolution, of_several_the_careful_word_decides_whoever_stands_first) {
+  EXPECT_EQ(decided({"delete", "forbid"}), "forbidden 1m by 1 stops 0");
+  EXPECT_EQ(decided({"forbid", "delete"}), "forbidden 1m by 0 stops 1");
+  EXPECT_EQ(decided({"hold5", "fail", "delete", "forbid"}), "forbidden 5s by 3 stops 2");
+  EXPECT_EQ(decided({"delete", "hold5", "fail"}), "held 5s by 1 stops 0");
+  EXPECT_EQ(decided({"hold9", "hold5", "wait3"}), "held 3s by 0");
+  EXPECT_EQ(decided({"fail", "delete"}), "held by 0 stops 1 again");
+  EXPECT_EQ(decided({"delete", "failing"}), "held by 1 stops 0");
+  EXPECT_EQ(decided({"wait7", "fail", "delete"}), "held 7s by 1 stops 2 again");
+  EXPECT_EQ(decided({"wait7", "skip", "delete"}), "wait 7s by 0 stops 2");
+  EXPECT_EQ(decided({"delete", "wait7"}), "wait 7s by 1 stops 0");
   EXPECT_EQ(decided({"wait7", "wait3", "skip"}), "wait 3s by 1");
-  EXPECT_EQ(decided({"wait7", "fail"}), "wait 7s by 0 again");
-  EXPECT_EQ(decided({"skip", "failing"}), "wait");
+  EXPECT_EQ(decided({"skip", "delete", "delete"}), "act by 1");
+  EXPECT_EQ(decided({"skip", "failing"}), "held by 1");
   EXPECT_EQ(decided({"skip", "skip"}), "skip by 0");
 }
 
-const Words kWords = {"skip",   "wait7",  "wait3", "fail",  "failing",
-                      "delete", "forbid", "mute",  "broken"};
+TEST(Resolution, who_was_not_asked_about_the_pod_keeps_nobody_from_acting) {
+  EXPECT_EQ(decided({"due9", "delete"}), "act by 1");
+  EXPECT_EQ(decided({"taint", "delete"}), "act by 1");
+  EXPECT_EQ(decided({"due9", "skip"}), "wait 9s by 0");
+  EXPECT_EQ(decided({"due9", "wait12"}), "wait 9s by 1");
+}
+
+const Words kWords = {"skip",   "wait7",  "wait3", "fail", "failing",
+                      "delete", "forbid", "hold5", "due9", "taint"};
 
 // Every choice of three words, each sorted: the orders of it are tried by the test.
 std::vector<Words> triples() {
@@ -120,27 +136,31 @@ TEST(Resolution, in_all_orders_of_three_the_same_is_decided_and_the_first_is_nam
     const auto count = [&words](const std::string& word) {
       return std::count(words.begin(), words.end(), word);
     };
-    const Decision::Kind expected = count("forbid") > 0 ? Decision::Kind::Forbidden
-                                    : count("mute") + count("broken") > 0 ? Decision::Kind::Held
-                                    : count("delete") > 0                 ? Decision::Kind::Act
-                                    : count("skip") == 3                  ? Decision::Kind::Skip
-                                                                          : Decision::Kind::Wait;
+    using Kind = Decision::Kind;
+    const Kind expected = count("forbid") > 0                                     ? Kind::Forbidden
+                          : count("hold5") + count("fail") + count("failing") > 0 ? Kind::Held
+                          : count("wait7") + count("wait3") > 0                   ? Kind::Wait
+                          : count("delete") > 0                                   ? Kind::Act
+                          : count("skip") == 3                                    ? Kind::Skip
+                                                                                  : Kind::Wait;
     do {
       const auto all = opinions(words);
       const Decision decision = resolve(all, Mode::Enforce);
       SCOPED_TRACE(words[0] + " " + words[1] + " " + words[2]);
       EXPECT_EQ(decision.kind, expected);
-      if (expected == Decision::Kind::Act) {
-        EXPECT_EQ(words[decision.by->binding], "delete");
-        EXPECT_EQ(std::find(words.begin(), words.end(), "delete") - words.begin(),
-                  static_cast<std::ptrdiff_t>(decision.by->binding));
+      const auto first_delete = std::find(words.begin(), words.end(), "delete") - words.begin();
+      if (expected == Kind::Act) {
+        EXPECT_EQ(first_delete, static_cast<std::ptrdiff_t>(decision.by->binding));
+      } else {
+        EXPECT_EQ(decision.stopped != nullptr, count("delete") > 0);
       }
-      if (expected == Decision::Kind::Wait) {
+      if (expected == Kind::Wait && count("due9") == 0) {
         EXPECT_EQ(decision.look_again, count("wait3") > 0   ? std::optional<Duration>(3s)
                                        : count("wait7") > 0 ? std::optional<Duration>(7s)
                                                             : std::nullopt);
-        EXPECT_EQ(decision.ask_again, count("fail") > 0);
       }
+      EXPECT_EQ(decision.ask_again,
+                count("fail") > 0 && count("forbid") == 0 && count("hold5") == 0);
     } while (std::next_permutation(words.begin(), words.end()));
   }
 }

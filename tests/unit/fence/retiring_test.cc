@@ -187,6 +187,15 @@ TEST_F(RetiringTest, a_guard_that_would_not_be_asked_yet_may_forbid_it) {
   expect_refused(Reason::PolicyForbids);
 }
 
+TEST_F(RetiringTest, a_pod_that_another_policy_waits_for_is_not_evicted) {
+  for (const auto& [word, reason] :
+       {std::pair("return fence.wait('it may still write', 20)", Reason::PolicyWaits),
+        std::pair("return fence.hold('it may still write', 20)", Reason::PolicyHolds)}) {
+    open({retires(), binding_of(named_policy("ceph", word), Mode::Enforce)});
+    expect_refused(reason);
+  }
+}
+
 TEST_F(RetiringTest, a_guard_that_could_not_be_loaded_keeps_the_pods_of_its_scope) {
   add_pod("other-0", "n1", "shop", "shop");
   Binding only_web = retires();

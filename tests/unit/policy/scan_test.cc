@@ -113,25 +113,25 @@ TEST(Guard, a_policy_that_can_forbid_is_one) {
 }
 
 TEST(Guard, it_is_known_of_a_text_that_does_not_compile) {
-  EXPECT_TRUE(policy::mentions_forbid("return fence.forbid('x') )"));
-  EXPECT_TRUE(policy::mentions_forbid("fence\n .  forbid"));
-  EXPECT_TRUE(policy::mentions_forbid("fence [ \"forbid\" ] ("));
-  EXPECT_FALSE(policy::mentions_forbid("-- fence.forbid\nreturn )"));
-  EXPECT_FALSE(policy::mentions_forbid("--[==[ fence.forbid ]] ]==] return )"));
-  EXPECT_FALSE(policy::mentions_forbid("log.info('fence.forbid') log.info([[fence.forbid]])"));
-  EXPECT_FALSE(policy::mentions_forbid("local s = 'a \\' fence.forbid'"));
-  EXPECT_FALSE(policy::mentions_forbid("local forbid = 1"));
-  EXPECT_FALSE(policy::mentions_forbid(""));
+  EXPECT_TRUE(policy::mentions_objection("return fence.forbid('x') )"));
+  EXPECT_TRUE(policy::mentions_objection("fence\n .  forbid"));
+  EXPECT_TRUE(policy::mentions_objection("fence [ \"forbid\" ] ("));
+  EXPECT_FALSE(policy::mentions_objection("-- fence.forbid\nreturn )"));
+  EXPECT_FALSE(policy::mentions_objection("--[==[ fence.forbid ]] ]==] return )"));
+  EXPECT_FALSE(policy::mentions_objection("log.info('fence.forbid') log.info([[fence.forbid]])"));
+  EXPECT_FALSE(policy::mentions_objection("local s = 'a \\' fence.forbid'"));
+  EXPECT_FALSE(policy::mentions_objection("local forbid = 1"));
+  EXPECT_FALSE(policy::mentions_objection(""));
 }
 
 // What is never closed hides nothing.
 TEST(Guard, an_open_string_or_comment_does_not_hide_it) {
-  EXPECT_TRUE(policy::mentions_forbid("local s = 'open\nreturn fence.forbid('x')"));
-  EXPECT_TRUE(policy::mentions_forbid("local s = [[open\nreturn fence.forbid('x')"));
-  EXPECT_TRUE(policy::mentions_forbid("--[[ open\nreturn fence.forbid('x')"));
-  EXPECT_TRUE(policy::mentions_forbid("local s = \"open '--' fence . forbid(1)"));
-  EXPECT_TRUE(policy::mentions_forbid("local s = \"open fence['forbid'](1)"));
-  EXPECT_FALSE(policy::mentions_forbid("local s = 'open\n-- fence.forbid"));
+  EXPECT_TRUE(policy::mentions_objection("local s = 'open\nreturn fence.forbid('x')"));
+  EXPECT_TRUE(policy::mentions_objection("local s = [[open\nreturn fence.forbid('x')"));
+  EXPECT_TRUE(policy::mentions_objection("--[[ open\nreturn fence.forbid('x')"));
+  EXPECT_TRUE(policy::mentions_objection("local s = \"open '--' fence . forbid(1)"));
+  EXPECT_TRUE(policy::mentions_objection("local s = \"open fence['forbid'](1)"));
+  EXPECT_FALSE(policy::mentions_objection("local s = 'open\n-- fence.forbid"));
   // Each of these opens something that is never closed, and must not be searched for each.
   std::string quotes;
   std::string brackets;
@@ -139,8 +139,8 @@ TEST(Guard, an_open_string_or_comment_does_not_hide_it) {
     quotes += "\\\"";
     brackets += "[[ ";
   }
-  EXPECT_TRUE(policy::mentions_forbid(quotes + "\nfence.forbid()"));
-  EXPECT_TRUE(policy::mentions_forbid(brackets + "\nfence.forbid()"));
+  EXPECT_TRUE(policy::mentions_objection(quotes + "\nfence.forbid()"));
+  EXPECT_TRUE(policy::mentions_objection(brackets + "\nfence.forbid()"));
 }
 
 TEST(QuotedLine, it_is_the_line_the_error_names) {

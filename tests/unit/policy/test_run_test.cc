@@ -270,6 +270,17 @@ TEST(TestRun, a_node_function_is_asked_by_its_verdicts) {
                   "malformed: the policy has no node function"));
 }
 
+TEST(TestRun, hold_is_expected_of_the_pod_where_the_node_says_nothing_like_it) {
+  const std::string expect = "expect = { verdict = 'hold', seconds = 7, reason = 'mine' }";
+  EXPECT_EQ(first("return fence.hold('mine', 7)", expect), "passed");
+  EXPECT_EQ(first("return fence.hold('mine', 7)", expect,
+                  "node = function() return fence.proceed('ok') end,"),
+            "passed");
+  EXPECT_EQ(first("return fence.skip('x')", expect,
+                  "node = function() return fence.hold('mine', 7) end,"),
+            "passed");
+}
+
 TEST(TestRun, fetch_is_answered_by_responses) {
   const std::string more =
       "fetch = function(pod, s, got) if got.v then return nil end return { v = "

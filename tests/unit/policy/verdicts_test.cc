@@ -207,8 +207,18 @@ TEST(AttachmentVerdict, it_needs_the_volumes_to_be_declared) {
             "test.lua:2: fence.delete_pod_and_attachments: declare needs = { 'volumes' }");
 }
 
+TEST(PodHold, it_is_a_verdict_about_a_pod_too) {
+  const auto held = [](const std::string& call) {
+    return evaluate_body("return fence.hold(" + call + ")").verdict.value();
+  };
+  EXPECT_EQ(held("'a'").kind, policy::Verdict::Kind::Hold);
+  EXPECT_EQ(held("'a'").wait, std::chrono::seconds(30));
+  EXPECT_EQ(held("'a', 7").wait, std::chrono::seconds(7));
+  EXPECT_THAT(outcome("return fence.hold('')"), HasSubstr("an empty text tells nobody why"));
+}
+
 TEST(NodeVerdictOfPod, a_verdict_about_a_node_is_none_about_a_pod) {
-  for (const char* call : {"proceed('x')", "hold('x', 5)", "taint_out_of_service('x')"}) {
+  for (const char* call : {"proceed('x')", "taint_out_of_service('x')"}) {
     EXPECT_THAT(outcome(std::string("return fence.") + call),
                 HasSubstr("a verdict is about one node; make it inside of node()"));
   }
