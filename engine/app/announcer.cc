@@ -137,7 +137,7 @@ bool is_routine(Reason reason) {
 bool is_by_design(Reason reason) {
   return reason == Reason::PolicyHoldsNode || reason == Reason::SignalUnfit ||
          reason == Reason::LeaseAlive || reason == Reason::ReleaseNotServed ||
-         reason == Reason::AwaitingDetach;
+         reason == Reason::AwaitingDetach || reason == Reason::StillWaiting;
 }
 
 // Why it does not go on, told where it waits: at the pod if there is one.

@@ -20,6 +20,7 @@ port::Log::Level level_of(const Record& record) {
     case Reason::Deposed:
     case Reason::Retryable:
     case Reason::OutcomeLost:
+    case Reason::StillWaiting:
     case Reason::Unreadable:
     case Reason::LeaseUnreadable:
     case Reason::TooManyDown:

@@ -56,6 +56,8 @@ constexpr std::string_view word_of(Reason reason) {
       return "release_unacknowledged";
     case Reason::StillFailing:
       return "still_failing";
+    case Reason::StillWaiting:
+      return "still_waiting";
     case Reason::TooManyDown:
       return "too_many_down";
     case Reason::TooManyAtOnce:

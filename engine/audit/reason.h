@@ -37,6 +37,7 @@ enum class Reason {
   LeaseAlive,  // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
   LeaseUnreadable,  // Ready is Unknown, and the Lease could not be read; also a refusal
 
+  StillWaiting,  // policies have made pods wait for some minutes
   // The same, by the brake; also why the guard refuses an action.
   TooManyDown,      // more of the workers are down than a few dead machines explain
   TooManyAtOnce,    // others are being fenced; it waits for its turn

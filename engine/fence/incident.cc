@@ -239,7 +239,9 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
   if (!retries_soon) {
     first_action_pass_.reset();  // the next pass has its own window, or none
   }
+  next_pass_ = next;
   note_failure(result, next, effects);
+  note_waiting(result, next, effects);
   const Effects then = next          ? rest(*next - now)
                        : left_unfit_ ? hold(Reason::SignalUnfit, silence_at_ - now)
                                      : settle(result, now);
@@ -289,6 +291,19 @@ void Incident::note_failure(const PassResult& result, std::optional<Moment> next
   if (failing_since_ && next && *next >= *failing_since_ + rules_.tell_failing_after) {
     told_failing_ = true;
     effects.emplace_back(Hold{Reason::StillFailing});
+  }
+}
+
+void Incident::note_waiting(const PassResult& result, std::optional<Moment> next,
+                            Effects& effects) {
+  if (result.waits) {
+    waiting_since_ = waiting_since_.value_or(pass_started_);
+  } else if (!result.unreadable) {  // that pass has seen too little to say
+    waiting_since_.reset();
+  }
+  // Of what fails beside that is told; a wait that failing policies cause is theirs.
+  if (result.waits && next && *next >= *waiting_since_ + rules_.tell_waiting_after) {
+    effects.emplace_back(Hold{Reason::StillWaiting});
   }
 }
 
@@ -393,6 +408,7 @@ Incident::Effects Incident::hold(Reason reason, std::optional<Duration> delay) {
   if (reason != Reason::AwaitingTaint) {  // what keeps it now is something else
     retry_pause_ = {};
     failing_since_.reset();
+    waiting_since_.reset();
     told_failing_ = false;
   }
   Effects effects = {CancelTimer{}, CancelPass{}, Hold{reason}};

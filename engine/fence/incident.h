@@ -21,7 +21,8 @@
 // Times: while something failed a pass starts every `retry_interval` for `retry_window` after the
 // first one that could act (row E-07: passes at 0, 5, 10, 15, 20 s). Then the pauses double, up to
 // `retry_pause_max`, and it does not count as being fenced any more: others may take its place.
-// What fails for longer than `tell_failing_after` is told. A pass that could not read the node or
+// What fails for longer than `tell_failing_after` is told, and so are policies that make pods wait
+// for longer than `tell_waiting_after`. A pass that could not read the node or
 // its pods does not use the window up; such passes back off up to `unreadable_interval_max`.
 //
 // While it waits for the taint that belongs to what it believes, it has the next pass prepared
@@ -82,6 +83,7 @@ struct IncidentRules {
   Duration retry_window = std::chrono::seconds(25);  // then pauses double, up to the next one
   Duration retry_pause_max = std::chrono::seconds(60);
   Duration tell_failing_after = std::chrono::seconds(60);
+  Duration tell_waiting_after = std::chrono::minutes(2);
   // How soon to look live by ourselves: for the taint when no event shows it, doubled up to
   // unreadable_interval_max, and after a reading that news have overtaken.
   Duration taint_poll = std::chrono::seconds(1);
@@ -102,6 +104,7 @@ struct PassResult {
   std::uint32_t failed_observing = 0;                  // the same, but nothing would be done
   std::uint32_t deleted = 0;                           // that are dealt with
   bool waits = false;                                  // a policy waits for something about a pod
+  std::string waiting = {};                            // which, whose and why, for people
   std::optional<Duration> look_again = std::nullopt;   // the shortest wait a policy asked for
   std::optional<Moment> look_at = std::nullopt;        // when a pod that waits is due to be gone
   std::optional<Duration> retry_after = std::nullopt;  // what the server asked for
@@ -184,6 +187,8 @@ class Incident {
   [[nodiscard]] bool in_progress() const;
   // For so long that it was told: StillFailing.
   [[nodiscard]] bool is_failing() const { return told_failing_; }
+  // When it rests after a pass: until when.
+  [[nodiscard]] std::optional<Moment> next_pass() const { return next_pass_; }
   // By the newest news or reading.
   [[nodiscard]] bool believes_unknown() const { return seen_ == cluster::Readiness::Unknown; }
   [[nodiscard]] const Uid& node_uid() const { return node_uid_; }
@@ -195,6 +200,8 @@ class Incident {
   Effects await_taint(Duration at_least = {});
   // Whether the pass failed is kept in mind, and told when it lasts until `next`.
   void note_failure(const PassResult& result, std::optional<Moment> next, Effects& effects);
+  // Whether policies wait is kept in mind, and told when it lasts until `next`.
+  void note_waiting(const PassResult& result, std::optional<Moment> next, Effects& effects);
   // When what failed is tried again; nullopt: nothing did.
   [[nodiscard]] std::optional<Moment> next_retry(const PassResult& result, Moment now);
   // Kubernetes' own taint is not waited for, or was for long enough.
@@ -249,6 +256,8 @@ class Incident {
   std::optional<Moment> first_action_pass_;  // the retry window starts here
   Duration retry_pause_{};                   // the last one after the window; zero: inside
   std::optional<Moment> failing_since_;      // since when each pass failed
+  std::optional<Moment> waiting_since_;      // since when each pass left something waiting
+  std::optional<Moment> next_pass_;
   bool told_failing_ = false;
 };
 

@@ -563,6 +563,10 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
 void Inquiry::look_again(const Decision& decision, const Case& asked, PassResult& result) const {
   if (decision.look_again) {
     result.waits = true;
+    if (result.waiting.empty() && decision.by != nullptr && decision.by->verdict) {
+      result.waiting = "pod " + asked.pod.ref.text() + ": policy " +
+                       binding(decision.by->binding).name + ", " + decision.by->verdict->reason;
+    }
     result.look_again =
         std::min(result.look_again.value_or(*decision.look_again), *decision.look_again);
     // Whatever else a policy waits for, the pod's deadline is a change of its own.

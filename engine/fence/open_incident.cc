@@ -133,6 +133,7 @@ void OpenIncident::pass_ended(const PassResult& result) {
   failing_ = result.held_by_failure;
   obstacle_ = result.obstacle;
   failed_ = result.failed;
+  waiting_ = result.waiting;
   waits_ = result.waits;
   if (waits_) {
     pod_watch_.read(std::move(memory_.pods_read));
@@ -276,6 +277,10 @@ void OpenIncident::note_hold(Reason reason) {
     note_failing();
     return;
   }
+  if (reason == Reason::StillWaiting) {
+    tell_lasting(reason, waiting_, waiting_);
+    return;
+  }
   // The brake's words change with what other nodes do; each of them is told once, and so is each
   // cause of a doubt.
   if (is_braking(reason)) {
@@ -296,20 +301,29 @@ void OpenIncident::note_hold(Reason reason) {
 // What fails, and where that is more than one thing how many; the server's words differ each time
 // and are no news.
 void OpenIncident::note_failing() {
-  std::string about = obstacle_.substr(0, obstacle_.find(';')) + names_of_failing();
-  const Moment now = around_.loop.now();
-  if (told_failing_ && now - *told_failing_ < kTellAgain && told_failing_as_ == about) {
-    return;
-  }
-  told_failing_ = now;
-  told_failing_as_ = std::move(about);
+  const std::string names = names_of_failing();
   std::string text = obstacle_;
   if (failed_ > 1) {
     text += " (and " + std::to_string(failed_ - 1) + " more)";
   }
-  const std::string names = names_of_failing();
   text += text.empty() || names.empty() ? names : "; " + names;
-  record(Record::Kind::IncidentHeld, Reason::StillFailing, text);
+  tell_lasting(Reason::StillFailing, obstacle_.substr(0, obstacle_.find(';')) + names,
+               std::move(text));
+}
+
+void OpenIncident::tell_lasting(Reason reason, const std::string& about, std::string text) {
+  const Moment now = around_.loop.now();
+  const auto told = told_lasting_.find(reason);
+  if (told != told_lasting_.end() && now - told->second.at < kTellAgain &&
+      told->second.about == about) {
+    return;
+  }
+  told_lasting_[reason] = {.at = now, .about = about};
+  if (const auto next = machine_.next_pass()) {
+    text += "; looked at again in " +
+            format_duration(std::chrono::ceil<std::chrono::seconds>(*next - now));
+  }
+  record(Record::Kind::IncidentHeld, reason, text);
 }
 
 void OpenIncident::close(Reason reason) {

@@ -5,6 +5,7 @@
 // it waits for. It performs what the machine says, asks the brake before each pass, and records.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -35,7 +36,7 @@ class OpenIncident final : public Operation::Owner {
     virtual void forget(const NodeName& name) = 0;
   };
 
-  // An event lives for an hour: what fails for ever is told more often.
+  // An event lives for an hour: what lasts is told more often.
   static constexpr Duration kTellAgain = std::chrono::minutes(5);
 
   // `order`: among all incidents. Keeper and surroundings must outlive it.
@@ -80,6 +81,8 @@ class OpenIncident final : public Operation::Owner {
   void cancel_pass();
   void note_hold(audit::Reason reason);
   void note_failing();
+  // What lasts: told again when it is about something else, or after kTellAgain.
+  void tell_lasting(audit::Reason reason, const std::string& about, std::string text);
   void close(audit::Reason reason);
   [[nodiscard]] std::string names_of_failing() const;
   void record(audit::Record::Kind kind, audit::Reason reason, const std::string& text = {});
@@ -107,11 +110,15 @@ class OpenIncident final : public Operation::Owner {
   Brake::Place place_;
   std::optional<audit::Reason> held_;
   std::set<std::pair<audit::Reason, std::string>> braked_;  // what was told, and the text beside it
-  std::set<std::string> failing_;       // policies for which the last pass held pods
-  std::string obstacle_;                // of the last pass
-  std::uint32_t failed_ = 0;            // likewise
-  std::optional<Moment> told_failing_;  // when that was last told, and in which words
-  std::string told_failing_as_;
+  std::set<std::string> failing_;  // policies for which the last pass held pods
+  std::string obstacle_;           // of the last pass
+  std::uint32_t failed_ = 0;       // likewise
+  std::string waiting_;            // likewise
+  struct Told {
+    Moment at{};
+    std::string about;
+  };
+  std::map<audit::Reason, Told> told_lasting_;
 };
 
 }  // namespace moonfence::fence

@@ -26,7 +26,8 @@ std::optional<std::string> Breaker::note(std::string_view key, const Error* faul
   }
   record.cpu += usage.cpu;
   record.errors = fault == nullptr ? 0 : record.errors + 1;
-  if (fault != nullptr && fault->kind == Error::Kind::Limit) {
+  record.limits += fault != nullptr && fault->kind == Error::Kind::Limit ? 1 : 0;
+  if (fault != nullptr && record.limits >= record.patience) {
     record.reason = "broke a limit: " + fault->text;
   } else if (record.errors >= limits_.errors_in_a_row * record.patience) {
     record.reason =
@@ -49,7 +50,8 @@ void Breaker::begin_pass() {
 void Breaker::begin_anew() {
   constexpr std::uint32_t kMostPatience = 1024;
   for (auto& [key, record] : records_) {
-    const bool by_errors = record.errors >= limits_.errors_in_a_row * record.patience;
+    const bool by_errors = record.limits >= record.patience ||
+                           record.errors >= limits_.errors_in_a_row * record.patience;
     record = {.patience =
                   by_errors ? std::min(record.patience * 2, kMostPatience) : record.patience};
   }

@@ -7,8 +7,9 @@
 // rest of the incident: nothing waits for it. One breaker belongs to one incident; a reload resets
 // it.
 //
-// The errors that a policy may make double with each pass that they have stopped: pods that it can
-// judge come up in the end, however many it fails on stand before them.
+// The errors that a policy may make, and the limits that it may break, double with each pass that
+// they have stopped: pods that it can judge come up in the end, however many it fails on stand
+// before them.
 //
 // Who fails is known by a key of the caller's: one per binding that may fail apart.
 
@@ -58,6 +59,7 @@ class Breaker {
  private:
   struct Record {
     std::uint32_t errors = 0;    // in a row
+    std::uint32_t limits = 0;    // that it broke
     std::uint32_t patience = 1;  // times as many as the limit says
     Duration cpu{};
     std::string reason;  // of the trip, "" before

@@ -96,7 +96,7 @@ void add_pod_facts(Inputs& inputs, const PodFacts& facts, const Needs& needs) {
 }
 
 void push_answers(lua_State* lua) {
-  push_view(lua, {.kind = View::Kind::Answer, .name = "got", .json = inputs_of(lua).answers});
+  push_view(lua, {.kind = View::Kind::Answers, .name = "got", .json = inputs_of(lua).answers});
 }
 
 void push_settings(lua_State* lua, const json& settings) {

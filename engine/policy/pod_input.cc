@@ -194,7 +194,7 @@ void push_siblings(lua_State* lua, const View&) {
 }
 void push_fetched(lua_State* lua, const View&) {
   push_view(lua,
-            {.kind = View::Kind::Answer, .name = "pod.fetched", .json = inputs_of(lua).answers});
+            {.kind = View::Kind::Answers, .name = "pod.fetched", .json = inputs_of(lua).answers});
 }
 void push_raw(lua_State* lua, const View& view) {
   push_view(lua, {.kind = View::Kind::Raw, .name = "pod.raw", .json = view.json});

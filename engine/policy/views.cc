@@ -1,5 +1,6 @@
 #include "policy/views.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -31,12 +32,16 @@ const json::array_t* array_of(const json* value) {
   return value == nullptr ? nullptr : value->get_ptr<const json::array_t*>();
 }
 
+constexpr std::array<std::string_view, 2> kReplyFields = {"status", "body"};
+
 std::vector<std::string_view> known_names(const View& view) {
   std::vector<std::string_view> names;
   if (view.kind == View::Kind::Object) {
     for (const Field& field : view.shape->fields) {
       names.push_back(field.name);
     }
+  } else if (view.kind == View::Kind::Reply) {
+    names.assign(kReplyFields.begin(), kReplyFields.end());
   } else if (const auto* object = object_of(view.json)) {
     for (const auto& [key, value] : *object) {
       names.emplace_back(key);
@@ -123,6 +128,24 @@ int raw_get(lua_State* lua) {
   return 1;
 }
 
+// What the containers in a view are.
+View::Kind contained(const View& view) {
+  switch (view.kind) {
+    case View::Kind::Answers:
+      return View::Kind::Reply;
+    case View::Kind::Reply:
+    case View::Kind::Answer:
+      return View::Kind::Answer;
+    case View::Kind::Object:
+    case View::Kind::Map:
+    case View::Kind::List:
+    case View::Kind::Raw:
+    case View::Kind::Settings:
+      return View::Kind::Raw;
+  }
+  return View::Kind::Raw;
+}
+
 constexpr HostFunction kRawGet = {"get", raw_get, "(path: string, ...: string): any", ""};
 
 int index_view(lua_State* lua, const View* view) {
@@ -170,12 +193,19 @@ int index_view(lua_State* lua, const View* view) {
       }
       return 1;
     }
+    case View::Kind::Reply:
+      if (std::find(kReplyFields.begin(), kReplyFields.end(), key) == kReplyFields.end()) {
+        raise_unknown(lua, *view, key);
+      }
+      push_json(lua, member(view->json, key), view->name, contained(*view));
+      return 1;
+    case View::Kind::Answers:
     case View::Kind::Answer:
       if (is_list(*view)) {
         raise(lua,
               std::string(view->name) + " is a list; it has no field '" + escaped(key, 64) + "'");
       }
-      push_json(lua, member(view->json, key), view->name, View::Kind::Answer);
+      push_json(lua, member(view->json, key), view->name, contained(*view));
       return 1;
   }
   return 0;
@@ -210,11 +240,6 @@ int view_len(lua_State* lua) {
   }
   lua_pushinteger(lua, static_cast<lua_Integer>(view_length(*view)));
   return 1;
-}
-
-// What the containers in a view are.
-View::Kind contained(const View& view) {
-  return view.kind == View::Kind::Answer ? View::Kind::Answer : View::Kind::Raw;
 }
 
 constexpr HostFunction kIndex = {"index", view_index, "", ""};

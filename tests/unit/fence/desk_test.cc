@@ -66,6 +66,22 @@ TEST_F(DeskTest, what_a_webhook_refused_for_minutes_is_deleted_when_it_lets_go) 
   EXPECT_EQ(made_ids, 1) << "by the same incident";
 }
 
+TEST_F(DeskTest, a_wait_that_lasts_is_told_with_the_policy_s_words_and_when_it_is_asked_again) {
+  add_pod("web-0");
+  open_desk();
+  activate({binding_of(named_policy("ceph", "return fence.wait('it may still write', 10)"))});
+  tell(Look::Fell);
+  run_for(100s);
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::StillWaiting), 0U);
+  run_for(20s);
+  ASSERT_EQ(story.count(Record::Kind::IncidentHeld, Reason::StillWaiting), 1U);
+  EXPECT_EQ(story.records.back().text,
+            "pod db/web-0: policy ceph, it may still write; looked at again in 10s");
+  run_for(1h);
+  EXPECT_NEAR(static_cast<double>(story.count(Record::Kind::IncidentHeld, Reason::StillWaiting)),
+              12, 2);
+}
+
 TEST_F(DeskTest, what_fails_for_a_minute_is_told_with_the_server_s_words_and_again) {
   add_pod("web-0");
   scripts["web-0"] = {status(403, "Forbidden")};

@@ -172,6 +172,29 @@ TEST_F(IncidentTest, what_fails_for_a_minute_is_told_until_it_succeeds) {
   EXPECT_FALSE(incident.is_failing());
 }
 
+TEST_F(IncidentTest, policies_that_make_pods_wait_for_two_minutes_are_told) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  const auto ended = [this](const PassResult& result, Duration at) {
+    (void)incident.timer_fired(t0 + at);
+    (void)incident.confirmed(read(Readiness::Unknown), t0 + at);
+    return printed(incident.pass_ended(result, t0 + at));
+  };
+  const PassResult waits = {.waits = true, .look_again = 30s};
+  for (const Duration at : {0s, 30s, 60s}) {
+    EXPECT_EQ(ended(waits, at), "cancel, timer 30s") << format_duration(at);
+  }
+  EXPECT_EQ(ended(waits, 90s), "hold still_waiting, cancel, timer 30s");
+  EXPECT_EQ(incident.next_pass(), t0 + 2min);
+  EXPECT_EQ(ended({}, 2min), "cancel, close settled");
+}
+
+TEST_F(IncidentTest, a_wait_that_is_to_be_long_is_told_at_once) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.waits = true, .look_again = 1h}, t0)),
+            "hold still_waiting, cancel, timer 1h");
+}
+
 TEST_F(IncidentTest, a_long_pause_that_the_server_asks_for_is_kept_and_told_at_once) {
   (void)incident.open(seen(Readiness::Unknown), t0);
   (void)incident.confirmed(read(Readiness::Unknown), t0);

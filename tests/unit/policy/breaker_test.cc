@@ -81,11 +81,18 @@ TEST(BreakerTest, who_failed_in_one_pass_may_run_in_the_next_and_longer_each_tim
     breaker.begin_anew();
     EXPECT_TRUE(breaker.may_run("db"));
   }
-  // A broken limit is as dear each time.
-  EXPECT_TRUE(breaker.note("db", bad(Error::Kind::Limit)));
-  breaker.begin_anew();
-  EXPECT_TRUE(breaker.may_run("db"));
-  EXPECT_TRUE(breaker.note("db", bad(Error::Kind::Limit)));
+}
+
+TEST(BreakerTest, one_that_breaks_limits_may_break_more_in_the_next_pass) {
+  Breaker breaker({.errors_in_a_row = 100, .cpu = seconds(1)});
+  for (const int limits : {1, 2, 4}) {
+    for (int i = 1; i < limits; ++i) {
+      EXPECT_EQ(breaker.note("db", bad(Error::Kind::Limit)), std::nullopt) << limits;
+      EXPECT_EQ(breaker.note("db", good(milliseconds(1))), std::nullopt) << limits;
+    }
+    EXPECT_TRUE(breaker.note("db", bad(Error::Kind::Limit))) << limits;
+    breaker.begin_anew();
+  }
 }
 
 TEST(BreakerTest, errors_add_up_over_passes) {

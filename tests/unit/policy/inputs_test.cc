@@ -142,6 +142,14 @@ TEST(NeededInput, placement_owner_siblings_and_answers) {
   EXPECT_THAT(outcome("pod.fetched.vol.status = 1", fetch), HasSubstr("inputs are read-only"));
 }
 
+TEST(NeededInput, a_misspelt_field_of_an_answer_is_an_error) {
+  const std::string fetch = "fetch = function() end,";
+  EXPECT_EQ(value_of("pod.fetched.vol.staus", fetch),
+            "test.lua:2: unknown field 'staus' of pod.fetched (did you mean 'status'?)");
+  EXPECT_EQ(value_of("pod.fetched.vol[1]", fetch),
+            "test.lua:2: pod.fetched has no entry for an integer");
+}
+
 TEST(NeededInput, a_field_without_its_declaration_says_what_to_declare) {
   // Read by a computed name, so that the scan does not see it.
   const auto read = [](const std::string& name) {
