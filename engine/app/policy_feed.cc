@@ -41,9 +41,9 @@ PolicyFeed::PolicyFeed(Surroundings around, Namespace space, std::string instanc
       receivers_(std::move(receivers)),
       config_maps_(around.caller),
       status_(around.loop, around.caller, around.random, around.log, {space_, kStatus},
-              own_labels()),
+              own_labels(), kube::ConfigMapKeeper::Writers::OnlyWe),
       last_good_(around.loop, around.caller, around.random, around.log, {space_, kLastGood},
-                 own_labels()),
+                 own_labels(), kube::ConfigMapKeeper::Writers::Several),
       watch_(around.loop, around.caller, around.random, around.log, target_in(space_), *this) {}
 
 PolicyFeed::~PolicyFeed() = default;

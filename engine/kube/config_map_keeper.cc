@@ -1,18 +1,20 @@
 #include "kube/config_map_keeper.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 namespace moonfence::kube {
 
 ConfigMapKeeper::ConfigMapKeeper(loop::Loop& loop, Caller& caller, port::Random& random,
-                                 port::Log& log, ObjectRef ref, Labels labels)
+                                 port::Log& log, ObjectRef ref, Labels labels, Writers writers)
     : loop_(loop),
       config_maps_(caller),
       random_(random),
       log_(log),
       ref_(std::move(ref)),
-      labels_(std::move(labels)) {}
+      labels_(std::move(labels)),
+      writers_(writers) {}
 
 void ConfigMapKeeper::keep(const Data& data) {
   bool changed = false;
@@ -34,6 +36,7 @@ void ConfigMapKeeper::send() {
   if (settled()) {
     return;
   }
+  next_look_.cancel();
   sent_ = asked_;
   call_ = config_maps_.save({.ref = ref_, .labels = labels_, .data = kept_},
                             [this](const Result<void>& outcome) { on_outcome(outcome); });
@@ -45,6 +48,7 @@ void ConfigMapKeeper::on_outcome(const Result<void>& outcome) {
     stands_ = sent_;
     if (settled()) {
       std::erase_if(kept_, [](const auto& entry) { return !entry.second; });
+      next_look_ = loop_.after(kLookEvery, [this] { look(); });
     }
     send();
     return;
@@ -54,6 +58,32 @@ void ConfigMapKeeper::on_outcome(const Result<void>& outcome) {
                {{"config_map", ref_.text()}, {"error", outcome.error().message()}});
   pause_ = loop_.after(backoff_.next(loop_.now(), random_.unit(), outcome.error().retry_after),
                        [this] { send(); });
+}
+
+void ConfigMapKeeper::look() {
+  call_ = config_maps_.find(
+      ref_, [this](const Result<std::optional<ConfigMap>>& found) { on_found(found); });
+}
+
+void ConfigMapKeeper::on_found(const Result<std::optional<ConfigMap>>& found) {
+  call_.reset();
+  if (found && (!*found || !stands_in(**found))) {
+    log_.warning("config_map_lost", {{"config_map", ref_.text()},
+                                     {"text", "what we wrote is missing, it is written again"}});
+    ++asked_;
+  }
+  if (settled()) {  // also where nobody answered: the next look will tell
+    next_look_ = loop_.after(kLookEvery, [this] { look(); });
+  }
+  send();
+}
+
+bool ConfigMapKeeper::stands_in(const ConfigMap& map) const {
+  return std::all_of(kept_.begin(), kept_.end(), [this, &map](const auto& entry) {
+    const auto there = map.data.find(entry.first);
+    return there != map.data.end() &&
+           (writers_ == Writers::Several || there->second == entry.second);
+  });
 }
 
 }  // namespace moonfence::kube
