@@ -133,10 +133,9 @@ void Judge::on_audit(const Life& life, std::string_view text) {
 }
 
 void Judge::on_change(const Change& change) {
-  // Of a mark and the removal that follows it, the first.
-  if (change.key.resource == "pods" && is_engine(change.actor) && change.before != nullptr &&
-      text_field(*change.before, {"metadata", "deletionTimestamp"}).empty()) {
-    ++deletions_;
+  // A mark and the removal that follows it are one deletion; somebody else may have marked it.
+  if (change.key.resource == "pods" && is_engine(change.actor) && change.before != nullptr) {
+    deleted_.insert(text_field(*change.before, {"metadata", "uid"}));
   }
   for (const auto& checker : checkers_) {
     checker->on_change(change);

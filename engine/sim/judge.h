@@ -3,6 +3,7 @@
 // Judge holds all checkers of a run, tells them what happens and keeps what they find.
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ class Judge final : public WireListener {
   [[nodiscard]] int accepted_double_writers() const { return volumes_->accepted(); }
   [[nodiscard]] int opened() const { return audit_->opened(); }
   [[nodiscard]] int closed() const { return audit_->closed(); }
-  [[nodiscard]] int deletions() const { return deletions_; }
+  [[nodiscard]] int deletions() const { return static_cast<int>(deleted_.size()); }
 
  private:
   void accuse(std::string_view rule, std::string text);
@@ -55,7 +56,7 @@ class Judge final : public WireListener {
   AuditChecker* audit_ = nullptr;  // among the checkers
   VolumeChecker* volumes_ = nullptr;
   std::vector<Violation> violations_;
-  int deletions_ = 0;
+  std::set<std::string> deleted_;  // UIDs of pods that the engine deleted
 };
 
 }  // namespace moonfence::sim

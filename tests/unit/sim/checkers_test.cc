@@ -19,6 +19,17 @@ TEST_F(JudgeTest, a_deletion_that_keeps_the_rules_breaks_none) {
   EXPECT_EQ(judge.deletions(), 1);
 }
 
+// "moonfence deleted 0 pods", it said of one that the node controller had marked before.
+TEST_F(JudgeTest, a_deletion_of_a_pod_that_terminates_already_counts) {
+  (void)store.remove({.resource = "pods", .space = "noobaa", .name = "core-0"}, {},
+                     "node-lifecycle");
+  EXPECT_EQ(judge.deletions(), 0);
+  prepare();
+  send_delete(pod_uid);
+  commit_delete();
+  EXPECT_EQ(judge.deletions(), 1);
+}
+
 TEST_F(JudgeTest, a_delete_without_a_uid_is_seen) {
   prepare();
   send_delete("");
