@@ -252,6 +252,11 @@ class Stage:
             return [e for e in self.attachment_deletes(row, number) if e.status == 200]
         return wait_for(f"the engine deletes an attachment of {row}", done, seconds)[0]
 
+    def intended_at(self, row: str, what: str) -> float:
+        """When the engine first decided to delete its "pod" or an "attachment", by its own record and clock."""
+        return next(parse_time(r["time"]) for r in self.engine.records() if r["kind"] == "intent"
+                    and r.get("pod_uid") == self.subjects[row].uid and r["action"] == f"delete_{what}")
+
     def attachment_gone_at(self, row: str, number: int = 0) -> float:
         """When the object vanished, by the audit log: with the last write that took a finalizer from it."""
         name = self.attachment_name(row, number)
