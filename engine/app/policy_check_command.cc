@@ -7,13 +7,15 @@
 namespace moonfence::app {
 namespace {
 
-// As little as the API server lets a pod have; its policy may decide anything about it but not
-// fail.
-policy::Scene minimal_scene() {
+// As little as a pod that the policy selects has on a node; it may decide anything about it but
+// not fail. Its pod is null when the policy selects none.
+policy::Scene minimal_scene(const policy::Policy& policy) {
   policy::Scene scene;
-  scene.pod = {{"kind", "Pod"},
-               {"metadata", {{"name", "minimal"}, {"namespace", "default"}, {"uid", "uid"}}}};
-  scene.node = {{"kind", "Node"}, {"metadata", {{"name", ""}}}};
+  scene.pod = policy.made_selectable(
+      {{"kind", "Pod"},
+       {"metadata", {{"name", "minimal"}, {"namespace", "default"}, {"uid", "uid"}}},
+       {"spec", {{"nodeName", "node-1"}}}});
+  scene.node = {{"kind", "Node"}, {"metadata", {{"name", "node-1"}}}};
   scene.cluster.nodes_total = 1;
   scene.facts = policy::facts_of(scene.pod, {}, policy::kEveryNeed, scene.gaps);
   return scene;
@@ -42,14 +44,20 @@ Findings check_file(const std::string& path, const PolicyGround& ground, std::st
   }
   Findings findings;
   const auto stand = policy::set_up(subject->policy, nlohmann::json::object());
+  const policy::Scene scene = minimal_scene(subject->policy);
   const nlohmann::json none = nlohmann::json::object();
-  const auto answer = stand ? policy::ask_unselected(*stand, minimal_scene(), {.by_request = none})
-                            : Result<policy::Answer>(failure(stand.error()));
-  if (answer && answer->outcome == policy::Expectation::Outcome::Error) {
+  const auto answer = !stand ? Result<policy::Answer>(failure(stand.error()))
+                             : policy::ask(*stand, scene, {.by_request = none});
+  if (scene.pod.is_null()) {
+    findings.warnings += "moonfence policy: warning: " + escaped(path) +
+                         ": no pod is selected by '" + escaped(subject->policy.label_selector()) +
+                         "'\n";
+  } else if (answer && answer->outcome == policy::Expectation::Outcome::Error) {
     findings.errors = with_line(
         *source, Error{.text = answer->error,
-                       .hint = "this was a pod with nothing but its name; what may be absent is "
-                               "\"\", false, an empty list or nil"});
+                       .hint = "this was a pod with nothing but its name, its node and the labels "
+                               "that the policy selects; what may be absent is \"\", false, an "
+                               "empty list or nil"});
   }
   for (const std::string& warning : subject->policy.warnings()) {
     findings.warnings += "moonfence policy: warning: " + warning + "\n";
@@ -70,6 +78,15 @@ Findings check_file(const std::string& path, const PolicyGround& ground, std::st
 PolicyOutput check_policies(const PolicyOptions& options, const PolicyGround& ground) {
   PolicyOutput output;
   for (const std::string& given : options.paths) {
+    if (given.ends_with(".yaml") || given.ends_with(".yml")) {
+      const PolicyOutput bindings = check_bindings(given, ground);
+      output.out += bindings.out;
+      output.err += bindings.err;
+      if (bindings.code != PolicyExit::Ok || (options.strict && !bindings.err.empty())) {
+        output.code = PolicyExit::Unusable;
+      }
+      continue;
+    }
     const std::string path = os::is_folder(given) ? given + "/policy.lua" : given;
     const Findings findings = check_file(path, ground, output.out);
     output.err += findings.errors + findings.warnings;

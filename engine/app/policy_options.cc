@@ -29,6 +29,8 @@ constexpr const char* kCheckFooter = R"(
 Examples:
   moonfence policy check my-db
       my-db/policy.lua: what is wrong, in which line, and what to do about it.
+  moonfence policy check moonfence.yaml
+      The bindings, and whether each policy takes its settings; NAME.lua is read beside it.
   moonfence policy check policies/noobaa other-db.lua --strict
       Several; fails also when one is warned of or has no tests.)";
 
@@ -99,7 +101,8 @@ unsigned minimum_of(const std::string& text) {
 void add_check(CLI::App& group, PolicyOptions& options) {
   CLI::App* app = add_verb(group, options, Verb::Check, "check",
                            "Load policies and say what is wrong with them", kCheckFooter);
-  app->add_option("FILE", options.paths, "my-db.lua, or policy.lua in a folder of its name")
+  app->add_option("FILE", options.paths,
+                  "my-db.lua, policy.lua in a folder of its name, or moonfence.yaml")
       ->required();
   app->add_flag("--strict", options.strict, "Warnings and missing tests are errors");
 }

@@ -27,14 +27,16 @@ Assignment assignment(const SimReplicaOptions& options, const sim::ReplicaSurrou
 class SimReplica final : public sim::Replica {
  public:
   SimReplica(const SimReplicaOptions& options, const sim::ReplicaSurroundings& around)
-      : engine_(assignment(options, around),
-                {around.loop, around.http, around.files, around.processes, around.wall_clock,
+      : http_(around.http, around.loop, options.endpoints),
+        engine_(assignment(options, around),
+                {around.loop, http_, around.files, around.processes, around.wall_clock,
                  around.cpu_clock, around.random, around.log, around.append_audit}) {}
 
   void start() override { engine_.start(); }
   void drain(std::function<void()> left) override { engine_.drain(std::move(left)); }
 
  private:
+  ScriptedEndpoints http_;
   Engine engine_;
 };
 

@@ -31,19 +31,38 @@ sim::Scenario without_engine(const sim::Scenario& scenario) {
   return stock;
 }
 
-// Several replicas contend for the Lease.
-sim::ReplicaFactory replicas_of(const sim::Scenario& scenario, const Settings& settings) {
-  return make_sim_replicas(
-      {.settings = settings, .leader_elect = scenario.plan.engines > 1, .mode = {}});
+// What the engine is started with.
+Result<SimReplicaOptions> replica_options(const sim::Plan& plan) {
+  auto settings = settings_of(plan);
+  if (!settings) {
+    return failure(std::move(settings.error()));
+  }
+  auto endpoints = EndpointScript::parse(plan.responses, "responses");
+  if (!endpoints) {
+    return failure(std::move(endpoints.error()));
+  }
+  // Several replicas contend for the Lease.
+  return SimReplicaOptions{.settings = std::move(*settings),
+                           .leader_elect = plan.engines > 1,
+                           .mode = {},
+                           .endpoints = std::move(*endpoints)};
+}
+
+std::string nobody_answered(const EndpointScript& endpoints) {
+  std::string text;
+  for (const std::string& request : endpoints.unanswered()) {
+    text += (text.empty() ? "nobody answered '" : "', '") + request;
+  }
+  return text.empty() ? text
+                      : text + "': name it under `responses` of the scenario or in --responses";
 }
 
 class Show {
  public:
-  Show(const sim::Scenario& scenario, const Settings& settings, SimulateView& view)
+  Show(const sim::Scenario& scenario, const SimReplicaOptions& options, SimulateView& view)
       : view_(view),
-        stock_(without_engine(scenario), make_sim_replicas({.settings = settings, .mode = {}}),
-               silence_),
-        run_(scenario, replicas_of(scenario, settings), story_) {
+        stock_(without_engine(scenario), make_sim_replicas(options), silence_),
+        run_(scenario, make_sim_replicas(options), story_) {
     story_.listen([this](const sim::Happening& happening) {
       notices_.see(happening);
       heard_.push_back(happening);
@@ -120,19 +139,23 @@ SimulateExit run_simulate_command(const SimulateOptions& options, const Simulate
     ground.err(error_text(scenario.error()));
     return SimulateExit::Unusable;
   }
-  const auto settings = settings_of(scenario->plan);
-  if (!settings) {
-    ground.err(error_text(settings.error()));
+  const auto replica = replica_options(scenario->plan);
+  if (!replica) {
+    ground.err(error_text(replica.error()));
     return SimulateExit::Unusable;
   }
   const auto view =
       options.json ? make_json_lines(ground.out) : make_timeline(ground.out, ground.colours);
-  Show show(*scenario, *settings, *view);
+  Show show(*scenario, *replica, *view);
   const bool whole = show.play(ground.pace, speed_of(options, ground.on_terminal));
   const SimulationFacts facts = show.facts();
   view->end(facts);
   if (!whole) {
     return SimulateExit::Interrupted;
+  }
+  if (const std::string text = nobody_answered(*replica->endpoints); !text.empty()) {
+    ground.err("moonfence simulate: " + text + "\n");
+    return SimulateExit::Failed;
   }
   return facts.failures.empty() ? SimulateExit::Ok : SimulateExit::Failed;
 }
@@ -140,16 +163,19 @@ SimulateExit run_simulate_command(const SimulateOptions& options, const Simulate
 SimulateExit run_scenario_file(const std::string& path, port::Files& files,
                                const std::function<void(std::string_view)>& out) {
   auto scenario = read_scenario(path, files);
-  const auto settings =
-      scenario ? settings_of(scenario->plan) : Result<Settings>(failure(scenario.error()));
-  if (!settings) {
-    out(error_text(settings.error()));
+  const auto replica = scenario ? replica_options(scenario->plan)
+                                : Result<SimReplicaOptions>(failure(scenario.error()));
+  if (!replica) {
+    out(error_text(replica.error()));
     return SimulateExit::Unusable;
   }
   sim::Story silence;
-  sim::ScenarioRun run(*scenario, replicas_of(*scenario, *settings), silence);
+  sim::ScenarioRun run(*scenario, make_sim_replicas(*replica), silence);
   run.run();
-  const std::vector<std::string> failures = run.failures();
+  std::vector<std::string> failures = run.failures();
+  if (std::string text = nobody_answered(*replica->endpoints); !text.empty()) {
+    failures.push_back(path + ": " + text);
+  }
   for (const std::string& failure : failures) {
     out(failure + "\n");
   }

@@ -50,6 +50,15 @@ void add_simulate(CLI::App& app, SimulateOptions& options) {
                    "Folder with moonfence.yaml and *.lua, taken for ConfigMap moonfence-policies")
       ->type_name("DIR");
   simulate
+      ->add_option("--config", options.config,
+                   "The engine's configuration, as for `moonfence run`: allowedReads, endpoints")
+      ->type_name("FILE");
+  simulate
+      ->add_option(
+          "--responses", options.responses,
+          R"(What endpoints answer: {"http vendor /v2/nodes": {"status": 200, "body": []}})")
+      ->type_name("FILE");
+  simulate
       ->add_option("--set", options.set,
                    "POLICY.SETTING=VALUE of a bound policy, or a value of the scenario; repeat for "
                    "more")

@@ -17,6 +17,8 @@ namespace moonfence::app {
 struct SimulateOptions {
   std::string scenario = "node-loss";  // a built-in one, or a file
   std::string policies;                // a folder: the ConfigMap's data
+  std::string config;                  // a file: the engine's configuration
+  std::string responses;               // a file: what endpoints answer
   std::vector<std::string> set;        // "key=value"
   std::string speed;                   // "max", "10"; "" decides by the terminal
   std::optional<std::uint64_t> seed;

@@ -8,6 +8,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "app/endpoint_script.h"
 #include "audit/reason.h"
 #include "base/text.h"
 #include "os/folders.h"
@@ -129,6 +130,30 @@ Result<void> apply_setting(Scenario& scenario, const std::string& pair) {
   return {};
 }
 
+// The scenario's `config`, refused as --config would be, before anything is put into it.
+Result<YAML::Node> base_of(const sim::Plan& plan) {
+  if (plan.config.empty()) {
+    YAML::Node root;
+    root["api"] = 1;
+    return root;
+  }
+  if (auto settings = parse_settings(plan.config, "the scenario's config"); !settings) {
+    return failure(std::move(settings.error()));
+  }
+  try {
+    return YAML::Load(plan.config);
+  } catch (const YAML::Exception& fault) {
+    return failure(Error::Kind::Malformed, std::string("the scenario's config: ") + fault.what());
+  }
+}
+
+// No simulated run asks a real service, nor reads what it logs in with.
+void script_endpoints(Settings& settings) {
+  for (auto& [name, rules] : settings.endpoints) {
+    rules = {.url = scripted_url(name), .timeout = rules.timeout};
+  }
+}
+
 }  // namespace
 
 Result<Scenario> read_scenario(const std::string& path, port::Files& files) {
@@ -151,13 +176,24 @@ Result<Scenario> set_up_scenario(const SimulateOptions& options, port::Files& fi
     }
     scenario->plan.policies = std::move(*data);
   }
+  for (const auto& [path, text] : {std::pair(&options.config, &scenario->plan.config),
+                                   {&options.responses, &scenario->plan.responses}}) {
+    if (!path->empty()) {
+      auto read = files.read(*path);
+      if (!read) {
+        return failure(std::move(read.error()));
+      }
+      *text = std::move(*read);
+    }
+  }
   for (const std::string& pair : options.set) {
     if (auto done = apply_setting(*scenario, pair); !done) {
       return failure(done.error());
     }
   }
   // What the scenario expects is about the scenario as it is written.
-  if (!options.policies.empty() || !options.set.empty()) {
+  if (!options.policies.empty() || !options.set.empty() || !options.config.empty() ||
+      !options.responses.empty()) {
     scenario->expectations.clear();
   }
   scenario->seed = options.seed.value_or(scenario->seed);
@@ -178,8 +214,11 @@ Result<Settings> settings_of(const sim::Plan& plan) {
       {"zone-max-at-once", {"brake", "zone", "maxAtOnce"}},
       {"zone-max-down", {"brake", "zone", "maxDown"}},
       {"zone-max-per-window", {"brake", "zone", "maxPerWindow"}}};
-  YAML::Node root;
-  root["api"] = 1;
+  auto base = base_of(plan);
+  if (!base) {
+    return failure(std::move(base.error()));
+  }
+  YAML::Node root = std::move(*base);
   for (const auto& [name, value] : plan.settings) {
     const auto place = places.find(name);
     YAML::Node at = root;
@@ -189,6 +228,9 @@ Result<Settings> settings_of(const sim::Plan& plan) {
     at = value;
   }
   auto settings = parse_settings(YAML::Dump(root), "the scenario's settings");
+  if (settings) {
+    script_endpoints(*settings);
+  }
   // The storage of the simulated clusters keeps no writer off, but a policy may act as if it did:
   // the checkers count what that comes to.
   for (const sim::WorkloadPlan& workload : plan.workloads) {

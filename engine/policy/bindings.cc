@@ -305,9 +305,9 @@ Error unreadable(Error error) {
     place += ": ";
   }
   error.text.insert(0, place);
-  error.hint = is_star
-                   ? R"(a * begins an alias; in quotes it is text: "*")"
-                   : "the file is YAML 1.2; `moonfence policy check` reads it without a cluster";
+  error.hint = is_star ? R"(a * begins an alias; in quotes it is text: "*")"
+                       : "the file is YAML 1.2; `moonfence policy check moonfence.yaml` reads it "
+                         "without a cluster";
   return error;
 }
 

@@ -8,6 +8,7 @@
 
 #include <lua.hpp>
 
+#include "base/text.h"
 #include "policy/bytecode.h"
 #include "policy/library.h"
 #include "policy/sandbox.h"
@@ -86,11 +87,10 @@ std::vector<bool> reachable(const Prototype& function) {
   return seen;
 }
 
-// fence.http and fence.get make requests.
-bool makes_verdict(std::string_view name) {
+bool makes(std::string_view result, std::string_view name) {
   const auto functions = fence_library().functions;
-  return std::any_of(functions.begin(), functions.end(), [name](const HostFunction& function) {
-    return function.name == name && std::string_view(function.signature).ends_with("Verdict");
+  return std::any_of(functions.begin(), functions.end(), [&](const HostFunction& function) {
+    return function.name == name && std::string_view(function.signature).ends_with(result);
   });
 }
 
@@ -114,8 +114,14 @@ void add_function(const Prototype& function, ChunkMap& map) {
     }
     const std::string* global = text_constant(function, instruction.c());
     const std::string* field = text_constant(function, function.code[i + 1].c());
-    if (global != nullptr && *global == "fence" && field != nullptr && makes_verdict(*field)) {
-      map.verdicts.insert({.line = function.code[i + 1].line, .name = *field});
+    if (global == nullptr || *global != "fence" || field == nullptr) {
+      continue;
+    }
+    const VerdictSite site = {.line = function.code[i + 1].line, .name = *field};
+    if (makes("Verdict", *field)) {
+      map.verdicts.insert(site);
+    } else if (makes("Request", *field)) {
+      map.requests.try_emplace(site.line);
     }
   }
   for (const Prototype& inner : function.inner) {
@@ -154,6 +160,11 @@ Result<ChunkMap> map_chunk(const std::string& source, const std::string& file,
   }
   ChunkMap map;
   add_function(*job.main, map);
+  const std::vector<std::string_view> lines = split(source, '\n');
+  for (auto& [line, text] : map.requests) {
+    const auto index = static_cast<std::size_t>(line) - 1;
+    text = index < lines.size() ? std::string(trimmed(lines[index])) : "";
+  }
   return map;
 }
 

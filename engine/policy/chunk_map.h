@@ -1,9 +1,11 @@
 #pragma once
 
 // What coverage is measured against: the lines of a policy that can run, and the places where it
-// makes a verdict. Both are read from the bytecode that Lua makes of the text, so that neither
-// comments nor the `end` after a `return` count. Only what was just compiled here is ever read.
+// makes a verdict; and beside them the places where it asks for something. All are read from the
+// bytecode that Lua makes of the text, so that neither comments nor the `end` after a `return`
+// count. Only what was just compiled here is ever read.
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -15,8 +17,9 @@
 namespace moonfence::policy {
 
 struct ChunkMap {
-  std::set<int> lines;             // on which something can run
-  std::set<VerdictSite> verdicts;  // every `fence.NAME` of the text
+  std::set<int> lines;                  // on which something can run
+  std::set<VerdictSite> verdicts;       // every `fence.NAME` of the text that makes one
+  std::map<int, std::string> requests;  // lines that name `fence.get` or `fence.http`, as they are
 };
 
 // `file` stands in messages. Fails for what does not compile.

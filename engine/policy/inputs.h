@@ -53,7 +53,9 @@ void push_settings(lua_State* lua, const nlohmann::json& settings);
 // Every kind of object a script may be given, for the documentation.
 [[nodiscard]] std::span<const Shape* const> pod_shapes();
 [[nodiscard]] std::span<const Shape* const> node_shapes();
-// The shape of `pod`, for the static scan.
+// The shapes of `pod`, `node` and `cluster`, for the static scan.
 [[nodiscard]] const Shape& pod_shape();
+[[nodiscard]] const Shape& node_shape();
+[[nodiscard]] const Shape& cluster_shape();
 
 }  // namespace moonfence::policy

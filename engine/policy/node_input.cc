@@ -138,6 +138,14 @@ void push_cluster(lua_State* lua) {
   push_view(lua, {.name = "cluster", .shape = &kCluster});
 }
 
+const Shape& node_shape() {
+  return kNode;
+}
+
+const Shape& cluster_shape() {
+  return kCluster;
+}
+
 std::span<const Shape* const> node_shapes() {
   static constexpr std::array<const Shape*, 4> kShapes = {&kNode, &kTaint, &kCluster, &kTally};
   return kShapes;

@@ -165,6 +165,20 @@ const std::string& Policy::label_selector() const {
 bool Policy::selects(const kube::Labels& labels) const {
   return state_->declaration.selector.matches(labels);
 }
+nlohmann::json Policy::made_selectable(nlohmann::json pod) const {
+  nlohmann::json& metadata = pod["metadata"];
+  const auto labels = state_->declaration.selector.made_to_match(
+      metadata.value("labels", nlohmann::json::object()).get<kube::Labels>());
+  if (!labels) {
+    return {};
+  }
+  if (!labels->empty()) {
+    metadata["labels"] = *labels;
+  } else {
+    metadata.erase("labels");
+  }
+  return pod;
+}
 const Needs& Policy::needs() const {
   return state_->declaration.needs;
 }

@@ -125,6 +125,9 @@ class Policy {
   [[nodiscard]] const std::string& label_selector() const;  // "" selects all pods
   // Whether label_selector() selects these labels; the API server's rules.
   [[nodiscard]] bool selects(const kube::Labels& labels) const;
+  // A copy of a pod's object with labels that are selected; null when no labels are. For what is
+  // tried out on a policy: it is never asked about other pods, and need not be able to judge them.
+  [[nodiscard]] nlohmann::json made_selectable(nlohmann::json pod) const;
   [[nodiscard]] const Needs& needs() const;  // what evaluate() has to be given
   [[nodiscard]] const Trigger& trigger() const;
   [[nodiscard]] const std::optional<Source>& health_source() const;  // instead of the trigger

@@ -78,6 +78,15 @@ std::string verdicts_section(const ChunkMap& map) {
   return text.empty() ? "none by name" : text;
 }
 
+// A policy that asks for something depends on whoever answers, and may need a right for it.
+std::string requests_section(const ChunkMap& map) {
+  std::string text;
+  for (const auto& [line, code] : map.requests) {
+    text += "\n  - line " + std::to_string(line) + ": `" + code + "`";
+  }
+  return text.empty() ? " none" : text;
+}
+
 }  // namespace
 
 std::string policy_page(const Policy& policy, const ChunkMap& map) {
@@ -91,7 +100,7 @@ std::string policy_page(const Policy& policy, const ChunkMap& map) {
   text += "- pods: " +
           (policy.label_selector().empty() ? "all" : "labelled `" + policy.label_selector() + "`") +
           "\n- needs: " + (needs.empty() ? "nothing beside the pod's object" : needs) +
-          "\n- verdicts: " + verdicts_section(map) + "\n";
+          "\n- requests:" + requests_section(map) + "\n- verdicts: " + verdicts_section(map) + "\n";
   text += policy.is_guard()
               ? "- guard: where it fails or cannot be loaded, the pods it selects are held\n"
               : "";

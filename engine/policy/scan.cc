@@ -53,10 +53,36 @@ std::string quoted(std::string_view name) {
   return "'" + escaped(name, 64) + "'";
 }
 
+// What a parameter is, by the name that everybody gives it.
+enum class Input { Other, Pod, Node, Cluster, Settings };
+
+Input input_named(std::string_view name) {
+  return name == "pod"                       ? Input::Pod
+         : name == "node"                    ? Input::Node
+         : name == "cluster"                 ? Input::Cluster
+         : name == "s" || name == "settings" ? Input::Settings
+                                             : Input::Other;
+}
+
+const Shape* shape_of(Input input) {
+  switch (input) {
+    case Input::Pod:
+      return &pod_shape();
+    case Input::Node:
+      return &node_shape();
+    case Input::Cluster:
+      return &cluster_shape();
+    case Input::Settings:
+    case Input::Other:
+      return nullptr;
+  }
+  return nullptr;
+}
+
 // What the upvalues of a function stand for.
 struct Around {
   int environment = kNoUpvalue;  // the real _ENV, not a local of that name
-  std::vector<bool> pods;        // parameters named "pod" of functions around it
+  std::vector<Input> inputs;     // parameters of functions around it
 };
 
 bool names_action(std::string_view name) {
@@ -112,9 +138,10 @@ class Scanner {
     return known ? std::string_view(*function.constants[constant]) : std::string_view();
   }
 
-  static bool is_pod_parameter(const Prototype& function, std::size_t local) {
-    return local < function.parameter_count && local < function.locals.size() &&
-           function.locals[local] == "pod";
+  static Input parameter(const Prototype& function, std::size_t local) {
+    return local < function.parameter_count && local < function.locals.size()
+               ? input_named(function.locals[local])
+               : Input::Other;
   }
 
   static Around seen_from(const Prototype& inner, const Prototype& outer, const Around& around) {
@@ -124,9 +151,9 @@ class Scanner {
       if (!upvalue.in_stack && upvalue.index == around.environment) {
         seen.environment = static_cast<int>(i);
       }
-      seen.pods.push_back(upvalue.in_stack
-                              ? is_pod_parameter(outer, upvalue.index)
-                              : upvalue.index < around.pods.size() && around.pods[upvalue.index]);
+      seen.inputs.push_back(upvalue.in_stack                       ? parameter(outer, upvalue.index)
+                            : upvalue.index < around.inputs.size() ? around.inputs[upvalue.index]
+                                                                   : Input::Other);
     }
     return seen;
   }
@@ -138,8 +165,8 @@ class Scanner {
       scan_.members.emplace(name);
       if (instruction.b() == around.environment) {
         read_global(function, name, instruction, next);
-      } else if (instruction.b() < around.pods.size() && around.pods[instruction.b()]) {
-        read_pod(name, instruction.line);
+      } else if (instruction.b() < around.inputs.size()) {
+        read_input(around.inputs[instruction.b()], name, instruction.line);
       }
     } else if (instruction.is(Opcode::SetTabUp)) {
       if (instruction.a() == around.environment) {
@@ -150,8 +177,8 @@ class Scanner {
                (instruction.is(Opcode::Self) && instruction.k())) {
       const std::string_view name = text(function, instruction.c());
       scan_.members.emplace(name);
-      if (instruction.is(Opcode::GetField) && is_pod_parameter(function, instruction.b())) {
-        read_pod(name, instruction.line);
+      if (instruction.is(Opcode::GetField)) {
+        read_input(parameter(function, instruction.b()), name, instruction.line);
       }
     }
   }
@@ -183,9 +210,18 @@ class Scanner {
     }
   }
 
-  void read_pod(std::string_view name, int line) {
+  void read_input(Input input, std::string_view name, int line) {
+    if (input == Input::Settings) {
+      scan_.settings.push_back({.line = line, .text = std::string(name)});
+    }
+    if (const Shape* shape = shape_of(input)) {
+      read_field(*shape, name, line);
+    }
+  }
+
+  void read_field(const Shape& shape, std::string_view name, int line) {
     std::vector<std::string_view> known;
-    for (const Field& field : pod_shape().fields) {
+    for (const Field& field : shape.fields) {
       if (field.name == name) {
         if (field.need != Need::None) {
           scan_.uses.push_back({.field = std::string(name), .need = field.need, .line = line});
@@ -194,7 +230,8 @@ class Scanner {
       }
       known.push_back(field.name);
     }
-    warn(line, "unknown field " + quoted(name) + " of pod" + did_you_mean(name, known));
+    warn(line, "unknown field " + quoted(name) + " of " + std::string(shape.name) +
+                   did_you_mean(name, known));
   }
 
   // A text that is nothing but mistakes is reported in part: each costs a search for the nearest.
@@ -256,7 +293,7 @@ Scan scan_chunk(lua_State* lua) {
     scan.acts = true;
     return scan;
   }
-  Scanner(scan).look_at(*chunk, {.environment = 0, .pods = {}});
+  Scanner(scan).look_at(*chunk, {.environment = 0, .inputs = {}});
   return scan;
 }
 
@@ -279,6 +316,18 @@ void compare_with(const Declaration& declaration, Scan& scan) {
     if (!scan.members.contains(name)) {
       scan.warnings.push_back({.line = 1, .text = "setting '" + name + "' is never read"});
     }
+  }
+  for (const Finding& read : scan.settings) {
+    if (declaration.settings.contains(read.text)) {
+      continue;
+    }
+    std::vector<std::string_view> known;
+    for (const auto& [name, setting] : declaration.settings) {
+      known.push_back(name);
+    }
+    scan.warnings.push_back({.line = read.line,
+                             .text = "unknown setting " + quoted(std::string_view(read.text)) +
+                                     did_you_mean(read.text, known)});
   }
 }
 

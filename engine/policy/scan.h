@@ -35,6 +35,7 @@ struct Scan {
     int line = 0;
   };
   std::vector<Use> uses;
+  std::vector<Finding> settings;  // names that are read of `s` or `settings`
   std::set<std::string> members;  // every name that is read of anything
 };
 
@@ -43,7 +44,7 @@ struct Scan {
 [[nodiscard]] Scan scan_chunk(lua_State* lua);
 
 // Adds what can be said once it is known what the policy declares: needs that are missing, needs
-// and settings that nothing reads.
+// settings that nothing reads or nobody declares.
 void compare_with(const Declaration& declaration, Scan& scan);
 
 // "noobaa.lua:7: ...", by line.

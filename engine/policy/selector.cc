@@ -185,26 +185,55 @@ Result<LabelSelector> LabelSelector::parse(std::string_view text) {
 }
 
 // As the API server decides: a label that is absent satisfies != and notin.
+bool LabelSelector::Requirement::is_met_by(const kube::Labels& labels) const {
+  const auto label = labels.find(key);
+  const bool present = label != labels.end();
+  const bool listed =
+      present && std::find(values.begin(), values.end(), label->second) != values.end();
+  switch (is) {
+    case Operator::In:
+      return listed;
+    case Operator::NotIn:
+      return !listed;
+    case Operator::Exists:
+      return present;
+    case Operator::DoesNotExist:
+      return !present;
+  }
+  return false;
+}
+
 bool LabelSelector::matches(const kube::Labels& labels) const {
   return std::all_of(
-      requirements_.begin(), requirements_.end(), [&labels](const Requirement& requirement) {
-        const auto label = labels.find(requirement.key);
-        const bool present = label != labels.end();
-        const bool listed =
-            present && std::find(requirement.values.begin(), requirement.values.end(),
-                                 label->second) != requirement.values.end();
-        switch (requirement.is) {
-          case Requirement::Operator::In:
-            return listed;
-          case Requirement::Operator::NotIn:
-            return !listed;
-          case Requirement::Operator::Exists:
-            return present;
-          case Requirement::Operator::DoesNotExist:
-            return !present;
-        }
-        return false;
-      });
+      requirements_.begin(), requirements_.end(),
+      [&labels](const Requirement& requirement) { return requirement.is_met_by(labels); });
+}
+
+std::optional<kube::Labels> LabelSelector::made_to_match(kube::Labels labels) const {
+  for (const Requirement& unmet : requirements_) {
+    if (unmet.is_met_by(labels)) {
+      continue;
+    }
+    std::vector<std::optional<std::string>> tries = {std::nullopt};
+    tries.insert(tries.end(), unmet.values.begin(), unmet.values.end());
+    tries.emplace_back("any");
+    for (const auto& value : tries) {
+      if (value) {
+        labels[unmet.key] = *value;
+      } else {
+        labels.erase(unmet.key);
+      }
+      const bool met =
+          std::all_of(requirements_.begin(), requirements_.end(),
+                      [&unmet, &labels](const Requirement& requirement) {
+                        return requirement.key != unmet.key || requirement.is_met_by(labels);
+                      });
+      if (met) {
+        break;
+      }
+    }
+  }
+  return matches(labels) ? std::optional(std::move(labels)) : std::nullopt;
 }
 
 }  // namespace moonfence::policy

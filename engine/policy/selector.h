@@ -4,6 +4,7 @@
 // when a policy is loaded, pushed down to the API server, and matched here where nothing was pushed
 // down.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ class LabelSelector {
   // "" selects everything.
   [[nodiscard]] static Result<LabelSelector> parse(std::string_view text);
   [[nodiscard]] bool matches(const kube::Labels& labels) const;
+  // These labels, changed as little as it takes to be selected; nullopt when nothing ever is.
+  [[nodiscard]] std::optional<kube::Labels> made_to_match(kube::Labels labels) const;
 
  private:
   struct Requirement {
@@ -25,6 +28,8 @@ class LabelSelector {
     std::string key;
     Operator is = Operator::Exists;
     std::vector<std::string> values;
+
+    [[nodiscard]] bool is_met_by(const kube::Labels& labels) const;
   };
   friend class SelectorParser;
 

@@ -229,11 +229,6 @@ Result<Answer> ask(const Stand& stand, const Scene& scene, const Responses& resp
   return judge_pod(stand, scene, *pod, responses);
 }
 
-Result<Answer> ask_unselected(const Stand& stand, const Scene& scene, const Responses& responses) {
-  const auto pod = kube::decode_pod(scene.pod, true);
-  return pod ? judge_pod(stand, scene, *pod, responses) : Result<Answer>(failure(pod.error()));
-}
-
 Result<Answer> ask_node(const Stand& stand, const Scene& scene) {
   if (!stand.policy.judges_node()) {
     return failure(Error::Kind::Invalid, "the policy has no node function",

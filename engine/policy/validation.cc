@@ -174,8 +174,14 @@ void Validation::smoke() {
 }
 
 std::optional<Error> Validation::judge(const SmokeCase& each) const {
+  kube::Pod pod = each.pod;
+  json object = policy_->made_selectable(*pod.raw);
+  if (object.is_null()) {
+    return std::nullopt;  // it is asked about no pod at all
+  }
+  pod.raw = std::make_shared<const json>(std::move(object));
   if (policy_->fetches()) {
-    const auto plan = policy_->plan_fetch(each.pod, each.gathered, json::object());
+    const auto plan = policy_->plan_fetch(pod, each.gathered, json::object());
     if (!plan.result) {
       return plan.result.error();
     }
@@ -184,7 +190,7 @@ std::optional<Error> Validation::judge(const SmokeCase& each) const {
     }
   }
   const Evaluation evaluation =
-      policy_->evaluate(each.pod, each.node, each.cluster, each.facts, each.gathered);
+      policy_->evaluate(pod, each.node, each.cluster, each.facts, each.gathered);
   if (!evaluation.verdict) {
     return evaluation.verdict.error();
   }

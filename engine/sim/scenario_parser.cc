@@ -43,6 +43,9 @@ class Parser {
   Result<void> workload(const ScenarioLine& line, WorkloadKind kind);
   Result<void> policies(const ScenarioLine& line);
   Result<void> policy_file(const ScenarioLine& line);
+  Result<void> config(const ScenarioLine& line);
+  Result<void> responses(const ScenarioLine& line);
+  Result<void> text_block(const ScenarioLine& line, std::string& text, std::size_t first);
   Result<void> answer(const ScenarioLine& line);
   Result<void> at(const ScenarioLine& line);
   Result<void> expect(const ScenarioLine& line);
@@ -97,7 +100,7 @@ Result<Scenario> Parser::parse(std::string_view text) {
 }
 
 Result<void> Parser::statement(const ScenarioLine& line) {
-  static constexpr std::array<StatementWord, 13> kStatements = {{
+  static constexpr std::array<StatementWord, 15> kStatements = {{
       {"name", &Parser::name},
       {"seed", &Parser::seed},
       {"length", &Parser::knob},
@@ -105,6 +108,8 @@ Result<void> Parser::statement(const ScenarioLine& line) {
       {"node", &Parser::node},
       {"policies", &Parser::policies},
       {"file", &Parser::policy_file},
+      {"config", &Parser::config},
+      {"responses", &Parser::responses},
       {"set", &Parser::knob},
       {"timing", &Parser::knob},
       {"fault", &Parser::knob},
@@ -311,23 +316,38 @@ Result<void> Parser::policy_file(const ScenarioLine& line) {
     (*files_)[key] = trimmed(value);
     return {};
   }
-  if (line.word(2) == "from") {
+  return text_block(line, (*files_)[key], 2);
+}
+
+// config, with "|" lines; config from PATH: the engine's configuration, as for --config.
+Result<void> Parser::config(const ScenarioLine& line) {
+  return text_block(line, scenario_.plan.config, 1);
+}
+
+// responses, with "|" lines; responses from PATH: what endpoints of the configuration answer.
+Result<void> Parser::responses(const ScenarioLine& line) {
+  return text_block(line, scenario_.plan.responses, 1);
+}
+
+// "|" lines, or what `from PATH` at word `first` names.
+Result<void> Parser::text_block(const ScenarioLine& line, std::string& text, std::size_t first) {
+  if (line.word(first) == "from") {
     if (ground_.files == nullptr) {
       return line.wrong("a file cannot be read here", "write its lines with '|'");
     }
-    std::string path(line.word(3));
+    std::string path(line.word(first + 1));
     if (!path.starts_with('/') && scenario_.file.find('/') != std::string::npos) {
       path = scenario_.file.substr(0, scenario_.file.rfind('/') + 1) + path;
     }
-    auto text = ground_.files->read(path);
-    if (!text) {
-      return line.wrong(text.error().text, "the path counts from the scenario's folder");
+    auto read = ground_.files->read(path);
+    if (!read) {
+      return line.wrong(read.error().text, "the path counts from the scenario's folder");
     }
-    (*files_)[key] = std::move(*text);
-    return line.ends_after(4);
+    text = std::move(*read);
+    return line.ends_after(first + 2);
   }
-  block_ = &(*files_)[key];
-  return line.ends_after(2);
+  block_ = &text;
+  return line.ends_after(first);
 }
 
 // answer delete SPACE/POD 500 [times=N] [from=T] [until=T]

@@ -40,6 +40,15 @@ std::string phrase(std::string_view name, std::string_view between, std::string_
   return text;
 }
 
+void write_block(std::string& out, std::string_view text) {
+  text.remove_suffix(text.ends_with('\n') ? 1 : 0);
+  for (const std::string_view line : split(text, '\n')) {
+    out += line.empty() ? "|" : "| ";
+    out += line;
+    out += '\n';
+  }
+}
+
 void write_files(std::string& out, const std::map<std::string, std::string>& files, bool edit) {
   for (const auto& [name, text] : files) {
     if (text.empty() && edit) {
@@ -51,13 +60,7 @@ void write_files(std::string& out, const std::map<std::string, std::string>& fil
       continue;
     }
     statement(out, "file", name);
-    std::string_view rest = text;
-    rest.remove_suffix(rest.ends_with('\n') ? 1 : 0);
-    for (const std::string_view line : split(rest, '\n')) {
-      out += line.empty() ? "|" : "| ";
-      out += line;
-      out += '\n';
-    }
+    write_block(out, text);
   }
 }
 
@@ -212,6 +215,13 @@ std::string write_scenario(const Plan& plan) {
   write_timings(out, plan.timings);
   write_faults(out, plan.faults);
   write_files(out, plan.policies, false);
+  for (const auto& [name, text] :
+       {std::pair("config", &plan.config), {"responses", &plan.responses}}) {
+    if (!text->empty()) {
+      statement(out, name, "");
+      write_block(out, *text);
+    }
+  }
   for (const Step& step : plan.steps) {
     write_step(out, step);
   }

@@ -1,5 +1,6 @@
 #include "app/policy_command.h"
 
+#include <array>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -92,8 +93,68 @@ TEST_F(PolicyCommand, check_tries_a_minimal_pod) {
                 "pod = function(pod) return fence.skip(pod.labels.app .. 'x') end }");
   const auto output = run({"check", path("db.lua")});
   EXPECT_EQ(output.code, PolicyExit::Unusable);
-  EXPECT_TRUE(has(output.err, "a pod with nothing but its name")) << output.err;
+  EXPECT_TRUE(has(output.err, "a pod with nothing but its name, its node")) << output.err;
   EXPECT_EQ(output.out, "");
+}
+
+// A policy that selects labels had to hold up for pods that it is never asked about.
+TEST_F(PolicyCommand, check_tries_a_pod_that_the_policy_selects_on_a_node) {
+  const std::string begin =
+      "return policy { api = 1, name = 'db', version = '1.0.0', summary = 's',\n";
+  folder_.write("db.lua", begin + R"(select = { labels = "app in (db, web),tier,!old,app!=db" },
+pod = function(pod) return fence.skip(pod.labels.app .. pod.labels.tier .. pod.node_name) end })");
+  EXPECT_EQ(code({"check", path("db.lua")}), 0) << run({"check", path("db.lua")}).err;
+  folder_.write("db.lua", begin + R"(select = { labels = "app in (db, web),tier,!old,app!=db" },
+pod = function(pod) if pod.labels.app == "web" then error("seen") end return fence.skip("x") end })");
+  EXPECT_EQ(code({"check", path("db.lua")}), 2) << "it is asked about that pod";
+  folder_.write("db.lua", begin + R"(select = { labels = "app,!app" },
+pod = function(pod) error("never") end })");
+  const auto nothing = run({"check", path("db.lua")});
+  EXPECT_EQ(nothing.code, PolicyExit::Ok);
+  EXPECT_TRUE(has(nothing.err, "no pod is selected by 'app,!app'")) << nothing.err;
+}
+
+// A message said that check reads moonfence.yaml; it took it for a policy.
+TEST_F(PolicyCommand, check_reads_moonfence_yaml_and_what_it_binds) {
+  const auto bind = [this](const std::string& bindings) {
+    folder_.write("moonfence.yaml", "api: 1\nbindings: " + bindings + "\n");
+    return run({"check", path("moonfence.yaml")});
+  };
+  folder_.write("db.lua", kPolicy);
+  const auto fine = bind(
+      "[{policy: noobaa, namespaces: [n]},\n"
+      " {policy: db, source: db.lua, namespaces: ['*'], settings: {mode: b}}]");
+  EXPECT_EQ(fine.code, PolicyExit::Ok) << fine.err;
+  EXPECT_TRUE(has(fine.out, "db in namespaces *: observe")) << fine.out;
+  const std::array<std::pair<std::string, std::string>, 5> faults = {
+      {{"[{policy: nooba, namespaces: [n]}]", "did you mean 'noobaa'?"},
+       {"[{policy: noobaa, namespaces: [n], settings: {bd: pod}}]", "did you mean 'db'?"},
+       {"[{policy: db, source: db.lua, namespaces: [n], settings: {mode: c}}]", "mode"},
+       {"[{policy: gone, source: gone.lua, namespaces: [n]}]", "gone.lua"},
+       {"[{policy: db, namespace: [n]}]", "did you mean 'namespaces'?"}}};
+  for (const auto& [bindings, part] : faults) {
+    const auto output = bind(bindings);
+    EXPECT_EQ(output.code, PolicyExit::Unusable) << bindings;
+    EXPECT_TRUE(has(output.err, part)) << output.err;
+    EXPECT_TRUE(has(output.err, "moonfence.yaml:2")) << output.err;
+    EXPECT_EQ(output.out, "");
+  }
+  const auto empty = bind("[]");
+  EXPECT_TRUE(has(empty.err, "binds no policy")) << empty.err;
+  EXPECT_EQ(code({"check", "--strict", path("moonfence.yaml")}), 2);
+}
+
+TEST_F(PolicyCommand, doc_tells_what_a_policy_asks_for) {
+  folder_.write("db.lua", R"(return policy { api = 1, name = "db", version = "1.0.0", summary = "s",
+  fetch = function(pod, s, got)
+    if got.a == nil then
+      return { a = fence.get("v1", "persistentvolumeclaims", pod.namespace, "data") }
+    end
+  end,
+  pod = function(pod) return fence.skip("x") end })");
+  const std::string page = run({"doc", path("db.lua")}).out;
+  EXPECT_TRUE(has(page, "- requests:\n  - line 4: `return { a = fence.get(")) << page;
+  EXPECT_TRUE(has(run({"doc", "noobaa"}).out, "- requests: none\n"));
 }
 
 TEST_F(PolicyCommand, strict_makes_missing_tests_an_error) {

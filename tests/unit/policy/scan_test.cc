@@ -92,6 +92,24 @@ TEST(Scan, what_is_hardly_meant_is_a_warning) {
               IsEmpty());
 }
 
+// Only fields of `pod` were looked at; what is misspelt elsewhere showed in the middle of an
+// incident.
+TEST(Scan, fields_of_every_input_and_settings_are_looked_at) {
+  EXPECT_THAT(warned("if false then return cluster.nodes_redy end"),
+              ElementsAre("test.lua:2: unknown field 'nodes_redy' of cluster (did you mean "
+                          "'nodes_ready'?)"));
+  EXPECT_THAT(warned("if false then return node.lables end"),
+              ElementsAre("test.lua:2: unknown field 'lables' of node (did you mean 'labels'?)"));
+  EXPECT_THAT(warned("local f = function() return cluster.nodes_redy, s.nothing end"),
+              ElementsAre(HasSubstr("'nodes_redy' of cluster"), HasSubstr("setting 'nothing'")));
+  const std::string setting = "settings = { wait = { type = 'string', default = '' } },";
+  EXPECT_THAT(warned("local a = s.wait if false then return s.wiat end", setting),
+              ElementsAre("test.lua:2: unknown setting 'wiat' (did you mean 'wait'?)"));
+  EXPECT_THAT(warned("local settings = {} local cluster = {} return settings.a, cluster.b"),
+              IsEmpty())
+      << "no parameters";
+}
+
 TEST(Scan, a_function_of_many_constants_is_a_warning) {
   std::string list = "local t = {";
   for (int i = 0; i < 251; ++i) {

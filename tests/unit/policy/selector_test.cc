@@ -28,6 +28,20 @@ TEST(LabelSelector, decides_as_the_api_server_does) {
   EXPECT_FALSE(matches("other", labels));
 }
 
+TEST(LabelSelector, labels_are_made_to_match) {
+  const auto made = [](const char* text, kube::Labels labels = {}) {
+    return LabelSelector::parse(text)->made_to_match(std::move(labels));
+  };
+  using kube::Labels;
+  EXPECT_EQ(made(""), Labels());
+  EXPECT_EQ(made("a=b,c,!d,e!=f,g notin (h)"), (Labels{{"a", "b"}, {"c", "any"}}));
+  EXPECT_EQ(made("a in (x, y),a!=x"), (Labels{{"a", "y"}}));
+  EXPECT_EQ(made("a=b,!d,e!=f", {{"a", "z"}, {"d", ""}, {"e", "f"}, {"k", "v"}}),
+            (Labels{{"a", "b"}, {"k", "v"}}));
+  EXPECT_EQ(made("a,a!=any"), std::nullopt) << "a label like this would do, but who writes that";
+  EXPECT_EQ(made("a,!a"), std::nullopt);
+}
+
 TEST(LabelSelector, what_the_api_server_would_refuse_is_refused) {
   for (const char* text :
        {"a in (",   "a in",      "a in b", "a in (b c)", "=b",   "a=b,",    ",a",

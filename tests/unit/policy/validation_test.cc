@@ -82,6 +82,17 @@ TEST_F(ValidationTest, a_policy_that_cannot_judge_some_pod_is_rejected) {
   EXPECT_EQ(rejected(candidate("while true do end")).stage, "smoke");
 }
 
+// A policy that selects by a label may rely on it: it is never asked about another pod.
+TEST_F(ValidationTest, the_smoke_test_takes_pods_that_are_selected) {
+  const std::string select = "select = { labels = 'app in (db),tier,!old' },";
+  EXPECT_EQ(
+      rejected(candidate("return fence.skip(pod.labels.app .. pod.labels.tier)", select)).stage,
+      "accepted");
+  EXPECT_EQ(rejected(candidate("return fence.skip(pod.labels.old)", select)).stage, "smoke");
+  EXPECT_EQ(rejected(candidate("error('never asked')", "select = { labels = 'a,!a' },")).stage,
+            "accepted");
+}
+
 TEST_F(ValidationTest, every_verdict_passes_the_smoke_test) {
   for (const char* verdict : {"skip('x')", "delete_pod('x')", "wait('x', 5)", "forbid('x')"}) {
     const auto outcome = run(candidate("return fence." + std::string(verdict)));
