@@ -139,7 +139,8 @@ ScriptedEndpoints::ScriptedEndpoints(port::Http& others, loop::Loop& loop,
 
 std::unique_ptr<port::Transfer> ScriptedEndpoints::start(port::HttpRequest request,
                                                          port::HttpSink& sink) {
-  if (request.lane != port::Lane::Endpoints) {
+  const std::size_t host_end = request.url.find('/', kScheme.size());
+  if (!std::string_view(request.url).substr(0, host_end).ends_with(kHostEnd)) {
     return others_.start(std::move(request), sink);
   }
   return std::make_unique<Answer>(*this, request, sink);

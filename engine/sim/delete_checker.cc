@@ -257,6 +257,9 @@ const AuditLine* DeleteChecker::intent_of(const std::string& what, const WireReq
 
 auto DeleteChecker::check_node(const std::string& what, const AuditLine& intent, const Known& known)
     -> std::optional<Signal> {
+  if (goes_by_source(known)) {
+    return std::nullopt;  // what the source should have said nobody here knows
+  }
   const NodeTruth* node = truth().node(intent.node_uid);
   const auto signal = check_down(what, intent, known);
   const bool may_be_gone = was_read(intent, known, Signal::Deleted) && is_absent(intent.node);
@@ -265,6 +268,18 @@ auto DeleteChecker::check_node(const std::string& what, const AuditLine& intent,
     accuse(rules::kTaintedNode, what + "node " + intent.node + " carries no taint");
   }
   return signal;
+}
+
+bool DeleteChecker::goes_by_source(const Known& known) const {
+  const bool answers = !plan().responses.empty();
+  for (const auto& reach : known.policies.in_force(truth().policy_edits(), now())) {
+    for (const BindingReach& binding : reach->bindings) {
+      if (binding.enforces && (binding.by_source || (binding.unread && answers))) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 void DeleteChecker::check_exists(const std::string& what, std::optional<Signal> signal) {

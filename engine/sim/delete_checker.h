@@ -59,6 +59,7 @@ class DeleteChecker final : public Checker {
   std::optional<Signal> check_down(const std::string& what, const AuditLine& intent,
                                    const Known& known);
   // What changes the node needs one.
+  [[nodiscard]] bool goes_by_source(const Known& known) const;
   void check_exists(const std::string& what, std::optional<Signal> signal);
   std::optional<Signal> check_node(const std::string& what, const AuditLine& intent,
                                    const Known& known);

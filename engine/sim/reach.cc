@@ -69,6 +69,7 @@ void read_source(const std::string& source, const std::map<std::string, std::str
     return;
   }
   if (source == "builtin") {  // what its trigger says cannot be read here
+    reach.unread = true;
     reach.live_kubelet = true;
     reach.deleted = true;
     return;
@@ -85,6 +86,8 @@ void read_source(const std::string& source, const std::map<std::string, std::str
   reach.labels = labels_of(found->second);
   reach.live_kubelet = found->second.find("live_kubelet = true") != std::string::npos;
   reach.deleted = found->second.find("deleted = true") != std::string::npos;
+  reach.by_source = found->second.find(" source = ") != std::string::npos;
+  reach.live_kubelet = reach.live_kubelet || reach.by_source;
   reach.deletes = found->second.find(kAlways) != std::string::npos;
 }
 

@@ -25,6 +25,8 @@ struct BindingReach {
   bool out_of_service = false;
   bool live_kubelet = false;                  // acts on any kind of not Ready
   bool deleted = false;                       // acts on a node whose object is gone
+  bool by_source = false;                     // a source of its own says which nodes are down
+  bool unread = false;                        // its text is not known here: it may have one
   std::map<std::string, std::string> labels;  // of the pods it selects
   std::string spared_prefix;                  // of pods' names
   bool deletes = false;                       // every pod that it is asked about, at once

@@ -105,7 +105,7 @@ TEST(Scan, fields_of_every_input_and_settings_are_looked_at) {
   const std::string setting = "settings = { wait = { type = 'string', default = '' } },";
   EXPECT_THAT(warned("local a = s.wait if false then return s.wiat end", setting),
               ElementsAre("test.lua:2: unknown setting 'wiat' (did you mean 'wait'?)"));
-  EXPECT_THAT(warned("local settings = {} local cluster = {} return settings.a, cluster.b"),
+  EXPECT_THAT(warned("local settings, cluster = {}, {} local x, y = settings.a, cluster.b"),
               IsEmpty())
       << "no parameters";
 }

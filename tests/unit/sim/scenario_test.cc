@@ -222,7 +222,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         std::tuple("worlds nodes n3",
                    "'worlds' is no statement (did you mean 'world'?) (known: name, seed, length, "
-                   "world, node, policies, file, set, timing, fault, answer, at, expect, "
+                   "world, node, policies, file, config, responses, set, timing, fault, answer, "
+                   "at, expect, "
                    "statefulset, deployment, daemonset, bare-pods, mirror-pods, finished-pods)"),
         std::tuple("name", "the name is missing (write `name` and what the scenario shows)"),
         std::tuple("seed x",
