@@ -338,4 +338,5 @@ def test_a_node_that_fails_while_the_watch_of_the_nodes_stands_still_is_fenced(p
     victims.fail()
     victims.wait_replaced()
     assert deletions(victims, engine) == {200: 2}
-    assert metric(engine, "moonfence_watch_relists_total", resource="nodes") >= 1
+    # the metric follows within a second
+    wait_for("it was listed anew", lambda: metric(engine, "moonfence_watch_relists_total", resource="nodes") >= 1)
