@@ -214,11 +214,11 @@ Result<Settings> settings_of(const sim::Plan& plan) {
       {"zone-max-at-once", {"brake", "zone", "maxAtOnce"}},
       {"zone-max-down", {"brake", "zone", "maxDown"}},
       {"zone-max-per-window", {"brake", "zone", "maxPerWindow"}}};
-  auto base = base_of(plan);
+  const auto base = base_of(plan);
   if (!base) {
-    return failure(std::move(base.error()));
+    return failure(base.error());
   }
-  YAML::Node root = std::move(*base);
+  const YAML::Node& root = *base;  // changed through `at`: nodes are references
   for (const auto& [name, value] : plan.settings) {
     const auto place = places.find(name);
     YAML::Node at = root;
