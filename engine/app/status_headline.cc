@@ -44,9 +44,10 @@ void note_policies(const StatusSnapshot& snapshot, std::vector<Notice>& notices)
            .text = "An edit of policy " + policy.name + " was rejected; what ran before goes on",
            .hint = policy.error ? policy.error->text() : ""});
     } else if (policy.state == State::Failing) {
-      notices.push_back({.tone = Tone::Alarm,
-                         .text = "Policy " + policy.name + " fails and is not asked any more",
-                         .hint = "Read the verdicts of the incident; mend the policy."});
+      notices.push_back(
+          {.tone = Tone::Alarm,
+           .text = "Policy " + policy.name + " fails; it is asked again, at least every minute",
+           .hint = "Read the verdicts of the incident; mend the policy."});
     }
   }
 }

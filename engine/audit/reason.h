@@ -36,8 +36,7 @@ enum class Reason {
   StillFailing,           // what is to be done has failed for a minute; it is tried again, for ever
   LeaseAlive,  // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
   LeaseUnreadable,  // Ready is Unknown, and the Lease could not be read; also a refusal
-
-  StillWaiting,  // policies have made pods wait for some minutes
+  StillWaiting,     // policies have made pods wait for two minutes; they are asked again
   // The same, by the brake; also why the guard refuses an action.
   TooManyDown,      // more of the workers are down than a few dead machines explain
   TooManyAtOnce,    // others are being fenced; it waits for its turn
@@ -76,9 +75,9 @@ enum class Reason {
   PolicyHoldsNode,   // none of its pods may be touched for now
   SetsQuarantine,    // our taint, before the deletion that it wants
   SetsOutOfService,  // Kubernetes' taint, which evicts every pod of the node
-  NeedsUnread,       // what the policy needs to know could not be read; counts as a wait
-  PolicyFailed,      // an error or a limit in the script; counts as a wait
-  PolicyFailing,     // it failed too often in this incident and is not asked any more
+  NeedsUnread,       // what the policy needs to know could not be read; nobody acts on the pod
+  PolicyFailed,      // an error or a limit in the script; nobody acts on the pod
+  PolicyFailing,     // it failed too often in this pass; it is asked again in the next
   PolicyConflict,    // another policy is more careful, or wants another action and comes first
   ShadowDiffers,     // what observes came to something else than what enforces
 

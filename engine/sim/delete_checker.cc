@@ -257,9 +257,6 @@ const AuditLine* DeleteChecker::intent_of(const std::string& what, const WireReq
 
 auto DeleteChecker::check_node(const std::string& what, const AuditLine& intent, const Known& known)
     -> std::optional<Signal> {
-  if (goes_by_source(known)) {
-    return std::nullopt;  // what the source should have said nobody here knows
-  }
   const NodeTruth* node = truth().node(intent.node_uid);
   const auto signal = check_down(what, intent, known);
   const bool may_be_gone = was_read(intent, known, Signal::Deleted) && is_absent(intent.node);
@@ -308,6 +305,9 @@ bool DeleteChecker::is_absent(const std::string& name) const {
 // One that was read as down and then as deleted, both within the second, may pass for either.
 auto DeleteChecker::check_down(const std::string& what, const AuditLine& intent, const Known& known)
     -> std::optional<Signal> {
+  if (goes_by_source(known)) {
+    return std::nullopt;  // what the source should have said nobody here knows
+  }
   const NodeTruth* node = truth().node(intent.node_uid);
   const bool as_down = was_read(intent, known, Signal::Down);
   if (!as_down && was_read(intent, known, Signal::Deleted)) {
