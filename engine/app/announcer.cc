@@ -304,7 +304,7 @@ std::optional<EventNews> news_of_verdict(const Record& record) {
 bool waits_for_hands(Reason reason) {
   return reason == Reason::AttacherSilent || reason == Reason::DetachError ||
          reason == Reason::GuardFailed || reason == Reason::GuardBroken ||
-         reason == Reason::AuditUnwritable;
+         reason == Reason::AuditUnwritable || reason == Reason::HoldUnknown;
 }
 
 std::optional<EventNews> news_of_refusal(const Record& record) {

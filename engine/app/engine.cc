@@ -112,7 +112,8 @@ class Engine::Graph final : public fence::Leadership {
                  [this](const audit::Record& record) { announce(record); }),
         trail_(wall_clock_, records_),
         protections_({.namespaces = told_.settings.protected_namespaces,
-                      .own_node = NodeName(told_.node_name)}),
+                      .own_node = NodeName(told_.node_name),
+                      .hold_marks = told_.settings.hold_marks}),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
         roll_call_(

@@ -70,6 +70,7 @@ Told told_by_holding(Reason reason) {
     case Reason::Unreadable:
     case Reason::LeaseUnreadable:
     case Reason::StillFailing:
+    case Reason::HoldUnknown:
       return {.word = "held", .tone = Tone::Alarm};
     default:
       return {.word = "held", .tone = Tone::Waiting};

@@ -51,6 +51,7 @@ constexpr std::array kAdvices = {
     Advice{Reason::ProtectedNamespace,
            "nothing, unless the namespace should be touched: "
            "protectedNamespaces of the engine's configuration"},
+    Advice{Reason::OnHold, "ask whoever set the annotation, or take it off"},
     Advice{Reason::OwnNode,
            "nothing: the engine runs there, so the machine is not dead; another "
            "replica acts when it is"},

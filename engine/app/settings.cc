@@ -17,15 +17,11 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 17> kKeys = {"allowedReads",    "api",
-                                                    "attacherLeases",  "brake",
-                                                    "cacheExpiry",     "controllerLease",
-                                                    "endpoints",       "fencingDrivers",
-                                                    "leaseDuration",   "leaseRenewDeadline",
-                                                    "leaseRetry",      "protectedNamespaces",
-                                                    "quarantine",      "release",
-                                                    "replacementWait", "retryInterval",
-                                                    "retryWindow"};
+constexpr std::array<std::string_view, 18> kKeys = {
+    "allowedReads",       "api",           "attacherLeases",      "brake",      "cacheExpiry",
+    "controllerLease",    "endpoints",     "fencingDrivers",      "holdMarks",  "leaseDuration",
+    "leaseRenewDeadline", "leaseRetry",    "protectedNamespaces", "quarantine", "release",
+    "replacementWait",    "retryInterval", "retryWindow"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -69,6 +65,17 @@ bool is_resource(const std::string& text) {
          std::all_of(text.begin(), text.end(), is_inner);
 }
 
+// "example.com/key", "example.com/key=value".
+bool is_annotation(const std::string& text) {
+  const std::string key = text.substr(0, text.find('='));
+  const auto is_inner = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '/';
+  };
+  return !key.empty() && std::count(key.begin(), key.end(), '/') <= 1 && key.front() != '/' &&
+         key.back() != '/' && std::all_of(key.begin(), key.end(), is_inner);
+}
+
 struct ListRule {
   bool (*fits)(const std::string& text);
   std::string_view what;
@@ -77,6 +84,10 @@ struct ListRule {
 constexpr ListRule kDrivers = {.fits = is_driver_name,
                                .what = "no name of a CSI driver",
                                .hint = "write what `kubectl get csidrivers` shows under NAME"};
+constexpr ListRule kMarks = {
+    .fits = is_annotation,
+    .what = "no annotation, with or without a value",
+    .hint = "write key or key=value, for example node.beta.openyurt.io/autonomy=true"};
 constexpr ListRule kReads = {
     .fits = is_resource,
     .what = "no resource that policies may read",
@@ -138,6 +149,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "fencingDrivers") {
     return read_list(file, name, value, kDrivers, settings.fencing_drivers);
+  }
+  if (key == "holdMarks") {
+    return read_list(file, name, value, kMarks, settings.hold_marks);
   }
   if (key == "allowedReads") {
     return read_list(file, name, value, kReads, settings.allowed_reads);

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "cluster/endpoint.h"
 #include "fence/brake.h"
+#include "fence/holds.h"
 #include "fence/quarantine.h"
 #include "fence/release.h"
 #include "kube/election.h"
@@ -44,6 +45,8 @@ struct Settings {
   fence::BrakeRules brake;
   // Whether nodes are tainted by us before something is deleted (fence/quarantine.h).
   fence::Quarantine quarantine = fence::Quarantine::Off;
+  // Annotations of nodes that hold them as moonfence.io/hold does (fence/holds.h).
+  fence::HoldMarks hold_marks;
   // No policy reaches these, whatever is bound to them.
   std::set<Namespace> protected_namespaces = {Namespace("kube-node-lease"),
                                               Namespace("kube-public"), Namespace("kube-system")};

@@ -184,6 +184,10 @@ constexpr std::string_view word_of(Reason reason) {
       return "taint_not_allowed";
     case Reason::PodsUnknown:
       return "pods_unknown";
+    case Reason::OnHold:
+      return "on_hold";
+    case Reason::HoldUnknown:
+      return "hold_unknown";
     case Reason::NoUid:
       return "no_uid";
     case Reason::AuditUnwritable:

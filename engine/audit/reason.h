@@ -114,6 +114,8 @@ enum class Reason {
   VersionUnknown,      // nor could it be asked whether it does
   TaintNotAllowed,     // the binding does not allow the out-of-service taint
   PodsUnknown,         // some pod of the node could not be read, or that was too long ago
+  OnHold,              // somebody holds its node, its namespace or the pod itself, by an annotation
+  HoldUnknown,         // whether somebody does could not be read
   NoUid,  // without a UID the precondition would be empty; the server found none: also an outcome
   AuditUnwritable,  // the intent could not be recorded, so it is not done
   NotRecorded,      // it does not stand in the incident's record in the cluster

@@ -28,6 +28,11 @@ Ground ground_of(const PodDeletion& deletion) {
   return {.policy = deletion.policy, .digest = deletion.policy_digest, .set = deletion.set_digest};
 }
 
+std::string held_by(const Authority& authority, const kube::Pod& pod) {
+  return hold_text(authority.node, authority.reading.hold, pod, authority.namespaces,
+                   authority.held_pods);
+}
+
 }  // namespace
 
 struct GuardedActions::ReleasePart {
@@ -148,7 +153,8 @@ void GuardedActions::start(Call call) {
   }
   if (reason) {
     Record record = record_of(call, Record::Kind::Refusal, *reason);
-    record.text = call.deletion.why;
+    record.text =
+        reason == Reason::OnHold ? held_by(*call.authority, call.deletion.pod) : call.deletion.why;
     (void)trail_.write(record);
     if (call.authority->page != nullptr) {
       call.authority->page->refused(uid_of(call), *reason);
@@ -188,7 +194,9 @@ void GuardedActions::finish(Calls::iterator call, const Result<kube::DeleteReply
   Record record = record_of(
       ended, unsent && ended.refused_at_the_wire ? Record::Kind::Refusal : Record::Kind::Outcome,
       reason);
-  record.text = reply ? std::string() : reply.error().message();
+  record.text = reason == Reason::OnHold ? held_by(*ended.authority, ended.deletion.pod)
+                : reply                  ? std::string()
+                                         : reply.error().message();
   record.server_audit_id = reply ? reply->audit_id : std::string();
   record.took = loop_.now() - ended.started;
   if (record.kind == Record::Kind::Refusal) {

@@ -398,6 +398,8 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
     result.policies_changed = true;
   } else if (reason == Reason::SignalUnfit) {
     result.unfit = true;
+  } else if (reason == Reason::OnHold) {
+    result.hold("attachment " + name, kHoldPause);
   } else if (is_hopeless(reason)) {
     found->second.refused = reason;
   } else {

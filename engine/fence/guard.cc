@@ -91,6 +91,24 @@ std::optional<Reason> refuse_by_protections(const Protections* protections, cons
   return pod.node == protections->own_node ? std::optional(Reason::OwnNode) : std::nullopt;
 }
 
+// What is known without asking comes first: it is told also where nothing would be done.
+std::optional<Reason> refuse_on_hold(const Authority& authority, const kube::Pod& pod) {
+  const auto word = authority.namespaces.find(pod.ref.space);
+  const bool held = authority.reading.hold || authority.held_pods.contains(pod.uid) ||
+                    (word != authority.namespaces.end() && word->second.hold);
+  return held ? std::optional(Reason::OnHold) : std::nullopt;
+}
+
+std::optional<Reason> refuse_unheard_namespace(const Authority& authority, const kube::Pod& pod,
+                                               Moment now) {
+  const auto word = authority.namespaces.find(pod.ref.space);
+  if (word == authority.namespaces.end() || !word->second.known) {
+    return Reason::HoldUnknown;
+  }
+  return now - word->second.sent > kHoldLifetime ? std::optional(Reason::ReadingTooOld)
+                                                 : std::nullopt;
+}
+
 // Nobody who would know is as good as a doubt; nobody who counts: it may be too many.
 std::optional<Reason> refuse_by_doubt_or_brake(const Authority& authority, Moment now) {
   if (authority.doubt == nullptr || authority.doubt->cause(now)) {
@@ -131,6 +149,9 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
   if (const auto reason = refuse_by_protections(authority.protections, pod)) {
     return reason;
   }
+  if (const auto reason = refuse_on_hold(authority, pod)) {
+    return reason;
+  }
   if (authority.active == nullptr) {
     return Reason::PolicyChanged;
   }
@@ -153,7 +174,8 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
     }
     const auto reason = refuse_by(binding, authority, pod, taint, now);
     if (!reason) {
-      return refuse_by_doubt_or_brake(authority, now);
+      const auto braked = refuse_by_doubt_or_brake(authority, now);
+      return braked ? braked : refuse_unheard_namespace(authority, pod, now);
     }
     if (!furthest || *furthest < binding.mode) {
       furthest = binding.mode;

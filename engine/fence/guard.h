@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "fence/brake.h"
 #include "fence/eviction.h"
+#include "fence/holds.h"
 #include "fence/leadership.h"
 #include "fence/page.h"
 #include "fence/reading.h"
@@ -29,6 +30,7 @@ namespace moonfence::fence {
 struct Protections {
   std::set<Namespace> namespaces;
   NodeName own_node;  // on which we run; empty: not known
+  HoldMarks hold_marks;
 };
 
 // What an incident is entitled to, shared between it and the calls that it started: closing the
@@ -53,6 +55,9 @@ struct Authority {
   // the word of who runs the cluster (setting fencingDrivers).
   const std::set<std::string>* fencing_drivers = nullptr;
   const ReleaseRules* release = nullptr;
+  // Of those in which something is to be done (fence/namespace_reading).
+  NamespaceWords namespaces = {};
+  HeldPods held_pods = {};
   // Of the incident's first reading, once there is one: another boot is another machine.
   std::optional<std::string> boot_id = std::nullopt;
 };

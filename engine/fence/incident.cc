@@ -264,6 +264,12 @@ void PassResult::fail(const std::string& what, std::optional<Duration> pause) {
   retry_after = std::min(retry_after.value_or(asked), asked);
 }
 
+void PassResult::hold(const std::string& what, Duration pause) {
+  waits = true;
+  waiting = waiting.empty() ? what : waiting;
+  look_again = std::min(look_again.value_or(pause), pause);
+}
+
 std::optional<Moment> Incident::next_retry(const PassResult& result, Moment now) {
   const Moment asked = now + result.retry_after.value_or(Duration::zero());
   const Moment retry = std::max(pass_started_ + rules_.retry_interval, asked);

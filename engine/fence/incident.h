@@ -124,6 +124,8 @@ struct PassResult {
 
   // `pause`: what the server asked for, if anything. The shortest counts.
   void fail(const std::string& what, std::optional<Duration> pause = std::nullopt);
+  // Somebody holds it: whose word, for people. It is looked at again.
+  void hold(const std::string& what, Duration pause);
 };
 
 class Incident {

@@ -465,6 +465,13 @@ std::optional<Deed> Inquiry::enforce(Case& asked, PassResult& result) {
     return std::nullopt;
   }
   const Verdict& verdict = *decision.by->verdict;
+  const std::string held = hold_text(authority_->node, authority_->reading.hold, asked.pod,
+                                     authority_->namespaces, authority_->held_pods);
+  if (!held.empty()) {
+    minutes_.refusal(asked.pod, *decision.by, Reason::OnHold, held);
+    result.hold(held, kHoldPause);
+    return std::nullopt;
+  }
   if (const auto obstacle = obstacle_to_release(asked, verdict)) {
     minutes_.refusal(asked.pod, *decision.by, obstacle->reason, obstacle->text);
     result.look_again = std::min(result.look_again.value_or(kObstacleRetry), kObstacleRetry);
@@ -554,10 +561,13 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
   // Enforcing would have set our taint.
   const bool untainted = refused == Reason::NotTainted && around_.quarantine != Quarantine::Off;
   if (!refused || *refused == Reason::ReadingTooOld || *refused == Reason::NotRecorded ||
-      untainted) {
+      *refused == Reason::HoldUnknown || untainted) {
     refused = Reason::ModeObserves;
   }
-  minutes_.refusal(asked.pod, *decision.by, *refused, decision.by->verdict->reason);
+  const std::string held = hold_text(authority_->node, authority_->reading.hold, asked.pod,
+                                     authority_->namespaces, authority_->held_pods);
+  minutes_.refusal(asked.pod, *decision.by, *refused,
+                   refused == Reason::OnHold ? held : decision.by->verdict->reason);
 }
 
 void Inquiry::look_again(const Decision& decision, const Case& asked, PassResult& result) const {

@@ -303,6 +303,7 @@ void NodeReading::take(Reading reading) {
   node_ = *std::exchange(fresh_, std::nullopt);
   has_one_ = true;
   authority_->reading = std::move(reading);
+  authority_->reading.hold = hold_on_node(*node_.raw, around_.protections.hold_marks);
   if (gone_) {
     arrived_(authority_->reading);
     return;

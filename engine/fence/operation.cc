@@ -32,6 +32,7 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       docket_(around_, *this),
       node_(around_, occasion_, authority_, memory_,
             [this](const std::optional<Reading>& reading) { reading_arrived(reading); }),
+      namespaces_(around_, occasion_, authority_, [this] { pump(); }),
       quarantining_(around_, occasion_, authority_, memory_),
       retiring_(around_, occasion_, authority_, memory_, inquiry_, [this] { pump(); }),
       detaching_(around_, occasion_, authority_, memory_),
@@ -44,6 +45,7 @@ Operation::~Operation() = default;
 
 void Operation::retire() {
   node_.retire();
+  namespaces_.retire();
   late_list_.cancel();
   quarantining_.retire();
   retiring_.retire();
@@ -76,6 +78,11 @@ void Operation::start(ReadAhead ahead) {
   listing_->tell(
       [this](std::size_t list, Result<kube::ItemTexts>& pods) { pods_arrived(list, pods); });
   ahead_ = std::move(ahead);
+  for (const kube::Pod& pod : ahead_.decoded) {
+    if (ahead_.planned.contains(pod.uid)) {
+      (void)namespaces_.ask(pod.ref.space);
+    }
+  }
   if (ahead_.pods == nullptr) {
     listing_->ask();  // first: it is slower than the node
     node_.begin();
@@ -194,6 +201,7 @@ void Operation::slice_ended() {
 Wants Operation::taken_up(const kube::Pod& pod) {
   memory_.pods_read.pods.emplace(pod.uid, sight_of(*pod.raw));
   retiring_.saw(pod);
+  note_hold(pod);
   Wants wants = inquiry_.wants_of(pod);
   wants.needs.volumes = wants.needs.volumes || sees_volumes_;
   return wants;
@@ -203,9 +211,18 @@ void Operation::gathered(const kube::Pod& pod, const Gathered& known) {
   detaching_.saw(pod, known);
 }
 
+void Operation::note_hold(const kube::Pod& pod) {
+  if (auto why = hold_on(*pod.raw)) {
+    authority_->held_pods.insert_or_assign(pod.uid, *std::move(why));
+  } else {
+    authority_->held_pods.erase(pod.uid);
+  }
+}
+
 // It was judged as an older list showed it. The node controller marks all pods of a failed node in
 // their status, which is no news.
 void Operation::came_again(const kube::Pod& pod) {
+  note_hold(pod);
   PodSight& known = memory_.pods_read.pods[pod.uid];
   const PodSight before = std::exchange(known, sight_of(*pod.raw));
   // What we are deleting may show that it is being deleted, and is judged anew if that fails.
@@ -237,6 +254,7 @@ void Operation::judge(kube::Pod pod, const Gathered& known, const policy::Cluste
     if (authority_->page != nullptr) {
       authority_->page->plan(step_of(deed->deletion));
     }
+    (void)namespaces_.ask(deed->deletion.pod.ref.space);  // beside the record
     enqueue({.deletion = std::move(deed->deletion)});
   }
 }
@@ -272,7 +290,25 @@ bool Operation::may_leave(const Waiting& waiting) const {
 // The next pass judges it as it is now.
 bool Operation::is_outdated(const Waiting& waiting) const {
   const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
-  return pod != nullptr && changed_.contains(pod->pod.uid);
+  const bool old = around_.loop.now() - known_since_ > kHoldLifetime;
+  return pod != nullptr && (changed_.contains(pod->pod.uid) || old);
+}
+
+bool Operation::are_namespaces_heard(const Waiting& waiting) {
+  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+    return namespaces_.ask(pod->pod.ref.space);
+  }
+  if (const auto* attachment = std::get_if<AttachmentDeletion>(&waiting.deletion)) {
+    return namespaces_.ask(attachment->verdict.pod.ref.space);
+  }
+  bool heard = true;
+  for (const std::string& name : std::get<Portion>(waiting.deletion)) {
+    const auto found = memory_.releases.find(name);
+    const bool one = found == memory_.releases.end() ||
+                     namespaces_.ask(found->second.detachment.verdict.pod.ref.space);
+    heard = heard && one;
+  }
+  return heard;
 }
 
 const Uid& Operation::uid_of(const Waiting& waiting) {
@@ -357,7 +393,11 @@ void Operation::send_waiting() {
     }
     if (is_outdated(queue_.front())) {
       queue_.pop_front();
+      keep_shortest(result_.look_again, kSoon);
       continue;
+    }
+    if (!are_namespaces_heard(queue_.front())) {
+      break;
     }
     const Duration age = around_.loop.now() - authority_->reading.sent;
     if (age > kReadingLifetime) {
@@ -498,6 +538,10 @@ void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outc
     result_.policies_changed = true;  // those that are in force now have not been asked
   } else if (outcome.reason == Reason::SignalUnfit) {
     result_.unfit = true;
+  } else if (outcome.reason == Reason::OnHold) {
+    result_.hold(hold_text(authority_->node, authority_->reading.hold, deletion.pod,
+                           authority_->namespaces, authority_->held_pods),
+                 kHoldPause);
   } else if (is_braking(outcome.reason)) {
     result_.braked = outcome.reason;
   } else if (!is_hopeless(outcome.reason)) {
@@ -560,6 +604,13 @@ void Operation::sum_up_replacements() {
 bool Operation::retire_node() {
   if (is_of_deleted_node(authority_->reading)) {
     return false;
+  }
+  bool heard = true;
+  for (const Namespace& space : retiring_.spaces()) {
+    heard = namespaces_.ask(space) && heard;
+  }
+  if (!heard) {
+    return true;
   }
   const bool complete = !unlisted_ && !undecoded_ && changed_.empty();
   const auto next = retiring_.go_on(node_.node(), complete, listing_->asked_at(), result_);

@@ -33,6 +33,7 @@
 #include "fence/guard.h"
 #include "fence/incident.h"
 #include "fence/inquiry.h"
+#include "fence/namespace_reading.h"
 #include "fence/node_reading.h"
 #include "fence/preplanning.h"
 #include "fence/quarantining.h"
@@ -101,6 +102,7 @@ class Operation final : private Docket::Court {
   void came_again(const kube::Pod& pod) override;
   void undecodable(const Error& error) override;
   void slice_ended() override;
+  void note_hold(const kube::Pod& pod);
   void compare_with_foreseen(const Uid& pod, const std::optional<Deed>& deed);
   void pump();
   void send_waiting();
@@ -118,6 +120,8 @@ class Operation final : private Docket::Court {
   void record_waiting();
   [[nodiscard]] bool may_leave(const Waiting& waiting) const;
   [[nodiscard]] bool is_outdated(const Waiting& waiting) const;
+  // Those of what it deletes are heard of; else they are asked for.
+  [[nodiscard]] bool are_namespaces_heard(const Waiting& waiting);
   void send(Waiting waiting);
   void send_release(const Portion& portion);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
@@ -144,6 +148,7 @@ class Operation final : private Docket::Court {
   ReadAhead ahead_;                       // likewise
   Docket docket_;
   NodeReading node_;
+  NamespaceReading namespaces_;
   Quarantining quarantining_;
   Retiring retiring_;
   Detaching detaching_;

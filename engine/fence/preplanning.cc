@@ -170,9 +170,9 @@ void Preplanning::judge(kube::Pod pod, const Gathered& known, const policy::Clus
       {.policy = deletion.policy, .digest = deletion.policy_digest, .set = deletion.set_digest},
       deletion.pod, around_.loop.now());
   // What the pass will have: the taint, a record, and a reading of its own.
-  const bool expected = refused == audit::Reason::NotTainted ||
-                        refused == audit::Reason::NotRecorded ||
-                        refused == audit::Reason::ReadingTooOld;
+  const bool expected =
+      refused == audit::Reason::NotTainted || refused == audit::Reason::NotRecorded ||
+      refused == audit::Reason::HoldUnknown || refused == audit::Reason::ReadingTooOld;
   if (refused && !expected) {
     return;
   }

@@ -25,6 +25,7 @@ struct Reading {
   Pulse pulse = Pulse::Unread;
   Moment dead_at{};  // of a Lease that is alive: when it would be dead if it stands still
   std::optional<WallTime> renewed = std::nullopt;  // the Lease, by the kubelet's clock
+  std::optional<std::string> hold = std::nullopt;  // why nobody may touch the node (fence/holds)
   // When the read was sent: what the server answered was true at this moment or later, never
   // earlier.
   Moment sent{};

@@ -251,6 +251,8 @@ void Releasing::ended(const VolumeRelease& volume, const ActionOutcome& outcome,
     drop(name);
   } else if (reason == Reason::ReadingTooOld || reason == Reason::ReleaseOvertaken) {
     waits_ = true;  // the next pass begins anew
+  } else if (reason == Reason::OnHold) {
+    result.hold("release of attachment " + name, kHoldPause);
   } else if (is_braking(reason)) {
     result.braked = reason;
   } else if (reason == Reason::PolicyChanged || reason == Reason::OutsideBinding) {

@@ -107,6 +107,21 @@ Retiring::Next Retiring::go_on(const kube::Node& node, bool complete, Moment lis
   return attempt(*wished, node, eviction(*wished, complete, listed), result);
 }
 
+std::set<Namespace> Retiring::spaces() const {
+  std::set<Namespace> spaces;
+  const auto wished = wish();
+  if (ended_ || !wished) {
+    return spaces;
+  }
+  for (const kube::Pod& pod : evicted_) {
+    spaces.insert(pod.ref.space);
+  }
+  if (wished->pod) {
+    spaces.insert(wished->pod->ref.space);
+  }
+  return spaces;
+}
+
 void Retiring::read_version() {
   version_asked_ = true;
   waits_ = true;
@@ -243,6 +258,8 @@ Retiring::Next Retiring::end(const ActionOutcome& outcome, PassResult& result) {
     result.policies_changed = true;
   } else if (reason == Reason::LeaseAlive || reason == Reason::LeaseUnreadable) {
     result.unfit = true;
+  } else if (reason == Reason::OnHold) {
+    result.hold("taint node.kubernetes.io/out-of-service", kHoldPause);
   } else if (is_braking(reason)) {
     result.braked = reason;
   } else if (!is_decided(reason)) {

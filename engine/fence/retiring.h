@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "fence/actions.h"
@@ -47,6 +48,8 @@ class Retiring {
   // `complete`: these are all.
   [[nodiscard]] Next go_on(const kube::Node& node, bool complete, Moment listed,
                            PassResult& result);
+  // Of the pods that go_on() would have evicted; none when it has nothing to do.
+  [[nodiscard]] std::set<Namespace> spaces() const;
   // Nobody is called back from now on.
   void retire();
 

@@ -257,6 +257,9 @@ bool Cluster::State::perform_on_machine(const Step& step) {
       (void)delete_node(step.target);
       kubelet->register_again();
       return true;
+    case Verb::HoldNode:
+    case Verb::HoldNamespace:
+    case Verb::HoldPod:
     case Verb::ReplacePod:
     case Verb::AddFinalizer:
     case Verb::RemoveFinalizer:
@@ -299,6 +302,9 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::DeleteNode:
     case Verb::RecreateNode:
       return perform_on_machine(step);
+    case Verb::HoldNode:
+    case Verb::HoldNamespace:
+    case Verb::HoldPod:
     case Verb::ReplacePod:
     case Verb::AddFinalizer:
     case Verb::RemoveFinalizer:

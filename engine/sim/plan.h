@@ -72,6 +72,9 @@ enum class Verb {
   DeleteNode,     // the Node object
   RecreateNode,   // deleted and registered again under another UID
   // Cluster. target: "space/name" of a pod or a workload, a server, or empty
+  HoldNode,       // argument why: annotation moonfence.io/hold; "" takes it off. target: node
+  HoldNamespace,  // the same; target: namespace
+  HoldPod,
   ReplacePod,    // force-deleted from outside; its controller makes another
   AddFinalizer,  // argument finalizer
   RemoveFinalizer,

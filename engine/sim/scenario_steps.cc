@@ -24,6 +24,8 @@ Result<void> check_target(const ScenarioLine& line, Target target, std::string_v
       return {};
     case Target::Node:
       return text.empty() ? wrong("node", "name one of the world's nodes") : Result<void>();
+    case Target::Namespace:
+      return text.empty() ? wrong("namespace", "write for example noobaa") : Result<void>();
     case Target::Pod:
     case Target::PodOrWorkload:
     case Target::Workload:

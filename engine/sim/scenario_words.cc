@@ -5,7 +5,7 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 34> kWords = {{
+  static constexpr std::array<VerbWord, 37> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
@@ -16,6 +16,9 @@ std::span<const VerbWord> verb_words() {
       {"heal", Verb::Heal, Target::Node, ""},
       {"delete-node", Verb::DeleteNode, Target::Node, ""},
       {"recreate-node", Verb::RecreateNode, Target::Node, ""},
+      {"hold-node", Verb::HoldNode, Target::Node, "why"},
+      {"hold-namespace", Verb::HoldNamespace, Target::Namespace, "why"},
+      {"hold-pod", Verb::HoldPod, Target::Pod, "why"},
       {"replace-pod", Verb::ReplacePod, Target::PodOrWorkload, ""},
       {"add-finalizer", Verb::AddFinalizer, Target::Pod, "finalizer", true},
       {"remove-finalizer", Verb::RemoveFinalizer, Target::Pod, "finalizer", true},

@@ -11,7 +11,18 @@
 namespace moonfence::sim {
 
 // What a step is about.
-enum class Target { Nothing, Node, Pod, PodOrWorkload, Workload, Server, Replica, Writes, Watches };
+enum class Target {
+  Nothing,
+  Node,
+  Pod,
+  Namespace,
+  PodOrWorkload,
+  Workload,
+  Server,
+  Replica,
+  Writes,
+  Watches
+};
 
 struct VerbWord {
   std::string_view name;

@@ -29,6 +29,13 @@ class Settler {
     for (const NodePlan& node : plan_.nodes) {
       add_node(node);
     }
+    std::set<std::string> spaces = {"moonfence"};
+    for (const WorkloadPlan& workload : plan_.workloads) {
+      spaces.insert(workload.space);
+    }
+    for (const std::string& space : spaces) {
+      create("namespaces", {}, {{"metadata", {{"name", space}}}});
+    }
     for (const WorkloadPlan& workload : plan_.workloads) {
       add_workload(workload);
     }

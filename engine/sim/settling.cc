@@ -28,6 +28,9 @@ bool disturbs(Verb verb) {
     case Verb::Scale:
     case Verb::Calm:
       return false;
+    case Verb::HoldNode:
+    case Verb::HoldNamespace:
+    case Verb::HoldPod:
     case Verb::MarkUnknown:
     case Verb::DeleteNode:
     case Verb::RecreateNode:

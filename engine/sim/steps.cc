@@ -72,6 +72,24 @@ bool change_finalizer(const Ground& ground, const Step& step) {
                      ObjectStore::Part::Whole, kActor);
 }
 
+bool hold(const Ground& ground, const Step& step) {
+  const Object pod = step.verb == Verb::HoldPod ? find_pod(ground, step.target) : nullptr;
+  const Key key = pod != nullptr
+                      ? key_of("pods", *pod)
+                      : Key{.resource = step.verb == Verb::HoldNode ? "nodes" : "namespaces",
+                            .space = {},
+                            .name = step.target};
+  const auto edit = [why = argument(step, "why")](Json& edited) {
+    Json& annotations = edited["metadata"]["annotations"];
+    if (why.empty()) {
+      annotations.erase("moonfence.io/hold");
+    } else {
+      annotations["moonfence.io/hold"] = why;
+    }
+  };
+  return ground.store.update(key, edit, ObjectStore::Part::Whole, kActor).has_value();
+}
+
 bool scale(const Ground& ground, const Step& step) {
   const std::string text = argument(step, "replicas");
   int replicas = 0;
@@ -155,6 +173,11 @@ bool change_objects(const Ground& ground, const Step& step) {
     case Verb::AddFinalizer:
     case Verb::RemoveFinalizer:
       done = change_finalizer(ground, step);
+      break;
+    case Verb::HoldNode:
+    case Verb::HoldNamespace:
+    case Verb::HoldPod:
+      done = hold(ground, step);
       break;
     case Verb::Scale:
       done = scale(ground, step);

@@ -73,6 +73,20 @@ TEST(Settings, fencing_drivers_are_names_of_csi_drivers) {
   }
 }
 
+TEST(Settings, marks_that_hold_a_node_are_annotations) {
+  const auto settings =
+      parse_settings("api: 1\nholdMarks: [node.beta.openyurt.io/autonomy=true, mine]\n", "f");
+  ASSERT_TRUE(settings) << settings.error().text;
+  EXPECT_EQ(settings->hold_marks,
+            (std::set<std::string>{"mine", "node.beta.openyurt.io/autonomy=true"}));
+  EXPECT_TRUE(parse_settings("api: 1\n", "f")->hold_marks.empty());
+  for (const char* value : {"all", "[\"*\"]", "[\"\"]", "[a b]", "[/a]", "[a/b/c]", "[=x]"}) {
+    EXPECT_NE(fault("api: 1\nholdMarks: " + std::string(value) + "\n").find("engine.yaml:2:"),
+              std::string::npos)
+        << value;
+  }
+}
+
 TEST(Settings, releases_are_off_unless_they_are_on) {
   EXPECT_FALSE(parse_settings("api: 1\n", "f")->release.on);
   EXPECT_TRUE(parse_settings("api: 1\nrelease: on\n", "f")->release.on);

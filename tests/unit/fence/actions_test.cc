@@ -13,22 +13,24 @@ using audit::Reason;
 using audit::Record;
 
 struct ActionsTest : FenceTest {
-  std::shared_ptr<Authority> authority =
-      std::make_shared<Authority>(Authority{.incident_open = true,
-                                            .node = NodeName("n1"),
-                                            .node_uid = Uid("node-1"),
-                                            .reading = {.readiness = cluster::Readiness::Unknown,
-                                                        .uid = Uid("node-1"),
-                                                        .keeps_replacements_off = true,
-                                                        .pulse = Pulse::Dead,
-                                                        .sent = Moment{}},
-                                            .zone = {},
-                                            .page = new_page(),
-                                            .brake = &brake,
-                                            .doubt = &doubt,
-                                            .protections = &protections,
-                                            .active = &active,
-                                            .leadership = &leadership});
+  std::shared_ptr<Authority> authority = std::make_shared<Authority>(
+      Authority{.incident_open = true,
+                .node = NodeName("n1"),
+                .node_uid = Uid("node-1"),
+                .reading = {.readiness = cluster::Readiness::Unknown,
+                            .uid = Uid("node-1"),
+                            .keeps_replacements_off = true,
+                            .pulse = Pulse::Dead,
+                            .sent = Moment{}},
+                .zone = {},
+                .page = new_page(),
+                .brake = &brake,
+                .doubt = &doubt,
+                .protections = &protections,
+                .active = &active,
+                .leadership = &leadership,
+                // For as long as any of these tests lasts.
+                .namespaces = {{Namespace("db"), {.known = true, .sent = Moment{} + 24h}}}});
   std::shared_ptr<const void> listener = std::make_shared<int>(0);
   std::vector<ActionOutcome> outcomes;
 

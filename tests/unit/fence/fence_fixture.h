@@ -143,6 +143,9 @@ struct FenceTest : testing::Test {
   std::optional<GuardedActions> actions;
 
   std::set<std::string> fencing_drivers = {"csi.example.com"};
+  std::map<std::string, std::map<std::string, std::string>> namespaces;  // annotations
+  test::FakeAnswer namespace_answer;                                     // when its body is set
+  int namespace_reads = 0;
   ReleaseRules release;
   test::FakeFiles files;
   // One that wants no authentication; "/vendor/…" of the scripted server.
@@ -184,6 +187,8 @@ struct FenceTest : testing::Test {
     http.on(port::Method::Get, "/api/v1/pods",
             [this](const test::FakeRequest& request) { return list_pods(request); });
     for (const char* space : {"a", "b", "c", "db", "shop"}) {
+      http.on(port::Method::Get, "/api/v1/namespaces/" + std::string(space),
+              [this](const test::FakeRequest& request) { return read_namespace(request); });
       const std::string path = "/api/v1/namespaces/" + std::string(space) + "/pods";
       http.on(port::Method::Get, path,
               [this](const test::FakeRequest& request) { return list_pods(request); });
@@ -402,14 +407,15 @@ struct FenceTest : testing::Test {
     }
     return lines;
   }
-  // Of nodes and pods; the Lease goes with its node.
+  // Of nodes and pods; the Lease goes with its node, namespaces with the record.
   [[nodiscard]] Lines reads() const { return reads(/*leases=*/false); }
   [[nodiscard]] Lines lease_reads() const { return reads(/*leases=*/true); }
   [[nodiscard]] Lines reads(bool leases) const {
     Lines lines;
     for (const test::FakeRequest& request : http.requests) {
+      const bool of_namespace = request.path == "/api/v1/namespaces/" + name_in(request);
       if (request.method == port::Method::Get && !request.path.ends_with("/leases") &&
-          request.path != "/livez" &&
+          request.path != "/livez" && !of_namespace &&
           leases == (request.path.find("/leases/") != std::string::npos)) {
         lines.push_back(name_in(request) + " " + rounded(request.at));
       }
@@ -434,6 +440,17 @@ struct FenceTest : testing::Test {
  protected:
   static std::string name_in(const test::FakeRequest& request) {
     return request.path.substr(request.path.rfind('/') + 1);
+  }
+
+  test::FakeAnswer read_namespace(const test::FakeRequest& request) {
+    ++namespace_reads;
+    test::FakeAnswer answer = namespace_answer;
+    if (answer.body.empty()) {
+      const std::string name = name_in(request);
+      answer.body =
+          nlohmann::json{{"metadata", {{"name", name}, {"annotations", namespaces[name]}}}}.dump();
+    }
+    return answer;
   }
 
   test::FakeAnswer read_node(const test::FakeRequest& request) {

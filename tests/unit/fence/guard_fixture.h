@@ -58,6 +58,7 @@ struct GuardTest : testing::Test {
     return made;
   }();
 
+  void hear_namespace() { authority.namespaces[pod.ref.space] = {.known = true, .sent = now}; }
   static WallTime then() { return WallTime{}; }
   // A step of the record, and the record stands.
   void record(const std::string& uid) {
@@ -68,6 +69,7 @@ struct GuardTest : testing::Test {
   }
 
   GuardTest() {
+    hear_namespace();
     for (const char* uid : {"pod-1", "va-1"}) {
       record(uid);
     }

@@ -266,6 +266,7 @@ TEST_F(GuardTest, the_brake_is_asked_each_time) {
   (void)doubt.look({}, now - 1s);
   (void)doubt.look({.node_lists = 1}, now);
   authority.reading.sent = now;
+  hear_namespace();
   EXPECT_EQ(answer(), std::nullopt);
   authority.brake = nullptr;
   EXPECT_EQ(answer(), Reason::TooManyDown);

@@ -187,6 +187,12 @@ TEST_F(RetiringTest, a_guard_that_would_not_be_asked_yet_may_forbid_it) {
   expect_refused(Reason::PolicyForbids);
 }
 
+TEST_F(RetiringTest, a_pod_that_somebody_holds_is_not_evicted) {
+  namespaces["db"]["moonfence.io/hold"] = "disk being saved";
+  open();
+  expect_refused(Reason::OnHold);
+}
+
 TEST_F(RetiringTest, a_pod_that_another_policy_waits_for_is_not_evicted) {
   for (const auto& [word, reason] :
        {std::pair("return fence.wait('it may still write', 20)", Reason::PolicyWaits),
