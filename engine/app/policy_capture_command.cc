@@ -4,6 +4,7 @@
 #include "app/client_command.h"
 #include "app/rehearsal_http.h"
 #include "base/text.h"
+#include "kube/url.h"
 #include "os/clocks.h"
 #include "os/folders.h"
 #include "os/system_files.h"
@@ -60,8 +61,9 @@ Result<json> collect(ClusterClient& client, const Plan::Node& planned, WallTime 
     }
     return true;
   };
-  auto read = collector.add("/api/v1/pods", "Pod", note,
-                            {{"fieldSelector", "spec.nodeName=" + planned.name}});
+  auto read =
+      collector.add("/api/v1/pods", "Pod", note,
+                    {{"fieldSelector", "spec.nodeName=" + kube::selector_value(planned.name)}});
   const auto shares = [&](const json& pod) {
     if (text_at(pod, "/spec/nodeName") == planned.name) {
       return false;

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cluster/endpoint_credentials.h"
 #include "kube/tls_files.h"
+#include "kube/url.h"
 
 namespace moonfence::cluster {
 namespace {
@@ -72,7 +73,9 @@ class Endpoints::One final : private kube::Credentials {
 
   kube::CallHandle get(const std::string& path, Done done) {
     kube::ApiRequest request;
-    request.path = path;
+    const std::size_t mark = path.find('?');
+    request.path = path.substr(0, mark);
+    request.query = kube::decoded_query(mark == path.npos ? "" : path.substr(mark + 1));
     request.timeout = rules_.timeout;
     request.body_limit = kBodyLimit;
     return caller_.call(std::move(request),

@@ -24,9 +24,11 @@ constexpr Duration kLongestIdlePause = std::chrono::seconds(30);
 // Six minutes after the pod Kubernetes acts as if the storage had let go: time to do something.
 constexpr Duration kAlarm = std::chrono::minutes(4);
 
-// Two PersistentVolumes may name one volume: it is known by driver and handle (release-step.md §3).
+// Two PersistentVolumes may name one volume: it is known by driver and handle (release-step.md §3),
+// and one without a handle by its PersistentVolume.
 std::string key_of(const policy::VolumeFacts& volume) {
-  return volume.driver + "^" + volume.handle;
+  return volume.handle.empty() ? volume.driver + "/" + volume.pv
+                               : volume.driver + "^" + volume.handle;
 }
 
 AttachmentCase target_of(const Detachment& detachment, const kube::Attachment& attachment) {
@@ -89,7 +91,7 @@ void Detaching::saw(const kube::Pod& pod, const Gathered& gathered) {
       // again under another name.
       if (volume.state == "volume_missing" && blind_.empty()) {
         blind_ = "pod " + pod.ref.text() + " uses claim " + volume.claim + " of a missing volume";
-      } else if (!volume.handle.empty()) {
+      } else if (!volume.driver.empty()) {
         users_[key_of(volume)].emplace(pod.uid, pod.ref.text());
       }
     }

@@ -8,6 +8,7 @@
 #include "kube/decode.h"
 #include "kube/url.h"
 #include "policy/pod_facts.h"
+#include "policy/translated.h"
 
 namespace moonfence::fence {
 namespace {
@@ -35,6 +36,10 @@ Body with_kind(const json& item, const char* kind) {
   json object = item;
   object["kind"] = kind;
   return std::make_shared<const json>(std::move(object));
+}
+
+std::string key_of_attached(const std::string& node, const std::string& volume) {
+  return node + "/" + volume;
 }
 
 template <class Each>
@@ -225,6 +230,10 @@ void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volum
   job->objects.push_back(volume);
   const std::string driver = text_at(*volume, {"spec", "csi", "driver"});
   const std::string handle = text_at(*volume, {"spec", "csi", "volumeHandle"});
+  if (policy::is_translated(volume.get())) {
+    find_translated(job, *volume);
+    return;
+  }
   if (driver.empty() || handle.empty()) {
     return;
   }
@@ -236,16 +245,49 @@ void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volum
                     if (!found) {
                       job->lacks_volume(found.error());
                     } else if (*found != nullptr) {
-                      auto attachment = kube::decode_attachment(**found);
-                      if (attachment) {
-                        job->objects.push_back(*found);
-                        job->gathered.attachments.insert_or_assign(attachment->name, *attachment);
-                      } else {
-                        job->lacks_volume(attachment.error());
-                      }
+                      take_attachment(*job, *found);
                     }
                     close(job);
                   });
+}
+
+void Gathering::take_attachment(Job& job, const Body& object) {
+  auto attachment = kube::decode_attachment(*object);
+  if (attachment) {
+    job.objects.push_back(object);
+    job.gathered.attachments.insert_or_assign(attachment->name, *attachment);
+  } else {
+    job.lacks_volume(attachment.error());
+  }
+}
+
+// Nobody but Kubernetes knows the handle in the attachment's name: it is looked for by its volume.
+void Gathering::find_translated(const std::shared_ptr<Job>& job, const json& volume) {
+  find_attacher(job, policy::csi_driver_of(&volume));
+  ++job->open;
+  const std::string key =
+      key_of_attached(job->pod.node.text(), text_at(volume, {"metadata", "name"}));
+  lookups_.list(std::string(kAttachments.path), {}, [this, job, key](const Result<Body>& list) {
+    if (!list || *list == nullptr) {
+      job->lacks_volume(
+          list ? Error{.kind = Error::Kind::NotFound, .text = "volume attachments cannot be listed"}
+               : list.error());
+    } else {
+      if (!attached_) {
+        attached_.emplace();
+        for_each_item(**list, [this](const json& item) {
+          attached_->emplace(
+              key_of_attached(text_at(item, {"spec", "nodeName"}),
+                              text_at(item, {"spec", "source", "persistentVolumeName"})),
+              with_kind(item, kAttachments.kind));
+        });
+      }
+      if (const auto found = attached_->find(key); found != attached_->end()) {
+        take_attachment(*job, found->second);
+      }
+    }
+    close(job);
+  });
 }
 
 void Gathering::find_attacher(const std::shared_ptr<Job>& job, const std::string& driver) {

@@ -79,6 +79,8 @@ class Gathering {
   void find_claims(const std::shared_ptr<Job>& job);
   void follow_claim(const std::shared_ptr<Job>& job, const Lookups::Body& claim);
   void follow_volume(const std::shared_ptr<Job>& job, const Lookups::Body& volume);
+  void find_translated(const std::shared_ptr<Job>& job, const nlohmann::json& volume);
+  static void take_attachment(Job& job, const Lookups::Body& object);
   void find_attacher(const std::shared_ptr<Job>& job, const std::string& driver);
   void follow_owner(const std::shared_ptr<Job>& job, const nlohmann::json& object, int depth);
   void find_siblings(const std::shared_ptr<Job>& job);
@@ -94,6 +96,8 @@ class Gathering {
   std::map<Namespace, policy::Objects> events_;
   std::optional<policy::Objects> nodes_;  // reduced to what placement asks
   std::map<Namespace, Claims> claims_;
+  // Attachments by node and PersistentVolume, once a volume was seen whose handle nobody knows.
+  std::optional<std::map<std::string, Lookups::Body>> attached_;
 };
 
 }  // namespace moonfence::fence

@@ -11,17 +11,6 @@ namespace {
 
 constexpr std::string_view kCsi = "kubernetes.io/csi/";
 
-bool leads_to(std::string_view name, const std::string& attachment, const NodeName& node) {
-  if (!name.starts_with(kCsi)) {
-    return false;
-  }
-  name.remove_prefix(kCsi.size());
-  const std::size_t mark = name.find('^');  // no driver's name contains one
-  return mark != std::string_view::npos &&
-         policy::attachment_name(name.substr(mark + 1), name.substr(0, mark), node.text()) ==
-             attachment;
-}
-
 nlohmann::json test_of(const std::string& path, const nlohmann::json& value) {
   return {{"op", "test"}, {"path", path}, {"value", value}};
 }
@@ -37,11 +26,23 @@ bool gains_by_release(const policy::VolumeFacts& volume) {
          std::all_of(volume.access_modes.begin(), volume.access_modes.end(), is_single);
 }
 
+std::string attachment_behind(std::string_view unique_name, const NodeName& node) {
+  if (!unique_name.starts_with(kCsi)) {
+    return {};
+  }
+  unique_name.remove_prefix(kCsi.size());
+  const std::size_t mark = unique_name.find('^');  // no driver's name contains one
+  return mark == std::string_view::npos
+             ? std::string()
+             : policy::attachment_name(unique_name.substr(mark + 1), unique_name.substr(0, mark),
+                                       node.text());
+}
+
 std::string unique_name(const std::string& attachment, const kube::NodeStorage& storage,
                         const NodeName& node) {
   for (const auto* names : {&storage.in_use, &storage.attached}) {
     for (const std::string& name : *names) {
-      if (leads_to(name, attachment, node)) {
+      if (!attachment.empty() && attachment_behind(name, node) == attachment) {
         return name;
       }
     }

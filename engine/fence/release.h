@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -39,6 +40,8 @@ struct ReleaseRules {
 // that Kubernetes translates to CSI need no table.
 [[nodiscard]] std::string unique_name(const std::string& attachment,
                                       const kube::NodeStorage& storage, const NodeName& node);
+// The attachment's name that such a name of a volume leads to; "" for one that is no CSI driver's.
+[[nodiscard]] std::string attachment_behind(std::string_view unique_name, const NodeName& node);
 [[nodiscard]] bool is_in_use(const kube::NodeStorage& storage, const std::string& name);
 [[nodiscard]] bool is_attached(const kube::NodeStorage& storage, const std::string& name);
 // The controller splits names at every '^' and could not detach such a volume.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fence/release.h"
 #include "kube/decode.h"
 
 namespace moonfence::fence {
@@ -109,9 +110,16 @@ std::optional<Doubt> doubt_by_attachments(const kube::Node& node, const Remains&
   return doubt;
 }
 
+// Of a volume that Kubernetes translates to CSI nobody but it knows the name in the node's status;
+// it leads to the attachment all the same.
+bool is_used(const std::string& volume, const Remains& remains, const NodeName& node) {
+  return remains.used_volumes.contains(volume) ||
+         remains.used_attachments.contains(attachment_behind(volume, node));
+}
+
 std::optional<Doubt> doubt_by_storage(const kube::Node& node, const Remains& remains) {
   for (const std::string& volume : volumes_of(*node.raw)) {
-    if (!remains.used_volumes.contains(volume)) {
+    if (!is_used(volume, remains, node.name)) {
       return Doubt{Kind::StorageLeft,
                    "volume " + volume + " is in use or attached, and no pod of the node needs it"};
     }
@@ -137,9 +145,10 @@ std::string doubt_by_start(const FenceMark& mark, const Remains& remains, WallTi
              : std::string();
 }
 
-std::optional<Doubt> doubt_by_mounts(const FenceMark& mark, const Remains& remains, WallTime now) {
+std::optional<Doubt> doubt_by_mounts(const NodeName& node, const FenceMark& mark,
+                                     const Remains& remains, WallTime now) {
   for (const std::string& volume : mark.volumes) {
-    if (!remains.used_volumes.contains(volume)) {
+    if (!is_used(volume, remains, node)) {
       std::string why = doubt_by_start(mark, remains, now);
       if (why.empty()) {
         return std::nullopt;
@@ -218,7 +227,7 @@ std::optional<Doubt> doubt_about(const kube::Node& node, const FenceMark& mark,
   if (auto doubt = doubt_by_storage(node, remains)) {
     return doubt;
   }
-  return rebooted ? std::nullopt : doubt_by_mounts(mark, remains, now);
+  return rebooted ? std::nullopt : doubt_by_mounts(node.name, mark, remains, now);
 }
 
 }  // namespace moonfence::fence

@@ -108,6 +108,9 @@ void RemainsSearch::gathered(const kube::Pod& pod, const Gathered& gathered) {
     }
     if (gathered.facts.volumes) {
       for (const policy::VolumeFacts& volume : *gathered.facts.volumes) {
+        if (volume.handle.empty()) {
+          continue;  // known by its attachment alone
+        }
         remains_.used_volumes.insert("kubernetes.io/csi/" + volume.driver + "^" + volume.handle);
       }
     }

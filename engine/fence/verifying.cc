@@ -132,7 +132,8 @@ void Verifying::read_next_events() {
   const NamespacePod pod = std::move(unattached_.back());
   unattached_.pop_back();
   lookups_->list(kube::events_path(pod.ref.space),
-                 {{"fieldSelector", "involvedObject.kind=Pod,involvedObject.name=" + pod.ref.name}},
+                 {{"fieldSelector", "involvedObject.kind=Pod,involvedObject.name=" +
+                                        kube::selector_value(pod.ref.name)}},
                  [this, uid = pod.uid](const Result<Lookups::Body>& found) {
                    if (found && *found != nullptr) {
                      seen_.storage[uid] = storage_sight_of(**found, uid);

@@ -261,7 +261,7 @@ CallHandle ConfigMaps::find(const ObjectRef& ref,
   }
   ApiRequest request;
   request.path = *std::move(path);
-  request.query = {{"fieldSelector", "metadata.name=" + ref.name}};
+  request.query = {{"fieldSelector", "metadata.name=" + selector_value(ref.name)}};
   return caller_.call(std::move(request), [done = std::move(done), ref](Result<ApiReply> reply) {
     done(reply ? found_in(reply->body, ref) : failure(std::move(reply.error())));
   });

@@ -89,7 +89,7 @@ class Removal final : public ApiCall {
     refusal_ = std::move(refusal);
     ApiRequest request;
     request.path = collection_;
-    request.query = {{"fieldSelector", "metadata.name=" + name_}};
+    request.query = {{"fieldSelector", "metadata.name=" + selector_value(name_)}};
     request.timeout = Destroyer::kLookTimeout;
     call_ = caller_.call(std::move(request), [this](const Result<ApiReply>& found) {
       DeleteReply reply = found ? read_absence(found->body, uid_) : DeleteReply();

@@ -45,11 +45,12 @@ Exchange::Exchange(CallContext& context, ApiRequest request)
     : context_(context), request_(std::move(request)), started_(context.loop.now()) {}
 
 void Exchange::begin() {
-  const bool rooted = request_.path.starts_with('/');
-  if (!rooted || request_.body.empty() != request_.content_type.empty()) {
+  const bool built = is_built_path(request_.path);
+  if (!built || request_.body.empty() != request_.content_type.empty()) {
     give_up(Error{.kind = Error::Kind::Invalid,
-                  .text = place() + (rooted ? ": a body needs a content type and the reverse"
-                                            : ": an API path begins with '/'")});
+                  .text = place() + (built ? ": a body needs a content type and the reverse"
+                                           : ": an API path begins with '/' and is made of "
+                                             "segments that are encoded (kube/url.h)")});
     return;
   }
   authenticate();

@@ -105,7 +105,7 @@ CallHandle Reader::list_pods(const PodQuery& query, std::function<void(Result<It
     return caller_.refuse(std::move(path.error()),
                           [done = std::move(done)](const Error& error) { done(failure(error)); });
   }
-  Query selectors = {{"fieldSelector", "spec.nodeName=" + query.node.text()}};
+  Query selectors = {{"fieldSelector", "spec.nodeName=" + selector_value(query.node.text())}};
   if (!query.label_selector.empty()) {
     selectors.emplace_back("labelSelector", query.label_selector);
   }
@@ -127,7 +127,7 @@ CallHandle Reader::list_namespace_pods(const Namespace& space, const std::string
   }
   Query selectors;
   if (!name.empty()) {
-    selectors.emplace_back("fieldSelector", "metadata.name=" + name);
+    selectors.emplace_back("fieldSelector", "metadata.name=" + selector_value(name));
   }
   return stream_items(caller_, *std::move(path), std::move(selectors), ListPlan::consistent(),
                       "pods of namespace " + space.text(), std::move(flow), std::move(done));

@@ -1,5 +1,7 @@
 #include "kube/url.h"
 
+#include <optional>
+
 #include "base/text.h"
 
 namespace moonfence::kube {
@@ -8,6 +10,37 @@ namespace {
 bool stands_for_itself(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_' || c == '~';
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') {
+    return c - '0';
+  }
+  const char lower = static_cast<char>(c | 0x20);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// The byte that "%XX" stands for at a place of a text.
+std::optional<char> byte_at(std::string_view text, std::size_t place) {
+  if (text.size() - place < 3) {
+    return std::nullopt;
+  }
+  const int high = hex_digit(text[place + 1]);
+  const int low = hex_digit(text[place + 2]);
+  if (high < 0 || low < 0) {
+    return std::nullopt;
+  }
+  return static_cast<char>(high * 16 + low);
+}
+
+std::string decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = text[i] == '%' ? byte_at(text, i) : std::nullopt;
+    out += byte.value_or(text[i]);
+    i += byte ? 2 : 0;
+  }
+  return out;
 }
 
 Result<std::string> collection_in(const Namespace& space, std::string_view collection) {
@@ -37,6 +70,23 @@ std::string percent_encoded(std::string_view text) {
     }
   }
   return out;
+}
+
+bool is_built_path(std::string_view path) {
+  if (!path.starts_with('/')) {
+    return false;
+  }
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path[i] == '%') {
+      if (!byte_at(path, i)) {
+        return false;
+      }
+      i += 2;
+    } else if (path[i] != '/' && !stands_for_itself(path[i])) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Result<std::string> path_segment(std::string_view name) {
@@ -126,6 +176,17 @@ Result<std::string> object_path(std::string_view api_version, std::string_view r
          *who;
 }
 
+std::string selector_value(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == ',' || c == '=') {
+      out += '\\';
+    }
+    out += c;
+  }
+  return out;
+}
+
 std::string encoded_query(const Query& query) {
   std::string out;
   for (const auto& [name, value] : query) {
@@ -135,6 +196,19 @@ std::string encoded_query(const Query& query) {
     out += percent_encoded(name) + "=" + percent_encoded(value);
   }
   return out;
+}
+
+Query decoded_query(std::string_view text) {
+  Query query;
+  if (text.empty()) {
+    return query;
+  }
+  for (const std::string_view pair : split(text, '&')) {
+    const std::size_t middle = pair.find('=');
+    query.emplace_back(decoded(pair.substr(0, middle)),
+                       middle == pair.npos ? std::string() : decoded(pair.substr(middle + 1)));
+  }
+  return query;
 }
 
 }  // namespace moonfence::kube

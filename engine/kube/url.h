@@ -15,6 +15,10 @@ namespace moonfence::kube {
 // Everything but A-Z a-z 0-9 - . _ ~ as %XX.
 [[nodiscard]] std::string percent_encoded(std::string_view text);
 
+// Whether every segment was encoded: nothing but what stands for itself, '/' and %XX. What is not
+// was put together from raw text, which a '?' or '#' in a name turns into another request.
+[[nodiscard]] bool is_built_path(std::string_view path);
+
 // Invalid for "", ".", ".." and names with '/' or '%'.
 [[nodiscard]] Result<std::string> path_segment(std::string_view name);
 
@@ -33,7 +37,12 @@ namespace moonfence::kube {
                                               std::string_view resource, const Namespace& space,
                                               std::string_view name);
 
+// The value of a field selector: `\`, ',' and '=' would begin another condition.
+[[nodiscard]] std::string selector_value(std::string_view text);
+
 // "a=1&b=x%2Cy", "" for an empty query.
 [[nodiscard]] std::string encoded_query(const Query& query);
+// What such a text came from.
+[[nodiscard]] Query decoded_query(std::string_view text);
 
 }  // namespace moonfence::kube

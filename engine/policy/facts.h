@@ -34,8 +34,8 @@ struct VolumeFacts {
   std::string state;  // bound, unbound, claim_missing, volume_missing
   // "" from here on while it is not bound
   std::string pv;
-  std::string driver;  // CSI driver, "" for a volume of another kind
-  std::string handle;
+  std::string driver;  // that attaches it (policy/translated), "" when no CSI driver does
+  std::string handle;  // "" of a volume that Kubernetes translates to CSI
   std::string storage_class;
   std::string provisioner;  // beta annotation, else GA, else ""
   std::vector<std::string> access_modes;

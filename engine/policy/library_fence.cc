@@ -30,8 +30,9 @@ constexpr std::array<HostFunction, 11> kFence = {{
      "ask again after 30 s, or 1 s to 1 h as given, which node() has to."},
     {"taint_out_of_service", fence_taint_out_of_service, "(reason: string): NodeVerdict",
      "Mark the node, so that Kubernetes evicts every pod of it; needs the binding's allow."},
-    {"http", fence_http, "(endpoint: string, path: string): Request",
-     "A GET of a path of an endpoint that the engine's configuration names."},
+    {"http", fence_http, "(endpoint: string, path: string, ...: string|integer|table): Request",
+     "A GET of an endpoint that the engine's configuration names. What follows the path are its "
+     "further parts, and last a table with the query; each is escaped."},
     {"get", fence_get,
      "(apiVersion: string, resource: string, namespace: string, name: string): Request",
      "One object of the Kubernetes API that the engine's configuration allows; never a secret."},

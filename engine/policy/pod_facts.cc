@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "policy/digest.h"
 #include "policy/node_affinity.h"
+#include "policy/translated.h"
 #include "policy/views.h"
 
 namespace moonfence::policy {
@@ -55,7 +56,8 @@ std::string provisioner_of(const json* claim) {
 
 std::optional<std::string> find_attachment(const Objects& objects, const VolumeFacts& volume,
                                            std::string_view node) {
-  const std::string usual = attachment_name(volume.handle, volume.driver, node);
+  const std::string usual =
+      volume.handle.empty() ? "" : attachment_name(volume.handle, volume.driver, node);
   std::optional<std::string> by_spec;
   for (const json* attachment : of_kind(objects, "VolumeAttachment")) {
     const json* spec = member(attachment, "spec");
@@ -79,7 +81,7 @@ void follow_volume(const Objects& objects, VolumeFacts& volume, std::string_view
     return;
   }
   volume.state = "bound";
-  volume.driver = text_of(member(member(pv, "spec", "csi"), "driver"));
+  volume.driver = csi_driver_of(pv);
   volume.handle = text_of(member(member(pv, "spec", "csi"), "volumeHandle"));
   volume.storage_class = text_of(member(pv, "spec", "storageClassName"));
   for_each_in(member(pv, "spec", "accessModes"),

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "kube/url.h"
+#include "policy/inputs.h"
 #include "policy/library.h"
 #include "policy/request_values.h"
 #include "policy/sandbox.h"
@@ -48,15 +50,18 @@ bool is_api_version(std::string_view text) {
          version.starts_with('v') && is_dns_label(version);
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+bool stands_for_itself(char c) {
+  return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z') ||
+         std::string_view("-._~").find(c) != std::string_view::npos;
 }
 
-// "" or what is wrong with a path. Whatever a server might take for another path is refused.
+constexpr std::string_view kPartsBuild =
+    "; give what comes from elsewhere as parts, which are escaped: "
+    "fence.http(\"array\", \"/v1/volumes\", volume.handle, { full = true })";
+
+// "" or what is wrong with the beginning of a path. It is taken as it is written, so nothing may
+// stand in it that means something to a server: what a handle or an answer brings along would
+// otherwise read another object than the one that was meant.
 std::string fault_of_path(std::string_view path) {
   if (!path.starts_with('/')) {
     return "must begin with '/'";
@@ -65,22 +70,12 @@ std::string fault_of_path(std::string_view path) {
     return "must have at most " + std::to_string(kLongestPath) + " bytes";
   }
   for (const char c : path) {
-    if (c <= ' ' || c > '~' || std::string_view("\\#\"<>^`{|}").find(c) != std::string_view::npos) {
-      return "has a byte that must be written as %XX";
+    if (c != '/' && !stands_for_itself(c)) {
+      return "has the reserved character '" + escaped(std::string_view(&c, 1), 8) + "'" +
+             std::string(kPartsBuild);
     }
   }
-  const std::string_view place = path.substr(0, path.find('?'));
-  for (std::size_t i = path.find('%'); i != std::string_view::npos; i = path.find('%', i + 1)) {
-    if (i + 2 >= path.size() || hex_digit(path[i + 1]) < 0 || hex_digit(path[i + 2]) < 0) {
-      return "has a '%' without two hexadecimal digits";
-    }
-    const int byte = hex_digit(path[i + 1]) * 16 + hex_digit(path[i + 2]);
-    if (byte < ' ' || byte == 0x7f ||
-        (i < place.size() && (byte == '/' || byte == '\\' || byte == '.' || byte == '%'))) {
-      return "hides a byte that may not stand in a path";
-    }
-  }
-  const auto segments = split(place.substr(1), '/');
+  const auto segments = split(path.substr(1), '/');
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (segments[i] == "." || segments[i] == "..") {
       return "must not have '.' or '..' in it";
@@ -92,10 +87,90 @@ std::string fault_of_path(std::string_view path) {
   return {};
 }
 
+// A handle with a '/' in it is the one case that the text of a path cannot show by itself.
+std::string fault_of_handles(std::string_view path, const std::vector<VolumeFacts>& volumes) {
+  for (const VolumeFacts& volume : volumes) {
+    if (volume.handle.find('/') != std::string::npos &&
+        path.find(volume.handle) != std::string_view::npos) {
+      return "has the handle '" + escaped(volume.handle, 64) +
+             "' in it, which has the reserved character '/'" + std::string(kPartsBuild);
+    }
+  }
+  return {};
+}
+
+// "" or what is wrong with one part, which is to be one segment of a path.
+std::string fault_of_part(std::string_view part) {
+  if (part.empty() || part == "." || part == "..") {
+    return "cannot be a part of a path";
+  }
+  const bool has_control = std::any_of(part.begin(), part.end(), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
+  });
+  return has_control ? "has a control character" : "";
+}
+
 [[noreturn]] void refuse(lua_State* lua, int index, std::string_view value,
                          const std::string& rule) {
   raise(lua, function_name(lua) + ": argument " + std::to_string(index) + " '" +
                  escaped(value, 64) + "' " + rule);
+}
+
+// A part or a value of a query as text: texts, whole numbers and, of a query, booleans.
+std::string plain_text(lua_State* lua, int index, const std::string& place, bool of_query) {
+  if (lua_type(lua, index) == LUA_TSTRING) {
+    return std::string(text_at(lua, index));
+  }
+  if (lua_isinteger(lua, index) != 0) {
+    return std::to_string(lua_tointeger(lua, index));
+  }
+  if (of_query && lua_isboolean(lua, index)) {
+    return lua_toboolean(lua, index) != 0 ? "true" : "false";
+  }
+  raise(lua, function_name(lua) + ": " + place + " must be a text or a whole number, not " +
+                 described(lua, index));
+}
+
+// "?a=1&b=x%2Fy", in the order of the names.
+std::string query_of(lua_State* lua, int index) {
+  const int table = lua_absindex(lua, index);
+  std::map<std::string, std::string> pairs;
+  lua_pushnil(lua);
+  for (; lua_next(lua, table) != 0; lua_pop(lua, 1)) {
+    if (lua_type(lua, -2) != LUA_TSTRING) {
+      raise(lua, function_name(lua) + ": a query is { name = value }, not a list");
+    }
+    const std::string name(text_at(lua, -2));
+    pairs.emplace(name, plain_text(lua, -1, "'" + escaped(name, 64) + "' of the query", true));
+  }
+  std::string text;
+  for (const auto& [name, value] : pairs) {
+    text += (text.empty() ? "?" : "&") + kube::percent_encoded(name) + "=" +
+            kube::percent_encoded(value);
+  }
+  return text;
+}
+
+// The path with all that follows it, each escaped: segments, then at most one query.
+std::string built_path(lua_State* lua, std::string path) {
+  const int last = lua_gettop(lua);
+  for (int index = 3; index <= last; ++index) {
+    if (index == last && lua_istable(lua, index)) {
+      path += query_of(lua, index);
+      break;
+    }
+    const std::string part = plain_text(lua, index, "argument " + std::to_string(index), false);
+    if (const std::string fault = fault_of_part(part); !fault.empty()) {
+      refuse(lua, index, part, fault);
+    }
+    path += (path.ends_with('/') ? "" : "/") + kube::percent_encoded(part);
+  }
+  Sandbox::of(lua).charge(lua, path.size());
+  if (path.size() > kLongestPath) {
+    raise(lua, function_name(lua) + ": the path must have at most " + std::to_string(kLongestPath) +
+                   " bytes");
+  }
+  return path;
 }
 
 int push_request(lua_State* lua, Request request) {
@@ -150,9 +225,14 @@ int fence_http(lua_State* lua) {
   if (const std::string fault = fault_of_path(path); !fault.empty()) {
     refuse(lua, 2, path, fault);
   }
-  return push_request(
-      lua,
-      {.kind = Request::Kind::Http, .endpoint = std::string(endpoint), .path = std::string(path)});
+  if (const auto& inputs = Sandbox::of(lua).session.inputs; inputs != nullptr) {
+    if (const std::string fault = fault_of_handles(path, inputs->volumes); !fault.empty()) {
+      refuse(lua, 2, path, fault);
+    }
+  }
+  return push_request(lua, {.kind = Request::Kind::Http,
+                            .endpoint = std::string(endpoint),
+                            .path = built_path(lua, std::string(path))});
 }
 
 int fence_get(lua_State* lua) {

@@ -15,7 +15,7 @@ struct Request {
     Object,  // fence.get(apiVersion, resource, namespace, name)
   };
   Kind kind = Kind::Http;
-  // Of Http. The path begins with "/", may have a query, and has no "." or ".." in it.
+  // Of Http. The path is built: each part that a policy gave is escaped, and so is the query.
   std::string endpoint;
   std::string path;
   // Of Object. `space` is "" for a resource that has no namespace; never a list, never secrets.

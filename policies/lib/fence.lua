@@ -70,8 +70,8 @@
 ---@field namespace string of the claim
 ---@field state "bound"|"unbound"|"claim_missing"|"volume_missing" how far the claim leads
 ---@field pv string name of the PersistentVolume; "" while not bound
----@field driver string CSI driver; "" while not bound, and for a volume of another kind
----@field handle string the driver's own name of the volume
+---@field driver string CSI driver that attaches it; "" while not bound, and when none does
+---@field handle string the driver's own name of the volume; "" of one that Kubernetes translates to CSI
 ---@field storage_class string name of the StorageClass
 ---@field provisioner string who made it, as the claim's annotation says; "" when none does
 ---@field access_modes string[] such as ReadWriteOnce
@@ -460,12 +460,13 @@ function fence.hold(reason, seconds) end
 ---@nodiscard
 function fence.taint_out_of_service(reason) end
 
----A GET of a path of an endpoint that the engine's configuration names.
+---A GET of an endpoint that the engine's configuration names. What follows the path are its further parts, and last a table with the query; each is escaped.
 ---@param endpoint string
 ---@param path string
+---@param ... string|integer|table
 ---@return Request
 ---@nodiscard
-function fence.http(endpoint, path) end
+function fence.http(endpoint, path, ...) end
 
 ---One object of the Kubernetes API that the engine's configuration allows; never a secret.
 ---@param apiVersion string

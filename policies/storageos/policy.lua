@@ -136,7 +136,7 @@ return policy {
     end
     local id = namespace_id(got.namespaces, pod.namespace)
     if id and not got.volumes then
-      return { volumes = fence.http(s.endpoint, "/v2/namespaces/" .. id .. "/volumes") }
+      return { volumes = fence.http(s.endpoint, "/v2/namespaces", id, "volumes") }
     end
   end,
 

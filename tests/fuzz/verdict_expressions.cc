@@ -46,8 +46,8 @@ std::string Expressions::volumes() {
 
 std::string Expressions::request(int depth) {
   constexpr std::array<std::string_view, 9> kHttpPaths = {
-      "'/v2/nodes'", "'/'",         "'/a/b?c=d&e=%2F'", "'/' .. pod.name", "'/a/../b'",
-      "'//x'",       "'/%2e%2e/x'", "'https://x/'",     "'/a b'"};
+      "'/v2/nodes'", "'/'",         "'/a', 'b/c', {d = '&'}", "'/' .. pod.name", "'/a/../b'",
+      "'//x'",       "'/%2e%2e/x'", "'https://x/'",           "'/a b'"};
   constexpr std::array<std::string_view, 7> kObjects = {
       "'v1', 'persistentvolumes', '', 'pvc-1'",
       "'longhorn.io/v1beta2', 'volumes', 'longhorn-system', 'pvc-1'",

@@ -1,5 +1,5 @@
 -- row: 60
 -- where: fetch
 -- expect: error
--- says: has a byte that must be written as %XX
+-- says: has the reserved character '
 return { a = fence.http('storage', '/v2\r\nHost: other') }

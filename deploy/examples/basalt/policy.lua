@@ -83,16 +83,16 @@ return policy {
       every = s.poll_interval,
       expiry = "1h",
       plan = function(s, got)
-        local after = ""
+        local after = {}
         for number = 1, pages do
           local page = got[page_name(number)]
           if not page then
-            return { [page_name(number)] = fence.http(s.endpoint, "/api/v1/hosts" .. after) }
+            return { [page_name(number)] = fence.http(s.endpoint, "/api/v1/hosts", after) }
           end
           if not page.body.next then
             return nil
           end
-          after = "?after=" .. page.body.next
+          after = { after = page.body.next }
         end
       end,
       nodes = function(_, got)
@@ -112,7 +112,7 @@ return policy {
     local wanted, count = {}, 0
     for _, claim in ipairs(of_basalt(pod)) do
       if not got[claim.handle] and count < 8 then
-        wanted[claim.handle] = fence.http(s.endpoint, "/api/v1/volumes/" .. claim.handle)
+        wanted[claim.handle] = fence.http(s.endpoint, "/api/v1/volumes", claim.handle)
         count = count + 1
       end
     end

@@ -241,6 +241,35 @@ TEST_F(DetachingTest, the_volume_is_known_by_its_handle_and_not_by_its_claim) {
   EXPECT_EQ(deleted(), Lines{"pod web-0"});
 }
 
+TEST_F(DetachingTest, the_attachment_of_a_translated_volume_goes_with_its_pod) {
+  for (const bool annotated : {true, false}) {
+    pods.clear();
+    attachments.clear();
+    http.requests.clear();
+    fencing_drivers = {"ebs.csi.aws.com"};
+    const std::string attachment = add_pod_with_volume("web-0");
+    translate("web-0", annotated);
+    open_desk(detaching_policy());
+    tell(Look::Fell);
+    run_for(30s);
+    EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment})) << annotated;
+  }
+}
+
+TEST_F(DetachingTest, another_user_of_a_translated_volume_keeps_its_attachment) {
+  fencing_drivers = {"ebs.csi.aws.com"};
+  add_pod_with_volume("web-0");
+  translate("web-0");
+  add_pod("other-0", "n1", "db", "other");
+  pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
+  pods["other-0"]["spec"]["volumes"] = pods["web-0"]["spec"]["volumes"];
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(30s);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::VolumeInUse), 1U);
+}
+
 TEST_F(DetachingTest, a_pod_whose_volume_is_missing_keeps_every_attachment) {
   add_pod_with_volume("web-0");
   add_pod_with_volume("other-0");

@@ -35,6 +35,16 @@ TEST_F(GatheringTest, volumes_are_told_with_driver_and_attachment) {
   EXPECT_EQ(said(), Lines{"policy_skips: data-web-0 pv-web-0 csi.example.com attached"});
 }
 
+// Kubernetes translates volumes of old kinds to CSI; their objects name no driver.
+TEST_F(GatheringTest, a_translated_volume_is_told_with_driver_and_attachment) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  translate("web-0");
+  judge("'volumes'",
+        "local v = pod.volumes[1] "
+        "return fence.skip(v.driver .. ' ' .. v.handle .. ' ' .. (v.attachment or 'none'))");
+  EXPECT_EQ(said(), Lines{"policy_skips: ebs.csi.aws.com  " + attachment});
+}
+
 TEST_F(GatheringTest, a_claim_that_is_not_there_is_told_and_not_left_out) {
   add_pod_with_volume("web-0");
   claims = nlohmann::json::array();
@@ -98,7 +108,7 @@ TEST_F(GatheringTest, what_is_not_allowed_is_not_read) {
 constexpr const char* kAsks = R"(
   fetch = function(pod, s, got)
     if got.volume then return nil end
-    return { volume = fence.http("vendor", "/volumes/1?full=1") }
+    return { volume = fence.http("vendor", "/volumes", 1, { full = 1 }) }
   end,)";
 
 TEST_F(GatheringTest, an_endpoint_is_asked_once_for_all_pods_of_a_pass) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kube/decode.h"
+#include "policy/pod_facts.h"
 
 namespace moonfence::fence {
 namespace {
@@ -184,6 +185,18 @@ TEST_F(RemainsTest, a_volume_that_no_pod_needs_is_left_over) {
   EXPECT_NE(doubt(), "");
   status["nodeInfo"]["bootID"] = "b2";  // Kubernetes would detach it by force
   EXPECT_NE(doubt(), "");
+}
+
+// Of a volume that Kubernetes translates to CSI only the attachment is known.
+TEST_F(RemainsTest, a_translated_volume_is_known_by_its_attachment) {
+  status["volumesInUse"] = {"kubernetes.io/csi/ebs.csi.aws.com^vol-1"};
+  EXPECT_NE(doubt(), "");
+  remains.used_attachments = {policy::attachment_name("vol-1", "ebs.csi.aws.com", "n1")};
+  EXPECT_EQ(doubt(), "");
+  status.erase("volumesInUse");
+  mark.heard.reset();
+  mark.volumes = {"kubernetes.io/csi/ebs.csi.aws.com^vol-1"};
+  EXPECT_EQ(doubt(), "");
 }
 
 TEST_F(RemainsTest, an_attachment_that_no_pod_needs_or_that_is_going_is_left_over) {

@@ -78,6 +78,21 @@ struct StorageTest : DeskTest {
          {{"attacher", driver}, {"nodeName", node}, {"source", {{"persistentVolumeName", pv}}}}}};
     return attachment;
   }
+  // The pod's volume is of an old kind, which Kubernetes attaches by the CSI driver of EBS.
+  void translate(const std::string& pod, bool annotated = true) {
+    const std::string handle = volumes["pv-" + pod]["spec"]["csi"]["volumeHandle"];
+    volumes["pv-" + pod]["spec"].erase("csi");
+    volumes["pv-" + pod]["spec"]["awsElasticBlockStore"] = {{"volumeID", "aws://zone/" + handle}};
+    if (annotated) {
+      volumes["pv-" + pod]["metadata"]["annotations"] = {
+          {"pv.kubernetes.io/migrated-to", "ebs.csi.aws.com"}};
+    }
+    for (auto& [name, attachment] : attachments) {
+      if (attachment["spec"]["source"]["persistentVolumeName"] == "pv-" + pod) {
+        attachment["spec"]["attacher"] = "ebs.csi.aws.com";
+      }
+    }
+  }
   void lets_go(const std::string& attachment) { attachments.erase(attachment); }
 
   // Deletions in order, by kind of object and name.

@@ -272,6 +272,13 @@ TEST_F(CallerTest, every_attempt_is_observed_when_its_answer_begins) {
   EXPECT_EQ(observer.seen, (std::vector<std::pair<int, Duration>>{{401, 0s}, {200, 2s}, {0, 0s}}));
 }
 
+TEST_F(CallerTest, a_path_that_was_not_built_is_not_sent) {
+  for (const char* path : {"/x?watch=1", "/x#y", "/x y", "/x%"}) {
+    EXPECT_EQ(call(get(path)).error().kind, Kind::Invalid) << path;
+  }
+  EXPECT_TRUE(http.requests.empty());
+}
+
 TEST_F(CallerTest, a_request_that_breaks_a_rule_is_never_sent) {
   EXPECT_EQ(call(get("x")).error().kind, Kind::Invalid);
   ApiRequest untyped = get("/x");

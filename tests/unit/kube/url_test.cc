@@ -54,5 +54,24 @@ TEST(Url, query_values_are_encoded) {
   EXPECT_EQ(encoded_query({}), "");
 }
 
+TEST(Url, a_query_survives_being_written) {
+  const Query query = {{"a", "x&y=z%"}, {"b", ""}};
+  EXPECT_EQ(decoded_query(encoded_query(query)), query);
+  EXPECT_EQ(decoded_query(""), Query{});
+}
+
+TEST(Url, a_path_of_raw_text_is_told_from_one_that_was_built) {
+  EXPECT_TRUE(is_built_path("/api/v1/nodes/" + *path_segment("a?b#c d")));
+  for (const std::string path :
+       {"", "api", "/a?b=1", "/a#b", "/a b", "/a%", "/a%2", "/a%zz", "/a\nb", "/a:b", "/a;b"}) {
+    EXPECT_FALSE(is_built_path(path)) << path;
+  }
+}
+
+TEST(Url, the_value_of_a_selector_adds_no_condition) {
+  EXPECT_EQ(selector_value("a,spec.nodeName=b\\"), "a\\,spec.nodeName\\=b\\\\");
+  EXPECT_EQ(selector_value("node-1.example"), "node-1.example");
+}
+
 }  // namespace
 }  // namespace moonfence::kube

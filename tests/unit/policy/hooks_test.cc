@@ -89,7 +89,7 @@ policy::Run<policy::Requests> planned(const std::string& body, const json& got =
 
 TEST(Fetch, requests_arrive_by_their_names) {
   const auto run = planned(
-      "return { vol = fence.http('storageos', '/v2/volumes/' .. pod.name .. '?full=1'), "
+      "return { vol = fence.http('storageos', '/v2/volumes', pod.name, { full = 1 }), "
       "pv = fence.get('longhorn.io/v1beta2', 'volumes', 'longhorn-system', 'pvc-1'), "
       "node = fence.get('v1', 'nodes', '', 'n1') }");
   ASSERT_TRUE(run.result) << run.result.error().text;
@@ -198,18 +198,17 @@ INSTANTIATE_TEST_SUITE_P(
                    "http: argument 2 '/a/./b' must not have '.' or '..' in it"},
         BadRequest{"http('a', '/a/..')",
                    "http: argument 2 '/a/..' must not have '.' or '..' in it"},
-        BadRequest{"http('a', '/a b')",
-                   "http: argument 2 '/a b' has a byte that must be written as %XX"},
-        BadRequest{"http('a', '/a#b')",
-                   "http: argument 2 '/a#b' has a byte that must be written as %XX"},
-        BadRequest{"http('a', '/a%2Fb')",
-                   "http: argument 2 '/a%2Fb' hides a byte that may not stand in a path"},
-        BadRequest{"http('a', '/a%252fb')",
-                   "http: argument 2 '/a%252fb' hides a byte that may not stand in a path"},
-        BadRequest{"http('a', '/a?x=%00')",
-                   "http: argument 2 '/a?x=%00' hides a byte that may not stand in a path"},
-        BadRequest{"http('a', '/a%4')",
-                   "http: argument 2 '/a%4' has a '%' without two hexadecimal digits"},
+        BadRequest{"http('a', '/a', '')", "http: argument 3 '' cannot be a part of a path"},
+        BadRequest{"http('a', '/a', 'b', '..')",
+                   "http: argument 4 '..' cannot be a part of a path"},
+        BadRequest{"http('a', '/a', 'b\\n')", "http: argument 3 'b\\\\n' has a control character"},
+        BadRequest{"http('a', '/a', 1.5)",
+                   "http: argument 3 must be a text or a whole number, not a number"},
+        BadRequest{"http('a', '/a', { b = 1 }, 'c')",
+                   "http: argument 3 must be a text or a whole number, not a table"},
+        BadRequest{"http('a', '/a', { 'b' })", "http: a query is { name = value }, not a list"},
+        BadRequest{"http('a', '/a', { b = {} })",
+                   "http: 'b' of the query must be a text or a whole number, not a table"},
         BadRequest{"get('', 'pods', 'a', 'b')",
                    "get: argument 1 '' is no apiVersion such as v1 or apps/v1"},
         BadRequest{"get('../v1', 'pods', 'a', 'b')",
@@ -227,10 +226,47 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"get('v1', 'pods', 'a')",
                    "get: argument 4 must be the name of one object; lists are not read"}));
 
-TEST(Fetch, a_percent_sign_that_hides_nothing_is_allowed) {
-  EXPECT_EQ(
-      planned("return { a = fence.http('a', '/v/a%20b?filter=x%2Fy%3D..') }").result->at("a").path,
-      "/v/a%20b?filter=x%2Fy%3D..");
+TEST(Fetch, a_request_is_built_from_parts_and_each_is_escaped) {
+  const auto path = [](const std::string& call) {
+    return planned("return { a = fence.http(" + call + ") }").result->at("a").path;
+  };
+  EXPECT_EQ(path("'a', '/v', 'vol-1?x=y#z&a/../b%2e'"), "/v/vol-1%3Fx%3Dy%23z%26a%2F..%2Fb%252e");
+  EXPECT_EQ(path("'a', '/v/', 'b', 7"), "/v/b/7");
+  EXPECT_EQ(path("'a', '/', 'b'"), "/b");
+  EXPECT_EQ(path("'a', '/v', 'b', { z = 'a&b=c', a = true }"), "/v/b?a=true&z=a%26b%3Dc");
+  EXPECT_EQ(path("'a', '/v', {}"), "/v");
+}
+
+// What a handle or an answer brings along must not choose which object is read.
+TEST(Fetch, a_raw_path_with_a_reserved_character_is_refused) {
+  for (const char* character : {"?", "#", "%", "&", "=", ";",  ":", "@", "+", ",",
+                                "!", "$", "(", "*", " ", "\"", "<", "[", "|", "~/?"}) {
+    const auto run =
+        planned(std::string("return { a = fence.http('a', '/v/' .. '") + character + "x') }");
+    EXPECT_THAT(error_of(run), HasSubstr("has the reserved character '")) << character;
+    EXPECT_THAT(error_of(run), HasSubstr("give what comes from elsewhere as parts")) << character;
+  }
+}
+
+TEST(Fetch, a_handle_with_a_slash_is_no_beginning_of_a_path) {
+  const auto policy = with(
+      "needs = { 'volumes' }, fetch = function(pod, s, got) local h = pod.volumes[1].handle "
+      "if s.parts then return { a = fence.http('a', '/v', h) } end "
+      "return { a = fence.http('a', '/v/' .. h) } end, "
+      "settings = { parts = { type = 'boolean', default = false } },");
+  policy::PodFacts facts;
+  facts.volumes = {policy::VolumeFacts{.name = "data",
+                                       .claim = "data",
+                                       .space = "shop",
+                                       .state = "bound",
+                                       .pv = "pv-1",
+                                       .driver = "d",
+                                       .handle = "pool/vol-1"}};
+  EXPECT_THAT(error_of(policy.plan_fetch(pod_of(sample_pod()), facts, json::object())),
+              HasSubstr("has the handle 'pool/vol-1' in it"));
+  const auto parts = policy.with_settings({{"parts", true}});
+  EXPECT_EQ(parts->plan_fetch(pod_of(sample_pod()), facts, json::object()).result->at("a").path,
+            "/v/pool%2Fvol-1");
 }
 
 // ---- source ----------------------------------------------------------------------------------
