@@ -420,6 +420,10 @@ class Engine::Graph final : public fence::Leadership {
                        .state = std::string(policy::to_string(status.state))});
     }
     metrics_.set_policies(shown);
+    const policy::Idleness idle = report.idleness();
+    metrics_.set_idle(std::string(policy::to_string(idle.kind)));
+    metrics_.set_unbound(report.unbound);
+    health_.note("policies", idle.text.empty() ? "" : "nothing is fenced: " + idle.text);
     if (report.resource_version != counted_version_) {  // else only the mode has changed
       counted_version_ = report.resource_version;
       metrics_.count_reload(accepted);

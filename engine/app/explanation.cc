@@ -174,37 +174,43 @@ void hear(Explained::Binding& binding, const Explained& explained) {
   }
 }
 
+// A reason and what was said beside it.
+struct Told {
+  std::string code;
+  std::string detail;
+};
+
 // What decides is first.
-std::vector<std::string> codes_of(const Explained& explained) {
-  std::vector<std::string> codes;
+std::vector<Told> codes_of(const Explained& explained) {
+  std::vector<Told> codes;
   if (const Plan::Word* const word = explained.retired_by()) {
-    codes.push_back(word->reason);
+    codes.push_back({word->reason, word->text});
   }
   if (const Plan::Word* const hold = hold_of(explained)) {
-    codes.push_back(hold->reason);
+    codes.push_back({hold->reason, hold->text});
   }
   bool stays = true;
   if (explained.planned) {
     const Plan::Pod& pod = *explained.planned;
     stays = pod.fate != Fate::Deleted && pod.fate != Fate::Detached;
     if (stays) {
-      codes.push_back(pod.because.reason);
+      codes.push_back({pod.because.reason, pod.because.text});
     }
     for (const Plan::Word& word : pod.refusals) {
-      codes.push_back(word.reason);
+      codes.push_back({word.reason, word.text});
     }
   }
   if (explained.node.open) {
-    codes.push_back(*explained.node.open);
+    codes.push_back({*explained.node.open, ""});
   }
   for (const Explained::Binding& binding : explained.bindings) {
     for (const Plan::Word& word : binding.held) {
       if (stays) {
-        codes.push_back(word.reason);
+        codes.push_back({word.reason, word.text});
       }
     }
     if (binding.relation == Relation::Broken && !explained.planned) {
-      codes.emplace_back(audit::code(audit::Reason::GuardBroken));
+      codes.push_back({std::string(audit::code(audit::Reason::GuardBroken)), ""});
     }
   }
   return codes;
@@ -212,7 +218,7 @@ std::vector<std::string> codes_of(const Explained& explained) {
 
 // What there is to be done, each only once.
 std::string steps_of(const Explained& explained) {
-  const std::vector<std::string> codes = codes_of(explained);
+  const std::vector<Told> codes = codes_of(explained);
   if (codes.empty() && !explained.planned) {
     return any_is(Relation::Selects, explained)
                ? "Next: see `trigger` and `source` of the policy that selects it: by them the node "
@@ -223,9 +229,10 @@ std::string steps_of(const Explained& explained) {
   }
   std::set<std::string> told;
   std::string text;
-  for (const std::string& code : codes) {
-    if (!code.empty() && told.insert(code).second) {
-      text += "Next: " + next_step(code) + "\n";
+  for (const Told& each : codes) {
+    const std::string step = each.code.empty() ? std::string() : next_step(each.code, each.detail);
+    if (!each.code.empty() && told.insert(step).second) {
+      text += "Next: " + step + "\n";
     }
   }
   return text;

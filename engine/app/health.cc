@@ -7,6 +7,11 @@ void Health::set_ready(const std::string& check, const std::string& why_not) {
   checks_[check] = why_not;
 }
 
+void Health::note(const std::string& check, const std::string& text) {
+  const std::scoped_lock lock(mutex_);
+  notes_[check] = text;
+}
+
 void Health::alive(Moment now) {
   const std::scoped_lock lock(mutex_);
   last_turn_ = now;
@@ -21,6 +26,10 @@ Health::Answer Health::ready(bool verbose) const {
     lines += check;
     lines += why_not.empty() ? " ok" : " failed: ";
     lines += why_not;
+    const auto note = notes_.find(check);
+    if (why_not.empty() && note != notes_.end() && !note->second.empty()) {
+      lines += ", but " + note->second;
+    }
     lines += '\n';
     answer.ok = answer.ok && why_not.empty();
   }

@@ -20,6 +20,9 @@ class Health {
 
   // A check that readiness depends on; `why_not` is empty when it passes.
   void set_ready(const std::string& check, const std::string& why_not);
+  // Something to know of a check that is no reason to be called unready: shown beside it; "" takes
+  // it back.
+  void note(const std::string& check, const std::string& text);
   // The loop turns. Liveness is about ourselves only: an API server that is away must never get us
   // restarted (k8s-client item 130).
   void alive(Moment now);
@@ -35,6 +38,7 @@ class Health {
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::string> checks_;
+  std::map<std::string, std::string> notes_;
   Moment last_turn_{};
 };
 

@@ -56,6 +56,15 @@ Metrics::Metrics()
                         .Name("moonfence_policy_stale_seconds")
                         .Help("Seconds since a rejected edit left the last good version running")
                         .Register(registry_)),
+      fencing_off_(BuildGauge()
+                       .Name("moonfence_fencing_off")
+                       .Help("1 for the reason why nothing is fenced whatever fails, 0 for the "
+                             "others")
+                       .Register(registry_)),
+      policy_unbound_(BuildGauge()
+                          .Name("moonfence_policy_unbound")
+                          .Help("Always 1 for each policy of the ConfigMap that no binding names")
+                          .Register(registry_)),
       policy_reloads_(BuildCounter()
                           .Name("moonfence_policy_reload_total")
                           .Help("Edits of the policies taken up, by result")
@@ -363,6 +372,23 @@ void Metrics::set_policies(const std::vector<PolicyInfo>& policies) {
             {"state", info.state}}] = 1;
   }
   show(policy_, shown_policies_, wanted);
+}
+
+void Metrics::set_idle(const std::string& reason) {
+  for (const auto kind :
+       {policy::Idleness::Kind::NoConfigMap, policy::Idleness::Kind::ModeOff,
+        policy::Idleness::Kind::NothingBound, policy::Idleness::Kind::NothingRuns}) {
+    const std::string name(policy::to_string(kind));
+    fencing_off_.Add({{"reason", name}}).Set(name == reason ? 1 : 0);
+  }
+}
+
+void Metrics::set_unbound(const std::vector<std::string>& policies) {
+  std::map<prometheus::Labels, double> wanted;
+  for (const std::string& policy : policies) {
+    wanted[{{"policy", policy}}] = 1;
+  }
+  show(policy_unbound_, shown_unbound_, wanted);
 }
 
 void Metrics::set_stale(const std::map<std::string, Duration>& stale) {

@@ -20,6 +20,7 @@
 #include "kube/caller.h"
 #include "kube/watcher.h"
 #include "policy/policy.h"
+#include "policy/reload_report.h"
 
 namespace moonfence::app {
 
@@ -63,6 +64,10 @@ class Metrics final : public kube::CallObserver {
     std::string state;  // policy/reload_report.h
   };
   void set_policies(const std::vector<PolicyInfo>& policies);
+  // Why nothing is fenced, "" when something is.
+  void set_idle(const std::string& reason);
+  // Policies that no binding names.
+  void set_unbound(const std::vector<std::string>& policies);
   // How long each has been running in place of a rejected edit; the others are not named.
   void set_stale(const std::map<std::string, Duration>& stale);
   void count_reload(bool accepted);
@@ -93,10 +98,13 @@ class Metrics final : public kube::CallObserver {
   prometheus::Registry registry_;
   Gauges shown_policies_;
   Gauges shown_stale_;
+  Gauges shown_unbound_;
   Gauges shown_awaited_;
   prometheus::Family<prometheus::Gauge>& build_;
   prometheus::Family<prometheus::Gauge>& policy_;
   prometheus::Family<prometheus::Gauge>& policy_stale_;
+  prometheus::Family<prometheus::Gauge>& fencing_off_;
+  prometheus::Family<prometheus::Gauge>& policy_unbound_;
   prometheus::Family<prometheus::Counter>& policy_reloads_;
   prometheus::Family<prometheus::Gauge>& nodes_;
   prometheus::Family<prometheus::Gauge>& open_;

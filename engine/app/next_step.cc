@@ -37,9 +37,10 @@ constexpr std::array kAdvices = {
     Advice{Reason::PolicyConflict,
            "read what each policy says: one that waits wins over one that acts; of two that want "
            "other actions, put the binding that is to decide first in moonfence.yaml"},
-    Advice{Reason::NeedsUnread,
-           "give the engine the right to read it, or wait until it can be "
-           "read"},
+    Advice{
+        Reason::NeedsUnread,
+        "see why it cannot be read, it is tried again by itself: whether who is asked answers, and "
+        "whether the engine has the right to read it"},
     Advice{Reason::MirrorPod, "nothing: a static pod comes back with its machine"},
     Advice{Reason::DaemonSetPod, "nothing: a DaemonSet's pod would be made on the same node again"},
     Advice{Reason::FinishedPod,
@@ -66,7 +67,9 @@ constexpr std::array kAdvices = {
            "find out what is wrong with the zone; its nodes go one at a "
            "time"},
     Advice{Reason::LeaseAlive, "look at the machine: its kubelet still renews its Lease"},
-    Advice{Reason::LeaseUnreadable, "give the engine the right to read Leases in kube-node-lease"},
+    Advice{Reason::LeaseUnreadable,
+           "see whether the API server answers and whether the engine may read Leases in "
+           "kube-node-lease"},
     Advice{Reason::SignalUnfit,
            "nothing while its kubelet lives: the policy acts on dead machines "
            "only"},
@@ -90,10 +93,50 @@ constexpr std::array kAdvices = {
     Advice{Reason::HandledBefore, "see which finalizer keeps the object"},
 };
 
+bool has(std::string_view detail, std::string_view word) {
+  return detail.find(word) != std::string_view::npos;
+}
+
+// What cannot be read is somebody else's matter than what may not be; "" where nobody knows.
+std::string step_by_detail(Reason reason, std::string_view detail) {
+  if (reason != Reason::NeedsUnread && reason != Reason::LeaseUnreadable) {
+    return {};
+  }
+  if (has(detail, "allowedReads")) {
+    return "name it in allowedReads of the engine's configuration, and give the engine the right "
+           "to read it.";
+  }
+  if (has(detail, "is not configured")) {
+    return "name the endpoint in endpoints of the engine's configuration.";
+  }
+  constexpr std::string_view kEndpoint = "endpoint ";
+  if (const auto at = detail.find(kEndpoint); at != std::string_view::npos) {
+    const std::string_view rest = detail.substr(at + kEndpoint.size());
+    const std::string name(rest.substr(0, rest.find(':')));
+    const bool refuses = has(detail, "HTTP 401") || has(detail, "HTTP 403");
+    return refuses
+               ? "see which user the endpoint " + name + " wants: it refuses the engine's."
+               : "see what is wrong with the endpoint " + name + "; it is asked again by itself.";
+  }
+  if (has(detail, "403") || has(detail, "orbidden")) {
+    return reason == Reason::LeaseUnreadable
+               ? "give the engine the right to read Leases in kube-node-lease."
+               : "give the engine the right to read it; docs/operating.md has the table of rights.";
+  }
+  return has(detail, "GET /api")
+             ? "see whether the API server answers; it is asked again by itself."
+             : "";
+}
+
 }  // namespace
 
-std::string next_step(std::string_view code) {
+std::string next_step(std::string_view code, std::string_view detail) {
   const auto reason = audit::find_reason(code);
+  if (reason) {
+    if (std::string step = step_by_detail(*reason, detail); !step.empty()) {
+      return step;
+    }
+  }
   for (const Advice& advice : kAdvices) {
     if (reason == advice.reason) {
       return std::string(advice.text) + ".";

@@ -44,6 +44,8 @@ PolicyFeed::PolicyFeed(Surroundings around, Namespace space, std::string instanc
               own_labels(), kube::ConfigMapKeeper::Writers::OnlyWe),
       last_good_(around.loop, around.caller, around.random, around.log, {space_, kLastGood},
                  own_labels(), kube::ConfigMapKeeper::Writers::Several),
+      departed_(around.loop, around.caller, {space_, kStatus}, instance_,
+                [this](const std::set<std::string>& keys) { forget(keys); }),
       watch_(around.loop, around.caller, around.random, around.log, target_in(space_), *this) {}
 
 PolicyFeed::~PolicyFeed() = default;
@@ -241,6 +243,14 @@ void PolicyFeed::report(const policy::ReloadReport& report,
                faulty ? "ConfigurationRejected" : "ModeChanged", change.policy, change.text);
     }
   }
+}
+
+void PolicyFeed::forget(const std::set<std::string>& replicas) {
+  kube::ConfigMapKeeper::Data gone;
+  for (const std::string& key : replicas) {
+    gone.emplace(key, std::nullopt);
+  }
+  status_.keep(gone);
 }
 
 void PolicyFeed::announce(kube::EventNews::Type type, std::string_view reason,

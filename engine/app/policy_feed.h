@@ -15,9 +15,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "app/departed_replicas.h"
 #include "kube/backoff.h"
 #include "kube/caller.h"
 #include "kube/config_map_keeper.h"
@@ -99,6 +101,7 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   void read_last_good();
   void last_good_arrived(Result<kube::ConfigMap> map);
   void see(const nlohmann::json& object);
+  void forget(const std::set<std::string>& replicas);
   void announce(kube::EventNews::Type type, std::string_view reason, const std::string& policy,
                 const std::string& text);
 
@@ -111,6 +114,7 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   kube::ConfigMaps config_maps_;
   kube::ConfigMapKeeper status_;
   kube::ConfigMapKeeper last_good_;
+  DepartedReplicas departed_;
   policy::ConfigMapData kept_;  // what stands in moonfence-lastgood
   kube::Watcher watch_;
   std::unique_ptr<policy::Reloader> reloader_;  // null until the last good was read

@@ -32,6 +32,18 @@ void note_policies(const StatusSnapshot& snapshot, std::vector<Notice>& notices)
                        .text = "Policies: " + fault,
                        .hint = "What ran before goes on. Mend the ConfigMap moonfence-policies."});
   }
+  const policy::Idleness idle = snapshot.policies.idleness();
+  if (idle.kind != policy::Idleness::Kind::None &&
+      idle.kind != policy::Idleness::Kind::NoConfigMap) {
+    notices.push_back({.tone = Tone::Warning,
+                       .text = "Nothing is fenced, whatever fails: " + idle.text,
+                       .hint = "Bind a policy in the ConfigMap moonfence-policies."});
+  }
+  for (const std::string& name : snapshot.policies.unbound) {
+    notices.push_back({.tone = Tone::Warning,
+                       .text = "Policy " + name + " has no binding: it is not in force",
+                       .hint = "Name it in moonfence.yaml, or take its key out."});
+  }
   for (const policy::PolicyStatus& policy : snapshot.policies.policies) {
     if (policy.state == State::Rejected) {
       notices.push_back({.tone = Tone::Alarm,

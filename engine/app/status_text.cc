@@ -89,6 +89,14 @@ std::string nodes_line(const ClusterStatus& status) {
 }
 
 std::string policies_table(const json& report) {
+  std::string warnings;
+  if (const std::string idle = text_of(report, "nothingFenced"); !idle.empty()) {
+    warnings += "  NOTHING IS FENCED, whatever fails: " + escaped(idle) + "\n";
+  }
+  for (const json& name : list_of(report, "unbound")) {
+    warnings += "  no binding names " + escaped(name.is_string() ? name.get<std::string>() : "?") +
+                ".lua: it is not in force\n";
+  }
   TextTable table({"POLICY", "STATE", "MODE", "NAMESPACES", "DIGEST", "SINCE", "ERROR"});
   for (const json& policy : list_of(report, "policies")) {
     const auto error = policy.find("error");
@@ -97,7 +105,7 @@ std::string policies_table(const json& report) {
                text_of(policy, "since"),
                error == policy.end() ? std::string() : text_of(*error, "message")});
   }
-  return table.text("  ");
+  return warnings + table.text("  ");
 }
 
 }  // namespace

@@ -113,6 +113,7 @@ ReloadReport Reloader::make_report(const std::string& set_digest) const {
   for (const auto& [name, files] : current_->bundle.policies) {
     if (current_->is_sound() && files.source && !bound.contains(name + ".lua")) {
       report.unknown_keys.push_back(name + ".lua (no binding names it)");
+      report.unbound.push_back(name);
     }
   }
   std::sort(report.unknown_keys.begin(), report.unknown_keys.end());

@@ -100,8 +100,48 @@ std::string_view to_string(ReloadNews::Kind kind) {
       return "PolicyRejected";
     case ReloadNews::Kind::PoliciesMissing:
       return "PoliciesMissing";
+    case ReloadNews::Kind::PolicyUnbound:
+      return "PolicyUnbound";
+    case ReloadNews::Kind::PoliciesInactive:
+      return "PoliciesInactive";
   }
   return "PolicyRejected";
+}
+
+std::string_view to_string(Idleness::Kind kind) {
+  switch (kind) {
+    case Idleness::Kind::None:
+      return "";
+    case Idleness::Kind::NoConfigMap:
+      return "no_config_map";
+    case Idleness::Kind::ModeOff:
+      return "mode_off";
+    case Idleness::Kind::NothingBound:
+      return "nothing_bound";
+    case Idleness::Kind::NothingRuns:
+      return "nothing_runs";
+  }
+  return "";
+}
+
+Idleness ReloadReport::idleness() const {
+  if (!missing.empty()) {
+    return {Idleness::Kind::NoConfigMap, missing + ": nothing is bound"};
+  }
+  if (mode == Mode::Off) {
+    return {Idleness::Kind::ModeOff, "the mode is off, set by " + mode_set_by};
+  }
+  if (policies.empty()) {
+    return {Idleness::Kind::NothingBound,
+            "moonfence.yaml binds no policy" +
+                std::string(mode == Mode::Enforce ? ", and there is nothing to enforce" : "")};
+  }
+  const bool runs = std::any_of(policies.begin(), policies.end(), [](const PolicyStatus& policy) {
+    return policy.state != State::Off && policy.state != State::Rejected;
+  });
+  return runs ? Idleness{}
+              : Idleness{Idleness::Kind::NothingRuns,
+                         "every policy that is bound is off or was rejected"};
 }
 
 void keep_since(ReloadReport& report, const ReloadReport& before) {
@@ -129,14 +169,21 @@ json to_json(const ReloadReport& report) {
   for (const PolicyStatus& policy : report.policies) {
     policies.push_back(policy_json(policy));
   }
-  return {{"observedResourceVersion", report.resource_version},
-          {"observedAt", format_rfc3339(report.observed_at)},
-          {"activeSet", tagged(report.active_set)},
-          {"mode", to_string(report.mode)},
-          {"modeSetBy", report.mode_set_by},
-          {"faults", report.faults},
-          {"policies", std::move(policies)},
-          {"unknownKeys", report.unknown_keys}};
+  json out = {{"observedResourceVersion", report.resource_version},
+              {"observedAt", format_rfc3339(report.observed_at)},
+              {"activeSet", tagged(report.active_set)},
+              {"mode", to_string(report.mode)},
+              {"modeSetBy", report.mode_set_by},
+              {"faults", report.faults},
+              {"policies", std::move(policies)},
+              {"unknownKeys", report.unknown_keys}};
+  if (const Idleness idle = report.idleness(); idle.kind != Idleness::Kind::None) {
+    out["nothingFenced"] = idle.text;
+  }
+  if (!report.unbound.empty()) {
+    out["unbound"] = report.unbound;
+  }
+  return out;
 }
 
 std::vector<ReloadNews> Newsroom::news_in(const ReloadReport& report) {
@@ -148,6 +195,25 @@ std::vector<ReloadNews> Newsroom::news_in(const ReloadReport& report) {
                     .text = report.missing + ": nothing is bound, everything is off"});
   }
   told_missing_ = report.missing;
+  const Idleness idle = report.idleness();
+  if (idle != told_idle_ && idle.kind != Idleness::Kind::None &&
+      idle.kind != Idleness::Kind::NoConfigMap) {
+    news.push_back({.kind = ReloadNews::Kind::PoliciesInactive,
+                    .policy = {},
+                    .digest = {},
+                    .text = idle.text + ": nothing is fenced, whatever fails"});
+  }
+  told_idle_ = idle;
+  for (const std::string& name : report.unbound) {
+    if (!told_unbound_.contains(name)) {
+      news.push_back(
+          {.kind = ReloadNews::Kind::PolicyUnbound,
+           .policy = name,
+           .digest = {},
+           .text = "no binding of moonfence.yaml names " + name + ".lua: it is not in force"});
+    }
+  }
+  told_unbound_ = {report.unbound.begin(), report.unbound.end()};
   std::map<Binding, Told> told;
   for (const PolicyStatus& policy : report.policies) {
     const Binding binding{policy.name, policy.namespaces};

@@ -48,6 +48,18 @@ struct PolicyStatus {
 
 [[nodiscard]] std::string_view to_string(PolicyStatus::State state);
 
+// Why nothing is fenced whatever fails, though all runs as it is told to: to be said loudly, for
+// that is how it looks when an edit has switched everything off by mistake.
+struct Idleness {
+  enum class Kind { None, NoConfigMap, ModeOff, NothingBound, NothingRuns };
+  Kind kind = Kind::None;
+  std::string text;  // "" of None
+
+  friend bool operator==(const Idleness&, const Idleness&) = default;
+};
+
+[[nodiscard]] std::string_view to_string(Idleness::Kind kind);  // as metrics have it
+
 struct ReloadReport {
   std::string resource_version;  // "" while there is no ConfigMap
   WallTime observed_at;
@@ -58,7 +70,9 @@ struct ReloadReport {
   std::string missing = {};         // "no ConfigMap": why nothing is bound; among the faults
   std::vector<PolicyStatus> policies;  // in the order of the bindings
   std::vector<std::string> unknown_keys;
+  std::vector<std::string> unbound = {};  // policies of the ConfigMap that no binding names
 
+  [[nodiscard]] Idleness idleness() const;
   friend bool operator==(const ReloadReport&, const ReloadReport&) = default;
 };
 
@@ -70,16 +84,23 @@ void mark_failing(ReloadReport& report, const std::set<std::string>& names);
 [[nodiscard]] nlohmann::json to_json(const ReloadReport& report);
 
 struct ReloadNews {
-  enum class Kind { PolicyActivated, PolicyRejected, PoliciesMissing };
+  enum class Kind {
+    PolicyActivated,
+    PolicyRejected,
+    PoliciesMissing,
+    PolicyUnbound,
+    PoliciesInactive
+  };
   Kind kind = Kind::PolicyActivated;
-  std::string policy;  // "" of PoliciesMissing
+  std::string policy;  // "" of PoliciesMissing and PoliciesInactive
   std::string digest;  // hex; of a rejection, of what was rejected
   std::string text;    // one line
 };
 
 [[nodiscard]] std::string_view to_string(ReloadNews::Kind kind);
 
-// Tells that the configuration is missing once until it is there again, and each activation and
+// Tells that the configuration is missing, and why nothing is fenced, once until that is over, of
+// each policy without a binding likewise, and each activation and
 // rejection of a digest once, until something else is told of that
 // binding: a revert is news, a status that is written again is not.
 class Newsroom {
@@ -96,6 +117,8 @@ class Newsroom {
   };
   std::map<Binding, Told> told_;
   std::string told_missing_;
+  Idleness told_idle_;
+  std::set<std::string> told_unbound_;
 };
 
 }  // namespace moonfence::policy

@@ -20,6 +20,7 @@ LEADER = f'leader_election_master_status{{{JOB}, name="moonfence", pod="%s"}}'
 ACTIONS = f'moonfence_actions_total{{{JOB}, action="delete_pod", result="%s"}}'
 QUARANTINED = f'moonfence_nodes_quarantined{{{JOB}, state="%s"}}'
 REFUSED = f'moonfence_guard_refusals_total{{{JOB}, action="%s", reason="%s"}}'
+OFF = f'moonfence_fencing_off{{{JOB}, reason="%s"}}'
 REQUESTS = f'rest_client_requests_total{{{JOB}, method="DELETE", code="%s"}}'
 
 # alert: (series under which it fires after 15 minutes, series under which it does not), each {series: values a minute}
@@ -35,6 +36,11 @@ CASES = {
                              {f'moonfence_watch_connected{{{JOB}, resource="nodes"}}': "1x14 0 1x5"}),
     "MoonfencePolicyRejected": ({f'moonfence_policy_info{{{JOB}, policy="p", state="Stale"}}': "1x20"},
                                 {f'moonfence_policy_info{{{JOB}, policy="p", state="Active"}}': "1x20"}),
+    "MoonfenceNothingFenced": (
+        {OFF % "mode_off": "0x3 1x20", OFF % "nothing_bound": "0x20"},
+        {OFF % "mode_off": "1x5 0x1 1x4 0x20", OFF % "nothing_bound": "0x20", OFF % "no_config_map": "0x14 1x6"}),
+    "MoonfencePolicyUnbound": ({f'moonfence_policy_unbound{{{JOB}, policy="p"}}': "1x20"},
+                               {f'moonfence_policy_unbound{{{JOB}, policy="p"}}': "_x8 1x12"}),
     "MoonfenceBraked": ({f"moonfence_brake_engaged{{{JOB}}}": "0x5 1x20"}, {f"moonfence_brake_engaged{{{JOB}}}": "0x20"}),
     "MoonfenceLimitOff": ({LIMIT_OFF % "maxDown": "1x1500", LIMIT_OFF % "maxAtOnce": "0x1500"}, {LIMIT_OFF % "maxDown": "1x1400 0x100"}),
     "MoonfenceDoubtsItself": ({f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x5 1x20"},

@@ -24,7 +24,7 @@ from .replica import Replica, make_image
 from .workloads import taints
 
 MODES = ("taint", "release", "kubelet")
-OBSERVING = ("observe", "noobaa", "longhorn", "storageos", "iomesh")
+OBSERVING = ("observe", "longhorn", "storageos")
 BINDINGS = "api: 1\nbindings:\n- {{policy: every, source: every.lua, namespaces: [{}], mode: enforce}}\n"
 OTHER = "- {policy: other, source: other.lua, namespaces: [elsewhere]}\n"
 # of an incident that ended long ago: its leader removes it
@@ -281,6 +281,11 @@ def read_one_by_one(engine, workloads):
         wait_for(f"{resource} are read one by one", lambda: engine.requests(resource=resource, verb="get"), 30)
 
 
+def policies_that_bind(bindings: str) -> dict:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "moonfence-policies", "namespace": NAMESPACE},
+            "data": {"moonfence.yaml": f"api: 1\nbindings: {bindings}\n"}}
+
+
 @pytest.fixture
 def start_replica(cluster, shipped, image, start_engine):
     """start_replica(overlay, node, config) -> a running Replica, configured by this text, or as the overlay says."""
@@ -291,7 +296,7 @@ def start_replica(cluster, shipped, image, start_engine):
         shipped.apply([{**about, "data": {"config.yaml": config}} if config else about])
         return start_engine(made_by=Replica, account="shipped", image=image, overlay=overlay, node=node, **more)
     yield start
-    shipped.apply([one(manifest("observe"), "ConfigMap", name) for name in ("moonfence-config", "moonfence-policies")])
+    shipped.apply([one(manifest("observe"), "ConfigMap", "moonfence-config"), policies_that_bind("[]")])
 
 
 @pytest.fixture
@@ -466,10 +471,10 @@ def test_the_shipped_bindings_are_accepted(cluster, shipped, make_nodes, start_r
     policies = PolicyMap(cluster.client, NAMESPACE)
     shipped.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "moonfence-storageos", "namespace": NAMESPACE},
                     "data": {key: base64.b64encode(b"a test").decode() for key in ("username", "password")}}])
-    for overlay in ("noobaa", "longhorn", "storageos", "iomesh"):
-        engine = start_replica(overlay, home)
-        shipped.apply([one(manifest(overlay), "ConfigMap", "moonfence-policies")])
-        policies.wait_state(overlay, "Observe")
+    for name in ("noobaa", "longhorn", "storageos", "iomesh"):
+        engine = start_replica(name if name in OBSERVING else "observe", home)
+        shipped.apply(objects(DEPLOY / "policies" / f"{name}.yaml"))
+        policies.wait_state(name, "Observe")
         engine.stop()
         assert engine.requests(status=403) == []
 
@@ -524,7 +529,14 @@ def test_a_folder_of_ones_own_changes_what_it_says_and_nothing_else(tmp_path):
 def test_configuration_is_what_an_upgrade_can_leave_alone():
     labelled = [each["metadata"]["name"] for each in manifest("enforce")
                 if each["metadata"]["labels"].get("app.kubernetes.io/component") == "configuration"]
-    assert sorted(labelled) == ["moonfence-config", "moonfence-policies"]
+    assert sorted(labelled) == ["moonfence-config"]
+
+
+def test_no_overlay_has_the_policies():
+    """Applied after the policies were written, it would take them out of force."""
+    for path in (DEPLOY / "install.yaml", *sorted((DEPLOY / "flat").glob("*.yaml"))):
+        names = [each["metadata"]["name"] for each in objects(path)]
+        assert "moonfence-policies" not in names and "moonfence" in names, path
 
 
 def test_the_image_of_the_manifests_is_of_this_version():

@@ -38,6 +38,19 @@ TEST(Health, what_fails_is_told_without_being_asked_and_what_passes_when_asked) 
   EXPECT_EQ(health.ready(true).text, "[+]a ok\n[+]b ok\nreadyz check passed\n");
 }
 
+// That nothing is fenced because somebody switched it off is no reason to be restarted or left out.
+TEST(Health, a_note_stands_beside_a_check_and_fails_nothing) {
+  Health health;
+  health.set_ready("policies", "");
+  health.note("policies", "nothing is fenced");
+  EXPECT_EQ(health.ready(false).text, "ok");
+  EXPECT_EQ(health.ready(true).text,
+            "[+]policies ok, but nothing is fenced\nreadyz check passed\n");
+  EXPECT_TRUE(health.failing().empty());
+  health.note("policies", "");
+  EXPECT_EQ(health.ready(true).text, "[+]policies ok\nreadyz check passed\n");
+}
+
 TEST(Health, it_lives_as_long_as_the_loop_turns) {
   Health health;
   const Moment start = Moment{} + 1h;

@@ -385,5 +385,24 @@ TEST(NextStep, IsOfThePageWhereThereIsNothingBetterToSay) {
   EXPECT_EQ(next_step("no_such"), "");
 }
 
+TEST(NextStep, OfWhatCannotBeReadDependsOnWhoDoesNotAnswer) {
+  EXPECT_EQ(next_step("needs_unread", "endpoint array: GET /v1/hosts: HTTP 503"),
+            "see what is wrong with the endpoint array; it is asked again by itself.");
+  EXPECT_EQ(next_step("needs_unread", "endpoint array: GET /v1/hosts: HTTP 401"),
+            "see which user the endpoint array wants: it refuses the engine's.");
+  EXPECT_EQ(next_step("needs_unread", "endpoint array is not configured"),
+            "name the endpoint in endpoints of the engine's configuration.");
+  EXPECT_THAT(next_step("needs_unread",
+                        "get v1 pods a/b: v1/pods is not among allowedReads of the "
+                        "engine's configuration"),
+              HasSubstr("name it in allowedReads"));
+  EXPECT_THAT(next_step("needs_unread", "GET /api/v1/x: HTTP 403 Forbidden: x is forbidden"),
+              HasSubstr("give the engine the right to read it"));
+  EXPECT_EQ(next_step("needs_unread", "GET /api/v1/x: no answer within 5s"),
+            "see whether the API server answers; it is asked again by itself.");
+  EXPECT_EQ(next_step("lease_unreadable", "GET /apis/x: no answer within 5s"),
+            "see whether the API server answers; it is asked again by itself.");
+}
+
 }  // namespace
 }  // namespace moonfence::app

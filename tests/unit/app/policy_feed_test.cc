@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "support/policies.h"
@@ -240,6 +241,57 @@ TEST_F(PolicyFeedTest, the_metrics_know_before_the_status_says) {
   http.push("watch=1", frame("MODIFIED", policies("fence.wait('y'")));
   EXPECT_TRUE(test::run_until(loop, [this] { return written("moonfence-status").size() == 2; }));
   EXPECT_EQ(statuses, (std::vector<std::ptrdiff_t>{0, 1}));
+}
+
+struct DepartedTest : PolicyFeedTest {
+  void live(const std::vector<std::string>& pods, const std::string& more = "") {
+    json items = json::array();
+    for (const std::string& pod : pods) {
+      items.push_back({{"metadata", {{"name", pod}}}});
+    }
+    http.on(Method::Get, "/prefix/api/v1/namespaces/fence/pods",
+            FakeAnswer{.body = json{
+                           {"kind", "PodList"},
+                           {"metadata", {{"resourceVersion", "9"}, {"continue", more}}},
+                           {"items",
+                            items}}.dump()});
+    http.on(Method::Get, maps + "/moonfence-status",
+            FakeAnswer{.body = config_map("moonfence-status", {{"moonfence-0", "{}"},
+                                                               {"moonfence-1", "{}"},
+                                                               {"moonfence-9", "{}"}})
+                                   .dump()});
+  }
+  // Keys that are taken out by the last write.
+  [[nodiscard]] std::vector<std::string> taken() const {
+    std::vector<std::string> keys;
+    const json data = written("moonfence-status").back();
+    for (const auto& [key, text] : data.items()) {
+      if (text.is_null()) {
+        keys.push_back(key);
+      }
+    }
+    return keys;
+  }
+};
+
+TEST_F(DepartedTest, a_replica_that_is_no_pod_any_more_loses_its_place_in_the_status) {
+  serve(json::array({policies()}));
+  live({"moonfence-0", "moonfence-1"});
+  start(70s);
+  EXPECT_EQ(taken(), std::vector<std::string>{"moonfence-9"});
+  live({"moonfence-0"});
+  test::run_for(loop, 10min);
+  EXPECT_THAT(taken(), testing::Contains("moonfence-1"));
+}
+
+TEST_F(DepartedTest, who_is_no_pod_itself_or_sees_a_part_only_takes_nothing_away) {
+  serve(json::array({policies()}));
+  live({"moonfence-1"});
+  start(70s);
+  EXPECT_TRUE(taken().empty());
+  live({"moonfence-0"}, "more");
+  test::run_for(loop, 10min);
+  EXPECT_TRUE(taken().empty());
 }
 
 }  // namespace

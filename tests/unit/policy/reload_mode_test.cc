@@ -111,7 +111,8 @@ TEST_F(ReloadModeTest, off_is_in_force_in_the_next_turn) {
   EXPECT_EQ(in_force(), "");
   settle();
   EXPECT_EQ(status(0).state, State::Off);
-  EXPECT_THAT(news, SizeIs(3)) << "off is no news of a policy";
+  ASSERT_THAT(news, SizeIs(4)) << "off is no news of a policy";
+  EXPECT_EQ(news.back().kind, ReloadNews::Kind::PoliciesInactive);
   data["mode"] = "enforce";
   see();
   test::run_for(loop, milliseconds(150));

@@ -118,6 +118,57 @@ TEST(ReloadReportTest, only_what_runs_can_be_failing) {
   EXPECT_EQ(to_json(report).at("policies").at(0).at("state"), "Failing");
 }
 
+TEST(ReloadReportTest, that_nothing_is_fenced_has_a_reason) {
+  PolicyStatus off = active("1");
+  off.state = State::Off;
+  PolicyStatus rejected = active("");
+  rejected.state = State::Rejected;
+  using Kind = Idleness::Kind;
+  EXPECT_EQ(report_of({active("1")}).idleness().kind, Kind::None);
+  EXPECT_EQ(report_of({off, active("1")}).idleness().kind, Kind::None);
+  EXPECT_EQ(report_of({off, rejected}).idleness().kind, Kind::NothingRuns);
+  ReloadReport report = report_of({});
+  EXPECT_EQ(report.idleness().kind, Kind::NothingBound);
+  EXPECT_EQ(to_json(report).at("nothingFenced"),
+            "moonfence.yaml binds no policy, and there is nothing to enforce");
+  report = report_of({active("1")});
+  report.mode = Mode::Off;
+  EXPECT_EQ(report.idleness(), (Idleness{Kind::ModeOff, "the mode is off, set by --mode"}));
+  report.missing = "no ConfigMap";
+  EXPECT_EQ(report.idleness().kind, Kind::NoConfigMap);
+  EXPECT_FALSE(to_json(report_of({active("1")})).contains("nothingFenced"));
+}
+
+TEST(NewsroomTest, that_nothing_is_fenced_is_told_once_until_it_is_over) {
+  Newsroom newsroom;
+  const auto first = newsroom.news_in(report_of({}));
+  ASSERT_THAT(first, SizeIs(1));
+  EXPECT_EQ(first[0].kind, ReloadNews::Kind::PoliciesInactive);
+  EXPECT_THAT(newsroom.news_in(report_of({})), IsEmpty());
+  ReloadReport off = report_of({});
+  off.mode = Mode::Off;
+  EXPECT_THAT(newsroom.news_in(off), SizeIs(1)) << "another reason";
+  EXPECT_THAT(newsroom.news_in(report_of({active("1")})), SizeIs(1));
+  EXPECT_THAT(newsroom.news_in(report_of({})), SizeIs(1));
+}
+
+TEST(NewsroomTest, a_policy_that_no_binding_names_is_told_once) {
+  Newsroom newsroom;
+  ReloadReport report = report_of({active("1")});
+  report.unbound = {"my-db"};
+  const auto news = newsroom.news_in(report);
+  ASSERT_THAT(news, SizeIs(2));
+  const ReloadNews& unbound = news[0];
+  EXPECT_EQ(unbound.kind, ReloadNews::Kind::PolicyUnbound);
+  EXPECT_EQ(unbound.policy, "my-db");
+  EXPECT_EQ(to_json(report).at("unbound"), json::array({"my-db"}));
+  EXPECT_THAT(newsroom.news_in(report), IsEmpty());
+  report.unbound.clear();
+  EXPECT_THAT(newsroom.news_in(report), IsEmpty());
+  report.unbound = {"my-db"};
+  EXPECT_THAT(newsroom.news_in(report), SizeIs(1));
+}
+
 TEST(NewsroomTest, each_activation_and_rejection_is_told_once) {
   Newsroom newsroom;
   const ReloadReport report = report_of({active("3f2a"), stale("77aa", "88bb")});
@@ -150,13 +201,16 @@ TEST(NewsroomTest, another_text_a_fix_and_a_revert_are_news) {
 
 TEST(NewsroomTest, off_and_on_again_is_no_news_of_a_policy) {
   Newsroom newsroom;
-  EXPECT_THAT(newsroom.news_in(report_of({active("1")})), SizeIs(1));
+  PolicyStatus other = active("2");
+  other.name = "other";
+  EXPECT_THAT(newsroom.news_in(report_of({active("1"), other})), SizeIs(2));
   PolicyStatus off = active("1");
   off.state = State::Off;
-  EXPECT_THAT(newsroom.news_in(report_of({off})), IsEmpty());
-  EXPECT_THAT(newsroom.news_in(report_of({active("1")})), IsEmpty());
-  EXPECT_THAT(newsroom.news_in(report_of({})), IsEmpty());
-  EXPECT_THAT(newsroom.news_in(report_of({active("1")})), SizeIs(1)) << "it was unbound between";
+  EXPECT_THAT(newsroom.news_in(report_of({off, other})), IsEmpty());
+  EXPECT_THAT(newsroom.news_in(report_of({active("1"), other})), IsEmpty());
+  EXPECT_THAT(newsroom.news_in(report_of({other})), IsEmpty());
+  EXPECT_THAT(newsroom.news_in(report_of({active("1"), other})), SizeIs(1))
+      << "it was unbound between";
 }
 
 }  // namespace

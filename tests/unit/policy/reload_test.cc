@@ -95,6 +95,7 @@ TEST_F(ReloadTest, a_key_that_was_renamed_is_named_with_the_nearest_one) {
             "moonfence.yaml:4: bindings[1].source: 'b.lua' is no key of the ConfigMap (did you "
             "mean 'a.lua'?) (add the key, or remove the binding)");
   EXPECT_THAT(reports.back().unknown_keys, ElementsAre("bb.lua (no binding names it)"));
+  EXPECT_THAT(reports.back().unbound, ElementsAre("bb"));
 }
 
 TEST_F(ReloadTest, a_missing_config_map_at_the_start_is_off_and_last_good_is_not_used) {
