@@ -77,6 +77,11 @@ class Fields {
     return value == nullptr ? nothing : value->items;
   }
 
+  [[nodiscard]] int line(std::string_view key) const {
+    const Yaml* value = find(key);
+    return value == nullptr ? 0 : value->line;
+  }
+
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
 
   [[nodiscard]] Fields map(std::string_view key) const {
@@ -118,6 +123,8 @@ KubeconfigCluster read_cluster(const Fields& fields, const std::string& path) {
       .authority_data = fields.text("certificate-authority-data"),
       .server_name = fields.text("tls-server-name"),
       .proxy_url = fields.text("proxy-url"),
+      .server_line = fields.line("server"),
+      .proxy_line = fields.line("proxy-url"),
       .insecure = fields.flag("insecure-skip-tls-verify"),
   };
 }
@@ -217,6 +224,21 @@ std::optional<Error> header_fault(const Fields& file, const std::string& place) 
   return std::nullopt;
 }
 
+// Where we are stricter than kubectl: what kubectl would have made of it.
+std::string difference_from_kubectl(const std::string& fault) {
+  if (fault.find("is given twice") != std::string::npos) {
+    return "kubectl takes the last of them without a word; leave one";
+  }
+  if (fault.find("aliases are not accepted") != std::string::npos) {
+    return "kubectl follows them; a few of them can make a file grow without end, so write the "
+           "value out";
+  }
+  if (fault.find("more than one YAML document") != std::string::npos) {
+    return "kubectl reads the first one and leaves out the others; give one per file";
+  }
+  return "is this a kubeconfig? kubectl --kubeconfig FILE config view tells";
+}
+
 }  // namespace
 
 std::string path_beside(const std::string& file, const std::string& path) {
@@ -235,7 +257,7 @@ Result<Kubeconfig> parse_kubeconfig(std::string_view text, const std::string& pa
   auto yaml = parse_yaml(text, YamlLimits{.bytes = kKubeconfigLimit});
   if (!yaml) {
     Error error = std::move(yaml).error().within(place);
-    error.hint = "is this a kubeconfig? kubectl --kubeconfig FILE config view tells";
+    error.hint = difference_from_kubectl(error.text);
     return failure(std::move(error));
   }
   std::optional<Error> fault;

@@ -23,6 +23,8 @@ struct KubeconfigCluster {
   std::string authority_data;  // base64
   std::string server_name;
   std::string proxy_url;
+  int server_line = 0;  // where they stand in the file; 0 for one that is not given
+  int proxy_line = 0;
   bool insecure = false;
 };
 

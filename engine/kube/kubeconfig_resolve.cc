@@ -25,6 +25,10 @@ std::string entry_place(const std::string& file, std::string_view kind, const st
   return "kubeconfig " + escaped(file) + ": " + std::string(kind) + " " + in_quotes(name);
 }
 
+std::string at_line(const std::string& place, int line) {
+  return line == 0 ? place : place + ", line " + std::to_string(line);
+}
+
 Failure invalid(const std::string& place, const std::string& text, std::string hint) {
   return failure(Error::Kind::Invalid, place + ": " + text, std::move(hint));
 }
@@ -56,14 +60,14 @@ class Resolver {
     }
     auto server = server_url(cluster.server);
     if (!server) {
-      return failure(std::move(server).error().within(place));
+      return failure(std::move(server).error().within(at_line(place, cluster.server_line)));
     }
     Connection& connection = loaded_.connection;
     connection.server = *std::move(server);
     if (!cluster.proxy_url.empty()) {
       auto proxy = proxy_url(cluster.proxy_url);
       if (!proxy) {
-        return failure(std::move(proxy).error().within(place));
+        return failure(std::move(proxy).error().within(at_line(place, cluster.proxy_line)));
       }
       connection.proxy_url = *std::move(proxy);
     }

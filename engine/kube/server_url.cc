@@ -116,11 +116,12 @@ Failure refused(std::string_view what, std::string_view text, std::string_view f
 Result<std::string> server_url(std::string_view text) {
   const Parts parts = take_apart(text);
   if (parts.scheme != "https" && parts.scheme != "http") {
-    return refused("server", text, "must begin with https:// or http://", kServerHint);
+    return refused("server", text, "must begin with https:// or http://",
+                   std::string(kServerHint) + "; kubectl guesses where there is no scheme");
   }
   if (parts.authority.find('@') != std::string_view::npos) {
     return refused("server", text, "must not hold a user or password",
-                   "put credentials into the user entry");
+                   "put credentials into the user entry; kubectl would send them");
   }
   std::string_view fault = authority_fault(parts.authority);
   if (fault.empty()) {

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/text.h"
+#include "os/environment_proxy.h"
 
 namespace moonfence::os {
 namespace {
@@ -284,10 +285,20 @@ void set_tls(Options& options, const port::TlsSettings& tls) {
     options.set_blob(CURLOPT_SSLCERT_BLOB, tls.certificate_pem);
     options.set_blob(CURLOPT_SSLKEY_BLOB, tls.key_pem);
   }
-  if (!tls.proxy_url.empty()) {
-    options.set(CURLOPT_PROXY, tls.proxy_url);
-    options.set(CURLOPT_NOPROXY, "");  // an explicit proxy is not subject to NO_PROXY
-  }
+}
+
+// One that is configured is not subject to NO_PROXY. libcurl itself reads no variable: it reads
+// them in its own way.
+void set_proxy(Options& options, const port::TlsSettings& tls, CURLU* url) {
+  const std::string host = part(url, CURLUPART_HOST);
+  const std::string bare = host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+  const std::string scheme = part(url, CURLUPART_SCHEME);
+  const std::string port = part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  options.set(CURLOPT_PROXY, tls.proxy_url.empty()
+                                 ? proxy_for({.scheme = scheme, .host = bare, .port = port},
+                                             ProxyEnvironment::of_process())
+                                 : tls.proxy_url);
+  options.set(CURLOPT_NOPROXY, "");
 }
 
 void set_request(Options& options, const port::HttpRequest& request) {
@@ -373,6 +384,8 @@ std::optional<Error> configure(Exchange& exchange, const port::TlsSettings& tls,
   }
   exchange.place = place_of(exchange.request.url);
   exchange.connect_url = exchange.request.url;
+  Options options(exchange.easy);
+  set_proxy(options, tls, url.get());
   std::string host_header;
   if (scheme == "https" && !tls.server_name.empty()) {
     if (auto error = override_name(exchange, url.get(), tls.server_name, host_header)) {
@@ -383,7 +396,6 @@ std::optional<Error> configure(Exchange& exchange, const port::TlsSettings& tls,
     return error;
   }
   exchange.head_limit = limits.head_bytes;
-  Options options(exchange.easy);
   set_connection(options, limits, exchange.request.lane);
   set_tls(options, tls);
   set_request(options, exchange.request);

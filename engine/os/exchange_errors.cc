@@ -11,7 +11,9 @@ namespace moonfence::os {
 namespace {
 
 constexpr std::string_view kReachHint =
-    "is the API server running, and may this machine reach that address?";
+    "is the API server running, and may this machine reach that address? In a pod: a NetworkPolicy "
+    "has to name the port that the API server itself listens on, which is often another one than "
+    "its Service's (kubectl get endpointslices -n default); docs/install.md, Other ports";
 constexpr std::string_view kClientCertificateHint =
     "check client-certificate and client-key in the kubeconfig";
 
@@ -54,6 +56,21 @@ Error verification_error(const Exchange& exchange, CURLcode code) {
       return make(Error::Kind::Retryable, exchange,
                   "TLS: the server's certificate is not yet valid" + reason,
                   "set this machine's clock");
+    case X509_V_ERR_EE_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_MD_TOO_WEAK:
+      return make(
+          Error::Kind::Retryable, exchange,
+          "TLS: the server's certificate, or one of a CA above it, is too weak" + reason,
+          "OpenSSL wants RSA keys of 2048 bits and signatures by SHA-256 or better; kubectl "
+          "may take it all the same. Renew it");
+    case X509_V_ERR_INVALID_CA:
+    case X509_V_ERR_INVALID_PURPOSE:
+    case X509_V_ERR_KEYUSAGE_NO_CERTSIGN:
+      return make(Error::Kind::Retryable, exchange,
+                  "TLS: a certificate is used for what it was not made for" + reason,
+                  "a CA has to say so (basicConstraints CA:TRUE, keyUsage keyCertSign), a server "
+                  "extendedKeyUsage serverAuth; kubectl is not as strict about CAs of a file");
     default:
       return make(Error::Kind::Retryable, exchange,
                   "TLS: the server's certificate is signed by an unknown CA" + reason,

@@ -539,6 +539,21 @@ def test_no_overlay_has_the_policies():
         assert "moonfence-policies" not in names and "moonfence" in names, path
 
 
+def test_the_manifests_name_no_user():
+    """OpenShift refuses ids outside of the namespace's range."""
+    for path in (DEPLOY / "install.yaml", *sorted((DEPLOY / "flat").glob("*.yaml"))):
+        spec = one(objects(path), "Deployment")["spec"]["template"]["spec"]
+        for context in (spec["securityContext"], spec["containers"][0]["securityContext"]):
+            assert not {"runAsUser", "runAsGroup", "fsGroup", "supplementalGroups"} & set(context), path
+        assert spec["securityContext"]["runAsNonRoot"] is True
+
+
+def test_the_ways_out_are_those_of_the_documentation():
+    page = (REPO / "docs" / "install.md").read_text()
+    (listed,) = re.findall(r"lets the replicas out to the ports ([0-9, and]+) only", page)
+    assert {("TCP", int(port)) for port in re.findall(r"\d+", listed)} == ways_out("observe")
+
+
 def test_the_image_of_the_manifests_is_of_this_version():
     version = re.search(r"project\(moonfence VERSION (\S+)", (REPO / "CMakeLists.txt").read_text())[1]
     image = one(manifest("enforce"), "Deployment")["spec"]["template"]["spec"]["containers"][0]["image"]

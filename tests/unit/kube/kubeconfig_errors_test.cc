@@ -140,5 +140,30 @@ std::vector<Wrong> wrong_texts() {
 INSTANTIATE_TEST_SUITE_P(All, Malformed, testing::ValuesIn(wrong_texts()),
                          [](const auto& wrong) { return wrong.param.name; });
 
+struct Stricter {
+  const char* text;
+  const char* line;
+  const char* difference;
+};
+
+// kubectl takes these; who is refused has to learn which line it is and what kubectl makes of it.
+TEST(KubeconfigErrors, what_kubectl_would_take_is_refused_with_line_and_difference) {
+  const std::string no_scheme = texts::simple("    server: api.example\n", "");
+  const std::string user = texts::simple("    server: https://u:p@api.example\n", "");
+  for (const auto& [text, line, difference] :
+       {Stricter{"users: []\nusers: []\n", "line 2", "kubectl takes the last"},
+        Stricter{"a: &a [x]\nb: [*a, *a]\n", "line 2", "kubectl follows them"},
+        Stricter{"users: []\n---\nusers: []\n", "", "kubectl reads the first one"},
+        Stricter{no_scheme.c_str(), ", line ", "kubectl guesses"},
+        Stricter{user.c_str(), ", line ", "kubectl would send them"}}) {
+    test::FakeFiles files;
+    files.write("/etc/kube/config", text);
+    const auto loaded = load_config(files, {.kubeconfig = "/etc/kube/config", .context = {}});
+    ASSERT_FALSE(loaded);
+    EXPECT_THAT(loaded.error().message(), HasSubstr(line));
+    EXPECT_THAT(loaded.error().message(), HasSubstr(difference));
+  }
+}
+
 }  // namespace
 }  // namespace moonfence::kube
