@@ -5,7 +5,31 @@
 local label = "moonfence.io/fence"
 
 local single_node_modes = { "ReadWriteOnce", "ReadWriteOncePod" }
-local kinds = { "StatefulSet", "ReplicaSet" }
+
+-- Whether setting kinds names the owner: by its kind alone, or by kind and API group.
+local function is_listed(kinds, owner)
+  for _, known in ipairs(kinds) do
+    local group = owner.kind .. "."
+    if known == owner.kind or
+       (known:starts_with(group) and owner.api_version:starts_with(known:sub(#group + 1) .. "/")) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Who makes the pod anew. An owner that does not say that it is the controller counts only where the
+-- binding allows such pods at all (allow: [bare-pods]).
+local function maker_of(pod)
+  return pod.owner.kind == "" and pod.owners[1] or pod.owner
+end
+
+-- Seconds until the deadline of its deletion, which is never further away than the setting allows:
+-- its node is proven silent, and nobody there will use a week of grace.
+local function left_of(pod, s, now)
+  local asked = pod.deletion_timestamp - (pod.grace_period or 0)
+  return math.min(pod.deletion_timestamp, asked + s.grace_limit) - now
+end
 
 local function is_exclusive(volume)
   for _, mode in ipairs(volume.access_modes) do
@@ -29,6 +53,14 @@ return policy {
       type = "list", of = "string", default = {},
       doc = "CSI drivers whose unpublished volumes cannot be written to; declare them to the engine too",
     },
+    kinds = {
+      type = "list", of = "string", default = { "StatefulSet", "ReplicaSet" },
+      doc = "Kinds of owners whose pods it moves; Kind.group where a kind exists in several API groups",
+    },
+    grace_limit = {
+      type = "duration", default = "1h", min = "0s",
+      doc = "With until_terminating: the longest grace of a deletion that is waited for",
+    },
     until_terminating = {
       type = "boolean", default = false,
       doc = "Wait until somebody has asked for the pod's deletion and its deadline has passed",
@@ -43,8 +75,9 @@ return policy {
   trigger = { failures = 1, live_kubelet = false, deleted = false, sweep = true },
 
   pod = function(pod, s, cluster)
-    if not table.contains(kinds, pod.owner.kind) then
-      return fence.skip("owner kind '" .. pod.owner.kind .. "' is neither StatefulSet nor ReplicaSet")
+    local maker = maker_of(pod)
+    if not maker or not is_listed(s.kinds, maker) then
+      return fence.skip("owner kind '" .. (maker and maker.kind or "") .. "' is not in setting kinds")
     end
     if #pod.claims == 0 then
       return fence.skip("it has no claim")
@@ -64,7 +97,7 @@ return policy {
       if not pod.terminating then
         return fence.wait("nobody has asked for its deletion yet")
       end
-      local left = pod.deletion_timestamp - cluster.now
+      local left = left_of(pod, s, cluster.now)
       if left > 0 then
         return fence.wait("its deletion deadline is not reached", left)
       end

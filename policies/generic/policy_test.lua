@@ -3,6 +3,10 @@
 local orders = fixture "testdata/orders.json"
 local web = fixture "testdata/web.json"
 
+local cluster = fixture "testdata/cluster.json" -- orders-0 of a CNPG Cluster
+local podset = fixture "testdata/podset.json" -- orders-0 of a StrimziPodSet that does not say it is the controller
+local week = fixture "testdata/week.json" -- web's pod with a week of grace, asked for at 10:06:00
+
 local both = "delete_pod_and_attachments"
 local usual = { drivers = { "csi.example.com" } }
 local patient = { drivers = { "csi.example.com" }, until_terminating = true }
@@ -63,4 +67,24 @@ return tests {
          now = "2026-11-20T10:06:10Z", expect = { verdict = "wait", seconds = 20 } },
   case { name = "until terminating: at the deadline it goes", objects = web, settings = patient,
          now = "2026-11-20T10:06:30Z", expect = { verdict = both } },
+  case { name = "until terminating: nobody waits a week on a silent node", objects = week, settings = patient,
+         now = "2026-11-20T11:05:50Z", expect = { verdict = "wait", seconds = 10 } },
+  case { name = "until terminating: when the limit has passed it goes", objects = week, settings = patient,
+         now = "2026-11-20T11:06:00Z", expect = { verdict = both } },
+
+  case { name = "a CNPG Cluster's pod is left unless its kind is named", objects = cluster, settings = usual,
+         expect = { verdict = "skip", reason = "owner kind 'Cluster' is not in setting kinds" } },
+  case { name = "a kind with its group", objects = cluster,
+         settings = { drivers = { "csi.example.com" }, kinds = { "Cluster.postgresql.cnpg.io" } },
+         expect = { verdict = both } },
+  case { name = "the same kind of another group is another kind", objects = cluster,
+         settings = { drivers = { "csi.example.com" }, kinds = { "Cluster.example.com" } },
+         expect = { verdict = "skip" } },
+  case { name = "a kind without a group is of any", objects = cluster,
+         settings = { drivers = { "csi.example.com" }, kinds = { "Cluster" } }, expect = { verdict = both } },
+  case { name = "an owner that does not say controller is named, and counts when its kind does", objects = podset,
+         settings = usual, expect = { verdict = "skip", reason = "owner kind 'StrimziPodSet' is not in setting kinds" } },
+  case { name = "a StrimziPodSet's pod", objects = podset,
+         settings = { drivers = { "csi.example.com" }, kinds = { "StrimziPodSet.core.strimzi.io" } },
+         expect = { verdict = both } },
 }

@@ -8,10 +8,12 @@ local covered_kinds = {
   ["delete-both-statefulset-and-deployment-pod"] = { "StatefulSet", "ReplicaSet" },
 }
 
--- Kinds of volumes that hold nothing, and those that are claims and looked at as such. Every pod has a
--- projected one.
+-- Kinds of volumes that hold nothing of the node, and those that are claims and looked at as such. Every
+-- pod has a projected one. A CSI volume that a pod declares inline is made with it and ends with it, such
+-- as those of the secrets store.
 local harmless_kinds = {
   "configMap", "downwardAPI", "emptyDir", "projected", "secret", "persistentVolumeClaim", "ephemeral",
+  "csi", "image",
 }
 
 local live_phases = { "Running", "Pending", "Unknown" }

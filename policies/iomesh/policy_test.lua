@@ -6,6 +6,7 @@ local deployment = fixture "testdata/deployment.json"
 local mixed = fixture "testdata/mixed.json"             -- an EBS volume beside
 local ephemeral = fixture "testdata/ephemeral.json"     -- its claim is a generic ephemeral volume
 local hostpath = fixture "testdata/hostpath.json"
+local inline = fixture "testdata/inline.json"           -- a volume of the secrets store and an image
 
 local both = "delete-both-statefulset-and-deployment-pod"
 local node_2 = {
@@ -71,6 +72,8 @@ return tests {
   case { name = "IO-10 configMap, secret, projected and emptyDir do not count", objects = { statefulset, nodes },
          expect = { verdict = "delete_pod", reads = { "pod.volume_kinds[1]" } } },
   case { name = "IO-10 a generic ephemeral volume of IOMesh counts as a claim", objects = { ephemeral, nodes },
+         expect = { verdict = "delete_pod" } },
+  case { name = "a volume of the secrets store and an image hold nothing", objects = { inline, nodes },
          expect = { verdict = "delete_pod" } },
   case { name = "IO-11 a hostPath keeps it", objects = { hostpath, nodes },
          expect = { verdict = "skip", reason = "it has a volume of kind hostPath" } },

@@ -127,6 +127,16 @@ local function only(volumes, pod, fits)
   return found
 end
 
+-- Seconds until the deadline of its deletion. While the kubelet is silent nobody uses a long grace,
+-- so it is never further away than the setting allows.
+local function left_of(pod, s, now, node)
+  local deadline = pod.deletion_timestamp
+  if node.ready_status == "unknown" then
+    deadline = math.min(deadline, deadline - (pod.grace_period or 0) + s.grace_limit)
+  end
+  return deadline - now
+end
+
 -- ---- what becomes of the pod ---------------------------------------------------------------------
 
 -- A covered pod: its attachments, then itself. `left` is the time until its deletion deadline.
@@ -211,6 +221,10 @@ return policy {
       type = "duration", default = "15s", min = "0s", max = "1h",
       doc = "How long Ready=False must last; a restart of the kubelet is shorter",
     },
+    grace_limit = {
+      type = "duration", default = "1h", min = "0s",
+      doc = "On a node whose kubelet is silent: the longest grace of a deletion that is waited for",
+    },
     attachment_wait = {
       type = "duration", default = "60s", min = "1s", max = "1h",
       doc = "How long attachments may take before attachment_timeout says what happens",
@@ -251,7 +265,7 @@ return policy {
     return wanted
   end,
 
-  pod = function(pod, s, cluster)
+  pod = function(pod, s, cluster, node)
     local mine = of_longhorn(pod)
     if #mine == 0 then
       local claim = unresolved_claim(pod)
@@ -283,7 +297,7 @@ return policy {
         })
       end
     end
-    local left = pod.deletion_timestamp - cluster.now
+    local left = left_of(pod, s, cluster.now, node)
     if covered then
       return delete(pod, s, mine, left)
     end

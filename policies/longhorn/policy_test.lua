@@ -7,6 +7,8 @@ local three = fixture "testdata/three-volumes.json"
 local mixed = fixture "testdata/mixed.json"             -- an EBS volume beside
 local static = fixture "testdata/static.json"
 
+local week = fixture "testdata/week.json" -- orders-0, asked to go at 10:06:00 with a week of grace
+
 local old = "web-6d4b75cb6d-x7lqp"
 -- A second pod of web that is terminating.
 local second = {
@@ -113,6 +115,11 @@ return tests {
          patch = detached, now = before, expect = { verdict = "wait", seconds = 20 } },
   case { name = "LH-10 at the deadline the pod goes", objects = statefulset, settings = sts,
          patch = detached, now = due, expect = { verdict = "delete_pod" } },
+  case { name = "a week of grace on a silent node is bounded", objects = week, settings = sts,
+         patch = detached, now = "2026-11-20T11:05:50Z", expect = { verdict = "wait", seconds = 10 } },
+  case { name = "the limit can be another", objects = week, patch = detached, now = "2026-11-20T10:07:00Z",
+         settings = { node_down_pod_deletion_policy = "delete-statefulset-pod", grace_limit = "30s" },
+         expect = { verdict = "delete_pod" } },
 
   -- ---- attachments first ----
   case { name = "LH-11 an attachment that is still there keeps the pod", objects = statefulset, settings = sts,

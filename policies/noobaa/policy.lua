@@ -3,24 +3,38 @@
 -- kubelet, a second one would write the same files.
 local database_prefix = "noobaa-db-pg-"
 
--- The database's volumes go with its pod, so it may go only when that fences: the kubelet has
+-- What writes to volumes of its own may go only with them, and only when that fences: the kubelet has
 -- stopped renewing its Lease, and each volume has an attachment to take away.
-local function move_database(pod, node)
+local function move(what, pod, node)
   if node.ready_status ~= "unknown" then
-    return fence.wait("database pod: its node is not Ready, but its kubelet may still run it")
+    return fence.wait(what .. ": its node is not Ready, but its kubelet may still run it")
   end
   if #pod.claims == 0 then
-    return fence.skip("database pod without a volume to take away")
+    return fence.skip(what .. " without a volume to take away")
   end
   for _, claim in ipairs(pod.claims) do
     if claim.state ~= "bound" then
-      return fence.wait("database pod: claim " .. claim.claim .. " is " .. claim.state)
+      return fence.wait(what .. ": claim " .. claim.claim .. " is " .. claim.state)
     end
     if claim.driver == "" then
-      return fence.skip("database pod: the volume of claim " .. claim.claim .. " is no CSI volume")
+      return fence.skip(what .. ": the volume of claim " .. claim.claim .. " is no CSI volume")
     end
   end
-  return fence.delete_pod_and_attachments("database pod on a node that is down, with its volumes")
+  return fence.delete_pod_and_attachments(what .. " on a node that is down, with its volumes")
+end
+
+-- An agent keeps the objects of a backing store on a volume of its own. Its owner may not say that it
+-- is the controller; its name has this in the middle.
+local function is_agent(pod)
+  if pod.name:contains("-noobaa-pod-") then
+    return true
+  end
+  for _, owner in ipairs(pod.owners) do
+    if owner.kind == "BackingStore" then
+      return true
+    end
+  end
+  return false
 end
 
 return policy {
@@ -31,7 +45,8 @@ return policy {
   select = { labels = "app=noobaa" },
 
   needs = function(s)
-    return s.db == "pod-and-attachments" and { "volumes" } or {}
+    local moves = s.db == "pod-and-attachments" or s.agents == "pod-and-attachments"
+    return moves and { "volumes" } or {}
   end,
 
   settings = {
@@ -40,6 +55,12 @@ return policy {
       values = { "skip", "pod", "pod-and-attachments" },
       default = "skip",
       doc = "Database pods: leave them alone, delete them like the others, or delete them and their attachments",
+    },
+    agents = {
+      type = "enum",
+      values = { "skip", "pod", "pod-and-attachments" },
+      default = "pod",
+      doc = "Pods of backing stores that keep objects on volumes: the same three",
     },
   },
 
@@ -52,8 +73,13 @@ return policy {
         return fence.skip("database pod: two databases on one volume corrupt it (setting db)")
       end
       if s.db == "pod-and-attachments" then
-        return move_database(pod, node)
+        return move("database pod", pod, node)
       end
+    elseif s.agents ~= "pod" and is_agent(pod) then
+      if s.agents == "skip" then
+        return fence.skip("agent of a backing store: its objects are on its volume (setting agents)")
+      end
+      return move("agent of a backing store", pod, node)
     end
     return fence.delete_pod("NooBaa pod on a node that is not Ready")
   end,

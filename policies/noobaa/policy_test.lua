@@ -1,6 +1,8 @@
 -- Pods of NooBaa on node-1. NB-* are rows of docs/conformance.md.
 local database = fixture "testdata/database.json" -- noobaa-db-pg-0 with a CSI volume; its node is Unknown
 
+local agent = fixture "testdata/agent.json" -- of a BackingStore that does not say it is the controller
+
 local function pod(name)
   return {
     kind = "Pod",
@@ -59,5 +61,21 @@ return tests {
   case { name = "NB-17 volumes that cannot be read defer", objects = database, settings = moved,
          fail = { "volumes" }, expect = { outcome = "deferred" } },
   case { name = "NB-08 db = pod asks for no volumes", objects = database, settings = { db = "pod" },
+         expect = { verdict = "delete_pod" } },
+
+  case { name = "an agent of a backing store goes like the others", objects = agent,
+         expect = { verdict = "delete_pod" } },
+  case { name = "agents = pod deletes it", objects = agent, settings = { agents = "pod" },
+         expect = { verdict = "delete_pod" } },
+  case { name = "agents = skip leaves it alone", objects = agent, settings = { agents = "skip" },
+         expect = { verdict = "skip", reason = "~its objects are on its volume" } },
+  case { name = "agents = pod-and-attachments moves it with its volume", objects = agent,
+         settings = { agents = "pod-and-attachments" },
+         expect = { verdict = "delete_pod_and_attachments", volumes = { "db-noobaa-db-pg-0" } } },
+  case { name = "agents = pod-and-attachments waits for a silent kubelet", objects = agent,
+         settings = { agents = "pod-and-attachments" }, patch = { ["node.ready_status"] = "false" },
+         expect = { verdict = "wait", reason = "~its kubelet may still run it" } },
+  case { name = "agents = pod-and-attachments leaves the core pod to the ordinary rule",
+         objects = pod("noobaa-core-0"), settings = { agents = "pod-and-attachments" },
          expect = { verdict = "delete_pod" } },
 }
