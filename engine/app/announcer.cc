@@ -182,7 +182,7 @@ std::optional<EventNews> news_of_holding(const Record& record) {
                     .note = {}};
   switch (record.reason) {
     case Reason::TooManyDown:
-      news.note = "Nothing is done: too many nodes are down" + tail(record);
+      news.note = "Nothing is done: too many nodes are down" + because(record) + tail(record);
       return news;
     case Reason::TooManyInWindow:
       news.note = "It waits: too many nodes were fenced lately" + tail(record);

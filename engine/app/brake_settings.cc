@@ -14,8 +14,8 @@ namespace {
 using fence::BrakeRules;
 using fence::Limit;
 
-constexpr std::array<std::string_view, 6> kKeys = {"coolDown",     "maxAtOnce", "maxDown",
-                                                   "maxPerWindow", "window",    "zone"};
+constexpr std::array<std::string_view, 8> kKeys = {
+    "coolDown", "exclude", "maxAtOnce", "maxDown", "maxPerWindow", "stormMemory", "window", "zone"};
 constexpr std::array<std::string_view, 4> kZoneKeys = {"maxAtOnce", "maxDown", "maxPerWindow",
                                                        "minDown"};
 constexpr std::int64_t kMostNodes = 1'000'000;
@@ -76,6 +76,27 @@ Result<void> read_zone_entry(const std::string& file, const std::string& key,
   return {};
 }
 
+// `key` or `key=value`, each a label of nodes that are not counted.
+Result<void> read_exclusions(const std::string& file, const YAML::Node& name,
+                             const YAML::Node& value, std::vector<cluster::LabelMatch>& into) {
+  if (!value.IsSequence()) {
+    return bad(file, name, "exclude: not a list", "write [key, other-key=value], labels of nodes");
+  }
+  for (const YAML::Node& entry : value) {
+    const std::string text = entry.IsScalar() ? entry.Scalar() : "";
+    const auto equals = text.find('=');
+    const std::string key = text.substr(0, equals);
+    if (key.empty() || key.find_first_of(" !,()") != std::string::npos) {
+      return bad(file, entry, "exclude: '" + escaped(text) + "' is no label",
+                 "write key or key=value; a node that carries one of them is not counted");
+    }
+    into.push_back({.key = key,
+                    .value = equals == std::string::npos ? std::nullopt
+                                                         : std::optional(text.substr(equals + 1))});
+  }
+  return {};
+}
+
 Result<void> read_brake_entry(const std::string& file, const std::string& key,
                               const YAML::Node& name, const YAML::Node& value, BrakeRules& rules) {
   if (key == "maxDown") {
@@ -89,6 +110,12 @@ Result<void> read_brake_entry(const std::string& file, const std::string& key,
   }
   if (key == "window") {
     return read_duration(file, name, value, rules.window);
+  }
+  if (key == "stormMemory") {
+    return read_duration(file, name, value, rules.memory);
+  }
+  if (key == "exclude") {
+    return read_exclusions(file, name, value, rules.exclude);
   }
   if (key == "coolDown") {
     return read_duration(file, name, value, rules.cool_down);
@@ -107,6 +134,9 @@ Result<void> read_brake(const std::string& file, const YAML::Node& name, const Y
                          [&](const std::string& key, const auto& key_name, const auto& key_value) {
                            return read_brake_entry(file, key, key_name, key_value, rules);
                          });
+  if (read && rules.memory < rules.window) {
+    return bad(file, name, "brake: stormMemory is shorter than the window", "the default is 24h");
+  }
   if (read && rules.window <= Duration::zero()) {
     return bad(file, name, "brake: window is empty", "the default is 10m; maxPerWindow: off");
   }

@@ -17,6 +17,7 @@
 #include "cluster/node_cache.h"
 #include "fence/desks.h"
 #include "fence/hand_back.h"
+#include "fence/idle_nodes.h"
 #include "fence/journal.h"
 #include "fence/leadership.h"
 #include "fence/preplanning.h"
@@ -118,7 +119,7 @@ class Engine::Graph final : public fence::Leadership {
         self_test_(loop_, log_, metrics_),
         roll_call_(
             loop_, reader_, [this] { return server_now(); },
-            [this](const NodeName& name) { return is_up(name); }),
+            [this](const NodeName& name) { return standing_if_up(name); }),
         actions_(loop_, kube::Destroyer(caller_), trail_,
                  [this] {
                    if (elector_) {
@@ -142,7 +143,11 @@ class Engine::Graph final : public fence::Leadership {
         hand_back_(fence_surroundings(),
                    [this](const NodeName& name) { return desk_.is_failed(name); }),
         audience_(desk_, hand_back_, told_.on_demand),
-        nodes_(loop_, log_, told_.settings.cache_expiry, audience_),
+        nodes_(loop_, log_, told_.settings.cache_expiry, audience_,
+               {.exclude = told_.settings.brake.exclude,
+                .server_now = [this] { return server_now(); }}),
+        idle_nodes_(loop_, reader_, brake_, log_,
+                    [this](const NodeName& name) { nodes_.excuse(name); }),
         watch_random_(around.random.fork("watch")),
         node_watch_(loop_, caller_, *watch_random_, log_, cluster::NodeCache::target(), nodes_),
         policies_random_(around.random.fork("policies")),
@@ -356,6 +361,7 @@ class Engine::Graph final : public fence::Leadership {
            .scope = policy::NamespaceScope::of({Namespace(told_.policy_namespace)}),
            .mode = mode,
            .allow = {},
+           .hold_down = told_.hold_down,
            .digest = policy.digest(),
            .error = {}});
     }
@@ -457,10 +463,10 @@ class Engine::Graph final : public fence::Leadership {
     return server_clock_.now().value_or(wall_clock_.now());
   }
 
-  // A worker that is believed to be up.
-  [[nodiscard]] bool is_up(const NodeName& name) const {
+  // What a node counts for that is believed to be up.
+  [[nodiscard]] const cluster::Standing* standing_if_up(const NodeName& name) const {
     const cluster::NodeView* node = nodes_.find(name);
-    return node != nullptr && !node->control_plane && !cluster::is_down(node->readiness);
+    return node != nullptr && !cluster::is_down(node->readiness) ? &node->standing : nullptr;
   }
 
   [[nodiscard]] policy::ClusterFacts facts() const {
@@ -509,6 +515,10 @@ class Engine::Graph final : public fence::Leadership {
     health_.alive(loop_.now());
     test_self();
     heed_rewinds();
+    brake_.pass_time(loop_.now());
+    if (acts_until() > loop_.now()) {
+      idle_nodes_.look();
+    }
     const kube::WatchHealth& watch = node_watch_.health();
     health_.set_ready("nodes-synced", nodes_.synced() ? "" : "the nodes were not listed yet");
     health_.set_ready("nodes-watch",
@@ -667,6 +677,7 @@ class Engine::Graph final : public fence::Leadership {
   fence::HandBack hand_back_;
   Audience audience_;
   cluster::NodeCache nodes_;
+  fence::IdleNodes idle_nodes_;
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;

@@ -34,6 +34,7 @@ struct Assignment {
   Settings settings;
   std::shared_ptr<const policy::Policy> policy;  // of --policy; null: the ConfigMap decides
   std::string policy_namespace;                  // of --policy
+  Duration hold_down = policy::kHoldDown;        // likewise
   // With `policy` its mode (default observe), else the ceiling of what the ConfigMap says.
   std::optional<policy::Mode> mode;
   kube::LoadedConfig config;

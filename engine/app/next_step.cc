@@ -49,6 +49,8 @@ constexpr std::array kAdvices = {
     Advice{Reason::BarePod,
            "delete it by hand, or `allow: [bare-pods]` in the binding: nothing "
            "would make it anew"},
+    Advice{Reason::OwnerNotController,
+           "find out whether its owner makes it anew; if so, `allow: [bare-pods]` in the binding"},
     Advice{Reason::ProtectedNamespace,
            "nothing, unless the namespace should be touched: "
            "protectedNamespaces of the engine's configuration"},
@@ -57,8 +59,8 @@ constexpr std::array kAdvices = {
            "nothing: the engine runs there, so the machine is not dead; another "
            "replica acts when it is"},
     Advice{Reason::TooManyDown,
-           "find out why so many nodes are down; raise brake.maxDown only if "
-           "that is usual"},
+           "find out why so many nodes are down; leave out those that do not "
+           "matter by brake.exclude, raise brake.maxDown only if that is usual"},
     Advice{Reason::TooManyAtOnce, "nothing: it waits for its turn"},
     Advice{Reason::TooManyInWindow,
            "nothing: it goes on when the window has passed, see "

@@ -109,6 +109,10 @@ void add_run(CLI::App& app, RunOptions& options) {
   run->add_option("--policy-namespace", options.policy_namespace,
                   "The only namespace in which --policy may act")
       ->type_name("NS");
+  run->add_option("--hold-down", options.hold_down,
+                  "How long a node must be down whose kubelet still speaks before --policy acts "
+                  "(default: 10s)")
+      ->type_name("TIME");
   run->add_option("--leader-elect", options.leader_elect,
                   "Act only while holding the Lease moonfence of --namespace, so that several "
                   "replicas may run (default: true; with --policy: false)")
@@ -140,6 +144,10 @@ std::string problem_of(const RunOptions& options) {
   if (options.policy.empty() && !options.policy_namespace.empty()) {
     return "--policy is missing: --policy-namespace says where it may act; without both, the "
            "bindings of ConfigMap moonfence-policies do";
+  }
+  if (const auto held = parse_duration(options.hold_down); !held || *held < Duration::zero()) {
+    return "--hold-down: '" + escaped(options.hold_down) +
+           "' is no time; write 10s, or 0s for none";
   }
   if (!options.policy.empty() && options.policy_namespace.empty()) {
     return "--policy-namespace is missing: name the one namespace in which the policy may act";

@@ -35,6 +35,7 @@ struct RunOptions {
   std::optional<policy::Mode> mode;
   std::string policy;  // empty: the policies of ConfigMap moonfence-policies
   std::string policy_namespace;
+  std::string hold_down = "10s";  // of --policy, as a binding's holdDown
   std::string metrics_bind_address = ":8080";
   std::string health_probe_bind_address = ":8081";
   std::string status_bind_address = "127.0.0.1:8082";  // what it shows is for operators alone

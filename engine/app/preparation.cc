@@ -70,6 +70,7 @@ tl::expected<Prepared, Refusal> prepare(const RunOptions& options, port::Files& 
   Prepared prepared;
   Assignment& told = prepared.assignment;
   told.policy_namespace = options.policy_namespace;
+  told.hold_down = parse_duration(options.hold_down).value_or(policy::kHoldDown);
   told.mode = options.mode;
   told.leader_elect = options.leader_elect.value_or(options.policy.empty());
   auto settings = load_settings(files, options.config);

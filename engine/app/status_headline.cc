@@ -120,9 +120,7 @@ Headline frozen_by_brake(const StatusSnapshot& snapshot) {
   const StatusSnapshot::Guard& guard = snapshot.guard;
   return {.tone = Tone::Alarm,
           .title = "Frozen: too many nodes are down",
-          .text = "The brake lets nothing be deleted: " + std::to_string(guard.workers_down) +
-                  " of " + counted(static_cast<std::uint64_t>(guard.workers), "worker") +
-                  (guard.workers_down == 1 ? " is" : " are") + " down, and the limit is " +
+          .text = "The brake lets nothing be deleted: " + guard.down_text + "; the limit is " +
                   guard.max_down +
                   ". Find out what they have in common: network, control plane, power.",
           .notices = {}};

@@ -98,6 +98,7 @@ ordered_json json_of(const StatusSnapshot::Guard& guard) {
   return {{"tooManyDown", guard.too_many_down},
           {"workers", guard.workers},
           {"workersDown", guard.workers_down},
+          {"workersDownNames", guard.down_names},
           {"disruptedZones", guard.disrupted_zones},
           {"beingFenced", guard.being_fenced},
           {"incidentsWaiting", guard.waiting},

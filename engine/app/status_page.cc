@@ -67,7 +67,7 @@ void facts(Html& html, const StatusSnapshot& snapshot) {
        : guard.disrupted_zones > 0 ? badge(Tone::Warning, "slow")
                                    : badge(Tone::Good, "free"),
        std::to_string(guard.workers_down) + " of " + std::to_string(guard.workers) +
-           " workers down, " + limit_text(guard.max_down));
+           " workers newly down, " + limit_text(guard.max_down));
   fact(html, "Self-doubt",
        guard.doubts.empty() ? badge(Tone::Good, "none") : badge(Tone::Alarm, "frozen"),
        joined(guard.doubts, ", "));

@@ -19,11 +19,13 @@ std::string in_words(const fence::Limit& limit) {
 }
 
 StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment now) {
-  const cluster::Census::Count& count = subjects.nodes.census().all();
+  const fence::Brake::Count count = subjects.brake.newly_down();
   const fence::BrakeRules& rules = subjects.brake_rules;
   StatusSnapshot::Guard guard = {.too_many_down = subjects.brake.engaged(now),
                                  .workers = count.workers,
                                  .workers_down = count.down,
+                                 .down_text = count.text(),
+                                 .down_names = {},
                                  .disrupted_zones = subjects.brake.disrupted_zones(now),
                                  .being_fenced = subjects.brake.being_fenced(),
                                  .waiting = subjects.desks.braked_incidents(),
@@ -36,6 +38,12 @@ StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment 
                                  .fenced_nodes = subjects.hand_back.fenced(),
                                  .doubtful_nodes = subjects.hand_back.doubtful(),
                                  .audit_failures = subjects.trail.failures()};
+  for (const NodeName& name : count.names) {
+    if (guard.down_names.size() == StatusReporter::kMaxNodes) {
+      break;
+    }
+    guard.down_names.push_back(name.text());
+  }
   for (const fence::SelfDoubt::Cause cause : subjects.doubt.causes()) {
     guard.doubts.emplace_back(to_string(cause));
   }

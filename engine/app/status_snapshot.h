@@ -35,7 +35,9 @@ struct StatusSnapshot {
   struct Guard {
     bool too_many_down = false;  // the brake is engaged
     std::int64_t workers = 0;
-    std::int64_t workers_down = 0;
+    std::int64_t workers_down = 0;  // newly
+    std::string down_text;          // the same two numbers, with names
+    std::vector<std::string> down_names;
     std::uint64_t disrupted_zones = 0;
     std::uint64_t being_fenced = 0;
     std::uint64_t waiting = 0;  // incidents that wait for the brake or for us to trust ourselves

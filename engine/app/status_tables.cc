@@ -263,8 +263,7 @@ Html engine_section(const StatusView& view) {
            ? std::string("held by nobody")
            : "held by " + holder_name(replica.holder) + (replica.leads ? ", that is us" : ""));
   fact(html, "API server", replica.server);
-  fact(html, "Workers down at once",
-       std::to_string(guard.workers_down) + "; " + limit_text(guard.max_down));
+  fact(html, "Workers newly down", guard.down_text + "; " + limit_text(guard.max_down));
   fact(html, "Nodes fenced at once",
        std::to_string(guard.being_fenced) + "; " + limit_text(guard.at_once));
   fact(html, "Nodes fenced lately", limit_text(guard.per_window) + " within " + guard.window);

@@ -96,6 +96,8 @@ constexpr std::string_view word_of(Reason reason) {
       return "finished_pod";
     case Reason::BarePod:
       return "bare_pod";
+    case Reason::OwnerNotController:
+      return "owner_not_controller";
     case Reason::HandledBefore:
       return "handled_before";
     case Reason::PolicySkips:

@@ -57,11 +57,12 @@ enum class Reason {
   SteppedDown,    // another replica acts from now on
 
   // Why the engine left a pod alone before asking any policy.
-  MirrorPod,      // a static pod's shadow: deleting it does nothing
-  DaemonSetPod,   // would be made again on the same node
-  FinishedPod,    // Succeeded or Failed: nothing runs and nothing is attached
-  BarePod,        // no controller: nothing would replace it
-  HandledBefore,  // this incident deleted it already; a finalizer keeps the object
+  MirrorPod,           // a static pod's shadow: deleting it does nothing
+  DaemonSetPod,        // would be made again on the same node
+  FinishedPod,         // Succeeded or Failed: nothing runs and nothing is attached
+  BarePod,             // no owner: nothing would replace it
+  OwnerNotController,  // an owner, and none that manages it: nobody knows whether it is replaced
+  HandledBefore,       // this incident deleted it already; a finalizer keeps the object
 
   // What a policy said, or that it could not say anything.
   PolicySkips,

@@ -1,9 +1,12 @@
 #pragma once
 
-// Census counts the workers, those that are down, and both in each zone, as the node cache believes
-// them; kept up to date with every change, because it is asked in front of every deletion. A worker
-// is a node without the control plane's taint. One that was created down and never was Ready counts
-// as down: who asks wants to know whether something is wrong with many nodes at once.
+// Census counts the nodes that matter where many fail at once, as the node cache believes them:
+// those that are up and those that fell, each with the moment. It is kept up to date with every
+// change, because it is asked in front of every deletion. What each counts for is its Standing.
+//
+// Two counts, for one may not hide behind the other: the workers, and all machines, dedicated ones
+// among them. A pool that takes no ordinary pods must not make the workers look better, and still a
+// storm in it is a storm.
 
 #include <cstdint>
 #include <map>
@@ -15,6 +18,19 @@ namespace moonfence::cluster {
 
 class Census {
  public:
+  struct Fallen {
+    NodeName node;
+    std::string zone;
+
+    friend bool operator==(const Fallen&, const Fallen&) = default;
+  };
+  struct Group {
+    std::int64_t up = 0;
+    std::map<std::string, std::int64_t> up_in;  // by zone that has a name
+    std::multimap<Moment, Fallen> falls;        // by when; max(): nobody knows
+
+    friend bool operator==(const Group&, const Group&) = default;
+  };
   struct Count {
     std::int64_t workers = 0;
     std::int64_t down = 0;
@@ -22,12 +38,13 @@ class Census {
     friend bool operator==(const Count&, const Count&) = default;
   };
 
-  void add(const NodeView& node);
-  void remove(const NodeView& node);
+  void add(const NodeView& node) { count(node, 1); }
+  void remove(const NodeView& node) { count(node, -1); }
 
-  [[nodiscard]] const Count& all() const { return all_; }
-  // Only zones that have a name and a worker.
-  [[nodiscard]] const std::map<std::string, Count>& zones() const { return zones_; }
+  [[nodiscard]] const Group& workers() const { return workers_; }
+  [[nodiscard]] const Group& machines() const { return machines_; }
+  // All workers that are counted, however long ago they fell.
+  [[nodiscard]] Count all() const;
 
   // Whether two views of a node count alike.
   [[nodiscard]] static bool counts_alike(const NodeView& a, const NodeView& b);
@@ -37,8 +54,8 @@ class Census {
  private:
   void count(const NodeView& node, int sign);
 
-  Count all_;
-  std::map<std::string, Count> zones_;
+  Group workers_;
+  Group machines_;
 };
 
 }  // namespace moonfence::cluster

@@ -22,8 +22,13 @@ bool fell(const NodeView& before, const NodeView& after) {
 
 }  // namespace
 
-NodeCache::NodeCache(loop::Loop& loop, port::Log& log, Duration expiry, NodeListener& listener)
-    : loop_(loop), log_(log), expiry_(expiry), listener_(listener) {}
+NodeCache::NodeCache(loop::Loop& loop, port::Log& log, Duration expiry, NodeListener& listener,
+                     Counting counting)
+    : loop_(loop),
+      log_(log),
+      expiry_(expiry),
+      listener_(listener),
+      counting_(std::move(counting)) {}
 
 kube::WatchTarget NodeCache::target() {
   return {.resource = "nodes",
@@ -46,7 +51,7 @@ void NodeCache::on_init_apply(const nlohmann::json& object) {
     keep_old_belief(object);
     return;
   }
-  const NodeView view = view_of(*node);
+  const NodeView view = viewed(*node);
   incoming_.insert_or_assign(view.name, view);
 }
 
@@ -83,7 +88,9 @@ void NodeCache::on_init_done() {
     return;
   }
   // The first picture: complete before anybody is told, so that counts are true from the start.
-  for (const auto& [name, view] : fresh) {
+  for (auto& [name, view] : fresh) {
+    view.standing =
+        is_down(view.readiness) ? standing_found(view, loop_.now(), counting_) : standing_up(view);
     stamp(entries_.insert_or_assign(name, Entry{.view = view, .expires = std::nullopt})
               .first->second);
     census_.add(view);
@@ -106,7 +113,7 @@ void NodeCache::on_apply(const nlohmann::json& object) {
     log_.error("node_undecodable", {{"error", node.error().message()}});
     return;
   }
-  apply(view_of(*node));
+  apply(viewed(*node));
 }
 
 void NodeCache::on_delete(const nlohmann::json& object) {
@@ -118,32 +125,69 @@ void NodeCache::on_delete(const nlohmann::json& object) {
   remove(node->name);
 }
 
-void NodeCache::apply(const NodeView& view) {
+NodeView NodeCache::viewed(const kube::Node& node) const {
+  NodeView view = view_of(node);
+  view.excluded = counting_.excludes(node.labels);
+  return view;
+}
+
+void NodeCache::excuse(const NodeName& name) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || !is_down(found->second.view.readiness)) {
+    return;
+  }
+  const NodeView before = found->second.view;
+  found->second.view.standing.group = Standing::Group::None;
+  recount(&before, &found->second.view);
+}
+
+void NodeCache::apply(NodeView view) {
   const auto found = entries_.find(view.name);
   if (found == entries_.end()) {
+    const auto departed = departed_.extract(view.name);
+    const bool is_made_anew = !departed.empty();
+    view.standing = !is_down(view.readiness) ? standing_up(view)
+                    : is_made_anew
+                        ? standing_fallen(departed.mapped().view.standing, view, loop_.now())
+                        : standing_joining();
     // Created while we run. If it is down already it waits until it was Ready once or its entry
     // expires: a node that is still joining has nothing to fence (row NB-11).
     stamp(entries_
-              .emplace(
-                  view.name,
-                  Entry{.view = view, .expires = std::nullopt, .joining = is_down(view.readiness)})
+              .emplace(view.name, Entry{.view = view,
+                                        .expires = std::nullopt,
+                                        .joining = is_down(view.readiness) && !is_made_anew})
               .first->second);
     schedule_expiry();
     recount(nullptr, &view);
-    if (departed_.erase(view.name) > 0) {
-      listener_.look_at(view, Look::Changed);  // an incident of the deleted one may be open
+    if (is_made_anew) {
+      // Pods of the deleted one may be bound to it, whether it ever joins or not.
+      listener_.look_at(view, is_down(view.readiness) ? Look::Fell : Look::Changed);
     }
+    return;
+  }
+  if (found->second.view.uid != view.uid) {  // its deletion was not heard of
+    remove(view.name);
+    apply(std::move(view));
     return;
   }
   Entry& entry = found->second;
   const NodeView before = entry.view;
+  const bool again = fell(before, view);
+  if (is_down(view.readiness)) {
+    Standing until_now = before.standing;
+    if (again && is_down(before.readiness)) {
+      until_now.fell = std::nullopt;  // it was Ready in between
+    }
+    view.standing = standing_fallen(until_now, view, loop_.now());
+  } else {
+    view.standing = standing_up(view);
+  }
   entry.view = view;
   entry.joining = is_down(view.readiness) && (entry.joining || before.uid != view.uid);
   if (before == view) {
     return;
   }
   recount(&before, &view);
-  const bool again = fell(before, view);
   if (again || before.uid != view.uid || is_down(before.readiness) != is_down(view.readiness)) {
     unstamp(entry);
     stamp(entry);

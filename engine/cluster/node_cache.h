@@ -57,7 +57,8 @@ class NodeCache final : public kube::WatchListener {
  public:
   // `expiry`: after this long a node that is still down is looked at again; zero: never (row E-05).
   // Default for operators is 1 h. All references must outlive the cache.
-  NodeCache(loop::Loop& loop, port::Log& log, Duration expiry, NodeListener& listener);
+  NodeCache(loop::Loop& loop, port::Log& log, Duration expiry, NodeListener& listener,
+            Counting counting = {});
 
   // What it is to be fed with.
   [[nodiscard]] static kube::WatchTarget target();
@@ -71,6 +72,10 @@ class NodeCache final : public kube::WatchListener {
   // Tells of every node that is down once more, but for those that were created down and wait to be
   // Ready once; and of those that were deleted lately.
   void look_again(Look why);
+
+  // A node that is down carries nothing that could be moved: until it is up again it is not counted
+  // among the fallen.
+  void excuse(const NodeName& name);
 
   [[nodiscard]] const NodeView* find(const NodeName& name) const;
   // Tells of every node, in the order of their names.
@@ -92,9 +97,10 @@ class NodeCache final : public kube::WatchListener {
     Moment at{};
   };
 
+  [[nodiscard]] NodeView viewed(const kube::Node& node) const;
   void recount(const NodeView* before, const NodeView* after);
   void keep_old_belief(const nlohmann::json& object);
-  void apply(const NodeView& view);
+  void apply(NodeView view);
   void remove(const NodeName& name);
   void forget_departed();
   void stamp(Entry& entry);
@@ -106,6 +112,7 @@ class NodeCache final : public kube::WatchListener {
   port::Log& log_;
   const Duration expiry_;
   NodeListener& listener_;
+  const Counting counting_;
   Entries entries_;
   std::map<NodeName, Departed> departed_;
   Census census_;

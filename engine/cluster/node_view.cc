@@ -12,6 +12,29 @@ bool is_control_plane(const kube::Node& node) {
   });
 }
 
+// Taints by which Kubernetes, a cloud or we ourselves say how a node is; not what it is for.
+bool tells_a_state(const std::string& key) {
+  return key.starts_with("node.kubernetes.io/") ||
+         key.starts_with("node.cloudprovider.kubernetes.io/") || key.starts_with("moonfence.io/");
+}
+
+bool is_dedicated(const kube::Node& node) {
+  return std::any_of(node.taints.begin(), node.taints.end(), [](const kube::Taint& taint) {
+    return (taint.effect == "NoSchedule" || taint.effect == "NoExecute") &&
+           !tells_a_state(taint.key);
+  });
+}
+
+// kube-controller-manager says of which node it has never heard. And Kubernetes keeps the moment at
+// which Ready got the status it has: where that is the moment in which the node was made, it has
+// had no other.
+bool was_never_ready(const kube::Node& node) {
+  constexpr Duration kMade = std::chrono::seconds(2);
+  return !node.ready || node.ready->reason == "NodeStatusNeverUpdated" ||
+         (node.ready->status != "True" && node.ready->last_transition_time && node.created &&
+          *node.ready->last_transition_time <= *node.created + kMade);
+}
+
 }  // namespace
 
 bool carries_fenced_taint(const kube::Node& node) {
@@ -28,7 +51,11 @@ NodeView view_of(const kube::Node& node) {
           .unschedulable = node.unschedulable,
           .control_plane = is_control_plane(node),
           .since = node.ready ? node.ready->last_transition_time : std::nullopt,
+          .boot_id = node.boot_id,
           .zone = node.zone,
+          .dedicated = is_dedicated(node),
+          .never_ready = was_never_ready(node),
+          .cordoned = node.cordoned,
           .fenced = carries_fenced_taint(node),
           .fence_mark = node.fence_mark,
           .out_of_service_mark = node.out_of_service_mark};

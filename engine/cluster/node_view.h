@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "base/time.h"
 #include "cluster/readiness.h"
+#include "cluster/standing.h"
 #include "kube/objects.h"
 
 namespace moonfence::cluster {
@@ -21,8 +22,16 @@ struct NodeView {
   bool unschedulable = false;
   bool control_plane = false;     // by its taint: one without it runs workloads and is a worker
   std::optional<WallTime> since;  // lastTransitionTime of Ready
+  std::string boot_id = {};       // "" while its kubelet has not said it
   std::string zone = {};          // "" when the node names none
-  bool fenced = false;  // carries the taint moonfence.io/fenced:NoSchedule, whoever set it
+  bool dedicated = false;         // a taint of its own keeps ordinary pods off
+  bool excluded = false;          // the administrator leaves it out of the count
+  // Whoever looks for the first time sees that its kubelet never said Ready, and since when it is
+  // cordoned.
+  bool never_ready = false;
+  std::optional<WallTime> cordoned = {};
+  Standing standing = {};  // what it counts for; the cache says so
+  bool fenced = false;     // carries the taint moonfence.io/fenced:NoSchedule, whoever set it
   // The annotations by which a taint is ours: that one, and Kubernetes' out-of-service; "" without.
   std::string fence_mark = {};
   std::string out_of_service_mark = {};

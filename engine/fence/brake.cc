@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -9,6 +10,7 @@
 namespace moonfence::fence {
 
 using audit::Reason;
+using cluster::Census;
 
 bool Limit::exceeded_by(std::int64_t nodes, std::int64_t workers) const {
   return value && (percent ? nodes * 100 > *value * workers : nodes > *value);
@@ -53,17 +55,106 @@ bool Brake::Trip::holds(Moment now, Duration cool_down) const {
 void Brake::count(const cluster::Census& census, Moment now) {
   census_ = census;
   counted_ = true;
-  down_.note(rules_.max_down.exceeded_by(census_.all().down, census_.all().workers), now);
-  for (const auto& [name, zone] : census_.zones()) {
-    const bool over = zone.down > rules_.zone_min_down &&
-                      rules_.zone_max_down.exceeded_by(zone.down, zone.workers);
+  workers_ = storm_in(census_.workers(), nullptr, now);
+  machines_ = storm_in(census_.machines(), nullptr, now);
+  down_.note(workers_.too_many || machines_.too_many, now);
+  count_zones(now);
+}
+
+void Brake::pass_time(Moment now) {
+  const auto is_due = [now](const Storm& storm) { return storm.changes && *storm.changes <= now; };
+  if (is_due(workers_) || is_due(machines_)) {
+    count(census_, now);
+  }
+}
+
+Storm Brake::storm_in(const Census::Group& group, const std::string* zone, Moment now) const {
+  std::vector<Moment> falls;
+  for (const auto& [fell, fallen] : group.falls) {
+    if (zone == nullptr || fallen.zone == *zone) {
+      falls.push_back(fell);
+    }
+  }
+  std::int64_t up = group.up;
+  if (zone != nullptr) {
+    const auto known = group.up_in.find(*zone);
+    up = known == group.up_in.end() ? 0 : known->second;
+  }
+  const bool whole = zone == nullptr;
+  const auto too_many = [this, whole](std::int64_t down, std::int64_t workers) {
+    return whole ? rules_.max_down.exceeded_by(down, workers)
+                 : down > rules_.zone_min_down && rules_.zone_max_down.exceeded_by(down, workers);
+  };
+  return storm_of(falls, up,
+                  {.window = rules_.window, .memory = rules_.memory, .too_many = too_many}, now);
+}
+
+void Brake::count_zones(Moment now) {
+  std::set<std::string> names;
+  for (const auto& [fell, fallen] : census_.machines().falls) {
+    if (!fallen.zone.empty()) {
+      names.insert(fallen.zone);
+    }
+  }
+  for (const std::string& name : names) {
+    const bool over = storm_in(census_.workers(), &name, now).too_many ||
+                      storm_in(census_.machines(), &name, now).too_many;
     if (over || zones_.contains(name)) {
       zones_[name].note(over, now);
     }
   }
+  for (auto& [name, zone] : zones_) {
+    if (!names.contains(name)) {
+      zone.note(false, now);
+    }
+  }
   std::erase_if(zones_, [&](const auto& zone) {
-    return !census_.zones().contains(zone.first) || !zone.second.holds(now, rules_.cool_down);
+    const bool is_empty =
+        !names.contains(zone.first) && !census_.machines().up_in.contains(zone.first);
+    return is_empty || !zone.second.holds(now, rules_.cool_down);
   });
+}
+
+std::string Brake::Count::text() const {
+  constexpr std::size_t kNamed = 10;
+  std::string text = std::to_string(down) + " of " + std::to_string(workers) +
+                     (dedicated_too ? " machines" : " workers") +
+                     (down == 1 ? " is newly down" : " are newly down");
+  for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i) {
+    text += (i == 0 ? ": " : ", ") + names[i].text();
+  }
+  if (names.size() > kNamed) {
+    text += " and " + std::to_string(names.size() - kNamed) + " more";
+  }
+  return text;
+}
+
+std::int64_t Brake::workers(const std::string* zone) const {
+  const auto count = [zone](const Census::Group& group) {
+    std::int64_t all = 0;
+    for (const auto& [fell, fallen] : group.falls) {
+      all += zone == nullptr || fallen.zone == *zone ? 1 : 0;
+    }
+    if (zone == nullptr) {
+      return all + group.up;
+    }
+    const auto up = group.up_in.find(*zone);
+    return all + (up == group.up_in.end() ? 0 : up->second);
+  };
+  const std::int64_t workers = count(census_.workers());
+  return workers > 0 ? workers : count(census_.machines());
+}
+
+Brake::Count Brake::newly_down() const {
+  const bool all = machines_.too_many && !workers_.too_many;
+  const Storm& storm = all ? machines_ : workers_;
+  Count count = {.workers = storm.workers, .down = storm.down, .dedicated_too = all};
+  const auto& falls = (all ? census_.machines() : census_.workers()).falls;
+  for (auto fall = falls.lower_bound(storm.since); fall != falls.end(); ++fall) {
+    count.names.push_back(fall->second.node);
+  }
+  std::sort(count.names.begin(), count.names.end());
+  return count;
 }
 
 std::map<std::string, bool> switched_off(const BrakeRules& rules) {
@@ -84,8 +175,8 @@ std::optional<Reason> Brake::refuse(const Candidate& candidate, Moment now) cons
     return Reason::TooManyDown;
   }
   const bool known = acted_lately(candidate.node, now);
-  if (const auto reason = refuse_by(rules_.cluster, before(candidate, nullptr, now), known,
-                                    census_.all().workers)) {
+  if (const auto reason =
+          refuse_by(rules_.cluster, before(candidate, nullptr, now), known, workers())) {
     return reason;
   }
   if (candidate.zone.empty()) {
@@ -97,9 +188,7 @@ std::optional<Reason> Brake::refuse(const Candidate& candidate, Moment now) cons
       in_zone.at_once > 0) {
     return Reason::ZoneDisrupted;
   }
-  const auto zone = census_.zones().find(candidate.zone);
-  return refuse_by(rules_.zone, in_zone, known,
-                   zone == census_.zones().end() ? 0 : zone->second.workers);
+  return refuse_by(rules_.zone, in_zone, known, workers(&candidate.zone));
 }
 
 std::optional<Reason> Brake::refuse_by(const BrakeRules::Pace& pace, const Before& before,
@@ -184,8 +273,9 @@ bool Brake::engaged(Moment now) const {
   return !counted_ || down_.holds(now, rules_.cool_down) || suspects(now);
 }
 
-bool Brake::too_many_with(std::int64_t more_down) const {
-  return rules_.max_down.exceeded_by(census_.all().down + more_down, census_.all().workers);
+bool Brake::too_many_with(std::int64_t workers, std::int64_t machines) const {
+  return rules_.max_down.exceeded_by(workers_.down + workers, workers_.workers) ||
+         rules_.max_down.exceeded_by(machines_.down + machines, machines_.workers);
 }
 
 bool Brake::suspects(Moment now) const {
@@ -212,6 +302,13 @@ std::optional<Moment> Brake::next_release(Moment now) const {
   };
   if (!down_.over && down_.ended) {
     consider(*down_.ended + rules_.cool_down);
+  }
+  if (down_.over) {  // even a storm is forgotten in the end
+    for (const Storm* storm : {&workers_, &machines_}) {
+      if (storm->too_many && storm->changes) {
+        consider(*storm->changes);
+      }
+    }
   }
   if (suspected_) {
     consider(*suspected_ + suspicion());

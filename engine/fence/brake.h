@@ -6,8 +6,12 @@
 // asked before a pass reads anything, when its reading has arrived, in front of every deletion and
 // again when its bytes leave.
 //
-//   down      nothing is done while more of the workers are down than max_down: then it is the
-//             network, the control plane or we ourselves, or there is no room for replacements.
+//   down      nothing is done while more of the workers are newly down than max_down: then it is
+//   the
+//             network, the control plane or we ourselves, or there is no room for replacements. A
+//             worker is a node that ordinary pods can run on, and newly down one that was Ready
+//             within the window or is part of a storm that lasts (fence/storm). All machines, with
+//             those that a taint reserves, have to pass the same limit (cluster/census).
 //   at once   nodes being fenced side by side.
 //   window    nodes on which something was done within the window, and those being fenced.
 //   zone      the latter two again for each zone; and while more than max_down of a zone and more
@@ -32,6 +36,7 @@
 #include "base/names.h"
 #include "base/time.h"
 #include "cluster/census.h"
+#include "fence/storm.h"
 
 namespace moonfence::fence {
 
@@ -67,6 +72,8 @@ struct BrakeRules {
   std::int64_t zone_min_down = 2;
   Pace zone;
   Duration window = std::chrono::minutes(10);
+  Duration memory = std::chrono::hours(24);       // of a storm that lasts
+  std::vector<cluster::LabelMatch> exclude = {};  // nodes that are not counted at all
   Duration cool_down = std::chrono::seconds(10);
 
   friend bool operator==(const BrakeRules&, const BrakeRules&) = default;
@@ -110,9 +117,22 @@ class Brake {
 
   // How many are down. Until it was told once nothing may be fenced.
   void count(const cluster::Census& census, Moment now);
-  // Whether it would be too many if so many more were down than the census tells; false without a
-  // limit.
-  [[nodiscard]] bool too_many_with(std::int64_t more_down) const;
+  // Counts again where time alone changes who is newly down.
+  void pass_time(Moment now);
+  // Whether it would be too many if so many more workers, and machines in all, were down than the
+  // census tells; false without a limit.
+  [[nodiscard]] bool too_many_with(std::int64_t workers, std::int64_t machines) const;
+  // Who is newly down: of the workers, or where only all machines together are too many, of these.
+  struct Count {
+    std::int64_t workers = 0;
+    std::int64_t down = 0;
+    bool dedicated_too = false;  // "workers" are all machines
+    std::vector<NodeName> names = {};
+
+    // "5 of 8 workers are newly down: n1, n2", with ten names at most.
+    [[nodiscard]] std::string text() const;
+  };
+  [[nodiscard]] Count newly_down() const;
   [[nodiscard]] bool limits_down() const { return rules_.max_down.value.has_value(); }
   // There are signs that too many are down although the census does not show it yet: nothing is
   // done for the cool-down.
@@ -125,6 +145,7 @@ class Brake {
   // The same of one that another leader made at that moment.
   void recall(const Candidate& candidate, Moment at);
 
+  [[nodiscard]] bool too_many_down() const { return down_.over; }
   // Too many nodes are down, or were within the cool-down.
   [[nodiscard]] bool engaged(Moment now) const;
   // When passing time alone may permit what is refused now; nullopt: never.
@@ -162,6 +183,12 @@ class Brake {
   [[nodiscard]] Before before(const Candidate& candidate, const std::string* zone,
                               Moment now) const;
   [[nodiscard]] bool acted_lately(const NodeName& node, Moment now) const;
+  // Of all, or of one zone.
+  [[nodiscard]] Storm storm_in(const cluster::Census::Group& group, const std::string* zone,
+                               Moment now) const;
+  void count_zones(Moment now);
+  // By how many a share of the workers is measured; where all machines are dedicated, by these.
+  [[nodiscard]] std::int64_t workers(const std::string* zone = nullptr) const;
   [[nodiscard]] std::optional<audit::Reason> refuse_by(const BrakeRules::Pace& pace,
                                                        const Before& before, bool known,
                                                        std::int64_t workers) const;
@@ -172,6 +199,8 @@ class Brake {
   const BrakeRules rules_;
   cluster::Census census_;
   bool counted_ = false;
+  Storm workers_;
+  Storm machines_;
   Trip down_;
   std::optional<Moment> suspected_;
   std::map<std::string, Trip> zones_;

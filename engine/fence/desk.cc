@@ -89,10 +89,12 @@ void IncidentDesk::look_at(const NodeView& node, Look why) {
     if (why != Look::PoliciesChanged) {  // no news of the node
       incident.node_seen(node, why);
     }
+    take_up_left_behind(node);
     return;
   }
   inheritance_.drop(node, is_down || (is_gone(node) && keeps_deleted()));
-  if (!is_down) {
+  take_up_left_behind(node);
+  if (!is_down || open_.contains(node.name)) {
     held_back_.erase(node.name);
     return;
   }
@@ -146,6 +148,32 @@ void IncidentDesk::open(const NodeView& node, Look why, const Downtime& downtime
                                              page_for(node, reason, downtime));
   OpenIncident& incident = *open_.emplace(node.name, std::move(made)).first->second;
   incident.begin(node, reason);
+}
+
+void IncidentDesk::take_up_left_behind(const NodeView& successor) {
+  std::erase_if(left_behind_, [this](const auto& entry) {
+    return around_.loop.now() - entry.second.at > cluster::kDepartedFor;
+  });
+  const auto found = left_behind_.find(successor.name);
+  if (found == left_behind_.end() || is_gone(successor) || open_.contains(successor.name) ||
+      !leads_ || awaits_records_) {
+    return;
+  }
+  OpenIncident::LeftBehind left = std::move(found->second);
+  left_behind_.erase(found);
+  const HoldDowns hold_downs = rules_for(left.downtime).hold_downs;
+  const bool concerns_somebody =
+      left.was_silent ? hold_downs.silent.has_value() : hold_downs.deleted_silent.has_value();
+  if (left.node.uid == successor.uid || !concerns_somebody) {
+    return;
+  }
+  auto made =
+      std::make_unique<OpenIncident>(*this, around_, opened_++, left.node, left.downtime,
+                                     page_for(left.node, Reason::NodeReplaced, left.downtime));
+  OpenIncident& incident = *open_.emplace(left.node.name, std::move(made)).first->second;
+  const NodeView node = left.node;
+  incident.take_up(std::move(left));
+  incident.begin(node, Reason::NodeReplaced);
 }
 
 std::shared_ptr<Page> IncidentDesk::page_for(const NodeView& node, Reason why,
@@ -238,6 +266,7 @@ void IncidentDesk::let_go_soon() {
 
 void IncidentDesk::let_go() {
   const Moment now = around_.loop.now();
+  around_.brake.pass_time(now);
   engaged_ = engaged_ || around_.brake.engaged(now);  // a pass may have come to suspect a storm
   if (engaged_ && !around_.brake.engaged(now)) {
     engaged_ = false;
@@ -300,6 +329,9 @@ std::map<Reason, std::size_t> IncidentDesk::awaited_replacements() const {
 void IncidentDesk::forget(const NodeName& name) {
   const auto found = open_.find(name);
   MOONFENCE_CHECK(found != open_.end());
+  if (auto left = found->second->left_behind()) {
+    left_behind_.insert_or_assign(name, *std::move(left));
+  }
   // The incident is still on the stack: it dies at the end of the turn.
   around_.loop.defer(
       [dead = std::shared_ptr<OpenIncident>(std::move(found->second))] { (void)dead; });
@@ -342,6 +374,7 @@ void IncidentDesk::step_down() {
   leads_ = false;
   inheritance_.forget();
   held_back_.clear();
+  left_behind_.clear();
   close_all(Reason::SteppedDown);
 }
 

@@ -86,6 +86,8 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   void consider(const cluster::NodeView& node, cluster::Look why);
   const Downtime& remember(const cluster::NodeView& node, cluster::Look why);
   void open(const cluster::NodeView& node, cluster::Look why, const Downtime& downtime);
+  // A Node was made under a name whose machine left pods behind.
+  void take_up_left_behind(const cluster::NodeView& successor);
   [[nodiscard]] std::shared_ptr<Page> page_for(const cluster::NodeView& node, audit::Reason why,
                                                const Downtime& downtime);
   void close_all(audit::Reason reason);
@@ -102,6 +104,7 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   std::map<NodeName, Down> down_;
   std::map<NodeName, std::unique_ptr<OpenIncident>> open_;
   Inheritance inheritance_;
+  std::map<NodeName, OpenIncident::LeftBehind> left_behind_;
   // Nodes that are down, while the records are being read, and why we are to look at them.
   std::map<NodeName, std::pair<cluster::NodeView, cluster::Look>> held_back_;
   bool policies_known_ = false;

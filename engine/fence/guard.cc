@@ -49,11 +49,14 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   if (reading.uid != authority.node_uid) {
     return Reason::NodeReplaced;
   }
+  if (!concerns(reading, pod)) {
+    return Reason::NodeReplaced;
+  }
   const bool deleted = is_of_deleted_node(reading);
   if (!deleted && !cluster::is_down(reading.readiness)) {
     return Reason::NodeNotDown;
   }
-  if (deleted && taint != Taint::Demanded) {
+  if (has_no_object(reading) && taint != Taint::Demanded) {
     return Reason::NodeGone;
   }
   if (deleted && !binding.policy->trigger().deleted) {
@@ -189,7 +192,7 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
 
 bool needs_quarantine(const Authority& authority) {
   const Reading& reading = authority.reading;
-  if (is_of_deleted_node(reading)) {
+  if (has_no_object(reading)) {
     return false;  // there is nothing to taint, and nothing is bound to it
   }
   switch (authority.quarantine) {
@@ -262,6 +265,10 @@ std::optional<Reason> refuse_on_attachment(const Authority& authority, const Gro
   if (attachment.uid.empty()) {
     return Reason::NoUid;
   }
+  // Kubernetes may have taken it over for a pod of the new machine: it goes by the node's name.
+  if (authority.reading.successor) {
+    return Reason::NodeReplaced;
+  }
   if (attachment.node != authority.node || attachment.attacher != target.driver ||
       target.driver.empty() || attachment.volume != target.volume || target.volume.empty()) {
     return Reason::AttachmentMismatch;
@@ -314,7 +321,7 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
   if (authority.reading.out_of_service != Carried::Nothing) {
     return Reason::OutOfService;
   }
-  if (is_of_deleted_node(authority.reading)) {
+  if (has_no_object(authority.reading)) {
     return Reason::NodeGone;
   }
   if (!is_releasable(target.name) || target.attachment.before_pod) {

@@ -72,6 +72,9 @@ Incident::Effects Incident::node_seen(const cluster::NodeView& view, Moment now)
   if (state_ == State::Closed) {
     return {};
   }
+  if (outlives_ && view.uid != node_uid_) {
+    return {};
+  }
   if (const auto reason = ends(view.readiness, view.uid)) {
     return close(*reason);
   }

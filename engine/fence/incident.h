@@ -18,6 +18,9 @@
 // judged until then does so no more, so another pass begins, and so it does when the same node
 // turns out to be there after all. Another node of its name still closes it.
 //
+// But what is known to be dead, or was deleted and some policy acts on that, goes on in another
+// incident when its Node is made anew by another machine (IncidentDesk): that one knows no watch.
+//
 // Times: while something failed a pass starts every `retry_interval` for `retry_window` after the
 // first one that could act (row E-07: passes at 0, 5, 10, 15, 20 s). Then the pauses double, up to
 // `retry_pause_max`, and it does not count as being fenced any more: others may take its place.
@@ -178,6 +181,9 @@ class Incident {
   [[nodiscard]] Effects braked(audit::Reason reason);
   // The brake does not refuse it any more.
   [[nodiscard]] Effects brake_released(Moment now);
+  // It is about a machine whose Node does not exist any more: news of another Node of that name are
+  // none, only readings tell.
+  void outlive_the_node() { outlives_ = true; }
   // What was observed until now proves nothing: hold-downs count from now on.
   void evidence_restarts(Moment now) { down_since_ = now; }
   // We must not go on: shut down, or not the replica that acts.
@@ -245,6 +251,7 @@ class Incident {
   bool outdated_ = false;         // the policies changed after the pass began
   bool vanished_ = false;         // the node's object went after the pass began
   bool judged_deleted_ = false;   // the pass that is operating found no such node
+  bool outlives_ = false;         // see outlive_the_node()
   bool braked_ = false;           // what it holds for is the brake
   bool left_unfit_ = false;       // the last pass left pods to policies that want silence
   cluster::Readiness seen_ = cluster::Readiness::Missing;  // the newest news or reading

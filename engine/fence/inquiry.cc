@@ -84,10 +84,12 @@ void Inquiry::begin(kube::Node node) {
   node_holds_.clear();
   standings_.clear();
   for (const Binding& binding : occasion_.set->bindings) {
+    // A health source knows of no kubelet.
+    const Duration held = authority_->source.empty() ? binding.hold_down : Duration::zero();
     standings_.push_back(binding.policy == nullptr ? Standing{}
                          : signal_of(binding) != authority_->source
                              ? Standing{.kind = Standing::Kind::OtherWord}
-                             : standing_of(binding.policy->trigger(), occasion_.downtime,
+                             : standing_of(binding.policy->trigger(), held, occasion_.downtime,
                                            {.silent = authority_->reading.pulse == Pulse::Dead,
                                             .deleted = is_of_deleted_node(authority_->reading)},
                                            around_.loop.now()));
@@ -114,6 +116,9 @@ Wants Inquiry::wants_of(const kube::Pod& pod) const {
 
 std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
                                    const policy::ClusterFacts& cluster, PassResult& result) {
+  if (!concerns(authority_->reading, pod)) {
+    return std::nullopt;
+  }
   const std::vector<std::size_t> selected_by = selecting(pod);
   object_unasked(pod);
   if (selected_by.empty()) {
@@ -222,7 +227,7 @@ void Inquiry::ask_about_node(std::size_t index, const policy::ClusterFacts& clus
       break;
     case NodeVerdict::Kind::TaintOutOfService:
       // Its pods wait for it. When it is there they are the policy's like any others.
-      if (is_of_deleted_node(authority_->reading)) {
+      if (has_no_object(authority_->reading)) {
         standing = {.kind = Standing::Kind::NodeHeld, .due_in = kNodeRetry};
         minutes_.mention_once(asking, Reason::NodeGone, "out of service: " + run.result->reason);
       } else if (!is_in_place(authority_->reading.out_of_service)) {
@@ -528,7 +533,7 @@ Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {
   }
   deed.releases = verdict.release && around_.release.on &&
                   authority_->reading.out_of_service == Carried::Nothing &&
-                  !is_of_deleted_node(authority_->reading);
+                  !has_no_object(authority_->reading);
   if (verdict.release && !around_.release.on) {
     minutes_.mention_once(by, Reason::ReleaseNotServed, verdict.reason);
   }

@@ -117,9 +117,13 @@ struct Memory {
   bool taint_failed = false;  // the pass before gave that up
   // By which the node was put out of service: the same for that taint.
   std::optional<TaintWish> retired_for;
-  // The node when it was last there; kept only where a binding acts on deleted nodes.
+  // The node when it was last there; kept where a binding acts on deleted nodes, or it was silent.
   std::optional<kube::Node> last_seen;
-  unsigned retired = 0;                   // how often
+  // By the last reading of this very node its kubelet was dead. Whatever is made under its name
+  // afterwards does not bring it back to life.
+  bool was_silent = false;
+  std::string boot_id;   // of the machine that failed, as far as it was known when it did
+  unsigned retired = 0;  // how often
   std::map<Uid, Moment> detaching_since;  // attachments-first: pods whose attachments are to go
   Side enforcing;
   Side observing;

@@ -60,6 +60,7 @@ void NodeReading::begin() {
   sent_ = sent;
   fresh_.reset();
   gone_ = false;
+  successor_.reset();
   lease_.reset();
   node_call_ = around_.reader.get_node(authority_->node, [this, sent](Result<kube::Node> node) {
     node_arrived(std::move(node), sent);
@@ -115,11 +116,27 @@ void NodeReading::node_arrived(Result<kube::Node> node, Moment sent) {
     arrived_(std::nullopt);
     return;
   }
+  if (is_succeeded_by(*node)) {
+    successor_ = node->created;
+    vanished();
+    return;
+  }
   fresh_ = std::move(*node);
   if (needs_roll() && !roll_called_) {
     call_roll();
   }
   take_if_complete();
+}
+
+bool NodeReading::is_succeeded_by(const kube::Node& node) const {
+  if (node.uid == authority_->node_uid || !node.created || around_.source != nullptr) {
+    return false;
+  }
+  if (!node.boot_id.empty() && (memory_.boot_id.empty() || memory_.boot_id == node.boot_id)) {
+    return false;  // the same machine, as far as anybody knows
+  }
+  return memory_.was_silent ||
+         acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source);
 }
 
 void NodeReading::vanished() {
@@ -136,6 +153,9 @@ void NodeReading::vanished() {
 }
 
 cluster::Readiness NodeReading::readiness() const {
+  if (successor_ && memory_.was_silent) {
+    return cluster::Readiness::Unknown;  // as it was when it was last there
+  }
   return gone_ ? cluster::Readiness::Gone : cluster::readiness_of(*fresh_);
 }
 
@@ -157,7 +177,7 @@ void NodeReading::word_arrived(Result<HealthSource::Word> word) {
 
 // Only a controller's word may be about a storm, and only before anything is done.
 bool NodeReading::needs_roll() const {
-  return around_.source == nullptr && !has_one_ && around_.brake.limits_down() &&
+  return around_.source == nullptr && !has_one_ && !successor_ && around_.brake.limits_down() &&
          fresh_->uid == authority_->node_uid && readiness() == cluster::Readiness::Unknown;
 }
 
@@ -174,12 +194,12 @@ bool NodeReading::roll_is_readable() const {
 // Others are as silent as this node and were not called so yet.
 void NodeReading::heed_roll() {
   const auto renewed = *lease_ ? (*lease_)->record.renewed : std::nullopt;
-  const std::int64_t silent =
+  const RollCall::Silent silent =
       around_.roll_call.silent_beside(renewed, fresh_->ready->last_transition_time);
-  if (around_.brake.too_many_with(silent)) {
+  if (around_.brake.too_many_with(silent.workers, silent.machines)) {
     around_.log.warning("storm_suspected", {{"incident", occasion_.incident.text()},
                                             {"node", authority_->node.text()},
-                                            {"silent_beside_it", silent}});
+                                            {"silent_beside_it", silent.machines}});
     around_.brake.suspect(around_.loop.now());
   }
 }
@@ -189,8 +209,8 @@ void NodeReading::heed_roll() {
 bool NodeReading::awaits_lease() const {
   const cluster::Readiness now = readiness();
   const bool down = cluster::is_down(now) || now == cluster::Readiness::Gone;
-  if (!down || fresh_->uid != authority_->node_uid) {
-    return false;
+  if (!down || fresh_->uid != authority_->node_uid || successor_) {
+    return false;  // the Lease of that name is the successor's
   }
   return !has_one_ || now == cluster::Readiness::Unknown ||
          authority_->reading.pulse == Pulse::Dead;
@@ -274,7 +294,9 @@ Result<Reading> NodeReading::by_source() const {
 Reading NodeReading::by_lease() {
   PulseWatch::Finding found = {.pulse = authority_->reading.pulse,
                                .dead_at = authority_->reading.dead_at};
-  if (lease_) {
+  if (successor_) {
+    found = {.pulse = Pulse::Dead};
+  } else if (lease_) {
     found = memory_.pulse.feel(*lease_, readiness(),
                                fresh_->ready ? fresh_->ready->last_transition_time : std::nullopt,
                                sent_, around_.loop.now(), around_.doubt.outage_ended());
@@ -287,10 +309,11 @@ Reading NodeReading::by_lease() {
     }
   }
   if (gone_) {
-    return {.readiness = cluster::Readiness::Gone,
+    return {.readiness = readiness(),
             .uid = authority_->node_uid,
             .keeps_replacements_off = true,
             .pulse = found.pulse,
+            .successor = successor_,
             .dead_at = found.dead_at,
             .sent = sent_};
   }
@@ -308,8 +331,14 @@ void NodeReading::take(Reading reading) {
     arrived_(authority_->reading);
     return;
   }
+  if (node_.uid == authority_->node_uid && around_.source == nullptr) {
+    memory_.boot_id = node_.boot_id;
+    memory_.was_silent =
+        cluster::is_down(authority_->reading.readiness) && authority_->reading.pulse == Pulse::Dead;
+  }
   if (node_.uid == authority_->node_uid &&
-      acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source)) {
+      (memory_.was_silent ||
+       acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source))) {
     memory_.last_seen = node_;
   }
   if (around_.release.on) {

@@ -13,6 +13,9 @@
 // That the API server knows no Node of that name is a reading too where a binding acts on deleted
 // nodes (trigger `deleted`): only its own 404, which names the node, arrived within a second.
 // Everything else that keeps us from reading it says nothing.
+//
+// A Node that was made anew under the same name, by another machine, does not end what was begun:
+// pods of the old one are bound to it, and nobody else will move them.
 
 #include <functional>
 #include <memory>
@@ -56,6 +59,9 @@ class NodeReading {
   [[nodiscard]] bool are_policies_proven() const;
   void node_arrived(Result<kube::Node> node, Moment sent);
   void vanished();
+  // Another machine has taken the name, and ours is known to be dead or gone: what is left of ours
+  // goes on. One that has the same boot is the same machine, which merely joined again.
+  [[nodiscard]] bool is_succeeded_by(const kube::Node& node) const;
   void lease_arrived(Result<kube::Lease> lease);
   void word_arrived(Result<HealthSource::Word> word);
   // Of the one that has just arrived.
@@ -85,7 +91,8 @@ class NodeReading {
   std::unique_ptr<HealthSource::Question> question_;
   // As they arrived.
   std::optional<kube::Node> fresh_;
-  bool gone_ = false;  // it is what was known of a node that does not exist
+  std::optional<WallTime> successor_;  // made under its name since
+  bool gone_ = false;                  // it is what was known of a node that does not exist
   std::optional<Result<kube::Lease>> lease_;
   std::optional<Result<HealthSource::Word>> word_;
   std::optional<Result<void>> roll_;      // how the roll call ended

@@ -73,7 +73,35 @@ OpenIncident::OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint
   authority_->quarantine = around_.quarantine;
   authority_->source = around_.source == nullptr ? std::string() : around_.source->key();
   restore(memory_, page->record(), opened_);
+  memory_.boot_id = node.boot_id;
+  node_ = node;
   authority_->page = std::move(page);
+}
+
+void OpenIncident::take_up(LeftBehind left) {
+  taken_up_ = true;
+  memory_.was_silent = left.was_silent;
+  memory_.last_seen = std::move(left.last_seen);
+  machine_.outlive_the_node();
+}
+
+std::optional<OpenIncident::LeftBehind> OpenIncident::left_behind() const {
+  const bool gone = closed_by_ == Reason::NodeGone;
+  // That the new one is the same machine after all is found out once.
+  const bool replaced = closed_by_ == Reason::NodeReplaced && !taken_up_;
+  const bool is_over = node_.readiness != cluster::Readiness::Gone && !memory_.was_silent;
+  if (around_.source != nullptr || is_over || (!gone && !replaced)) {
+    return std::nullopt;
+  }
+  LeftBehind left = {.node = node_,
+                     .downtime = downtime_,
+                     .was_silent = memory_.was_silent,
+                     .last_seen = memory_.last_seen,
+                     .at = around_.loop.now()};
+  left.node.readiness = left.was_silent ? cluster::Readiness::Unknown : cluster::Readiness::Gone;
+  left.node.boot_id = memory_.boot_id;
+  left.node.keeps_replacements_off = true;  // nothing can be bound to it any more
+  return left;
 }
 
 void OpenIncident::begin(const NodeView& node, Reason why) {
@@ -94,6 +122,9 @@ void OpenIncident::node_seen(const NodeView& node, Look why) {
   if ((why == Look::Fell || why == Look::Expired) && !downtime_.fell) {
     downtime_.fell = true;  // more bindings concern us from now on; see remember()
     entitle();
+  }
+  if (node.uid == authority_->node_uid) {
+    node_ = node;
   }
   perform(machine_.node_seen(node, around_.loop.now()));
 }
@@ -287,7 +318,8 @@ void OpenIncident::note_hold(Reason reason) {
     const auto cause = around_.doubt.cause(around_.loop.now());
     const std::string text(cause && reason == Reason::DoubtsItself ? to_string(*cause) : "");
     if (braked_.emplace(reason, text).second) {
-      record(Record::Kind::IncidentHeld, reason, text);
+      record(Record::Kind::IncidentHeld, reason,
+             reason == Reason::TooManyDown ? around_.brake.newly_down().text() : text);
     }
     return;
   }
@@ -344,6 +376,7 @@ void OpenIncident::close(Reason reason) {
          came_back                      ? how_far(authority_->page->record())
          : reason == Reason::Unreplaced ? memory_.verification.summary()
                                         : std::string());
+  closed_by_ = reason;
   keeper_.forget(authority_->node);
 }
 

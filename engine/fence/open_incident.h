@@ -46,6 +46,20 @@ class OpenIncident final : public Operation::Owner {
   OpenIncident(const OpenIncident&) = delete;
   OpenIncident& operator=(const OpenIncident&) = delete;
 
+  // What is left of a machine whose Node went, or was made anew by another: pods are bound to it,
+  // and whoever comes under its name is not it.
+  struct LeftBehind {
+    cluster::NodeView node;
+    Downtime downtime;
+    bool was_silent = false;
+    std::optional<kube::Node> last_seen;
+    Moment at{};
+  };
+  // To be called before begin() of an incident that goes on with it.
+  void take_up(LeftBehind left);
+  // Once it is closed.
+  [[nodiscard]] std::optional<LeftBehind> left_behind() const;
+
   void begin(const cluster::NodeView& node, audit::Reason why);
   void node_seen(const cluster::NodeView& node, cluster::Look why);
   void policies_changed();
@@ -97,6 +111,9 @@ class OpenIncident final : public Operation::Owner {
   // Shared with the calls in flight, which may outlive us; see GuardedActions.
   std::shared_ptr<Authority> authority_;
   const Moment opened_;
+  cluster::NodeView node_;  // as the watch has shown it last
+  bool taken_up_ = false;
+  std::optional<audit::Reason> closed_by_;
   std::optional<audit::Reason> opening_;  // which is still to be recorded
   Memory memory_;
   Vigil vigil_;

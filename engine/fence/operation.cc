@@ -602,7 +602,7 @@ void Operation::sum_up_replacements() {
 }
 
 bool Operation::retire_node() {
-  if (is_of_deleted_node(authority_->reading)) {
+  if (has_no_object(authority_->reading)) {
     return false;
   }
   bool heard = true;

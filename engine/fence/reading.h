@@ -23,6 +23,9 @@ struct Reading {
   Carried own_taint = Carried::Nothing;       // moonfence.io/fenced
   Carried out_of_service = Carried::Nothing;  // node.kubernetes.io/out-of-service
   Pulse pulse = Pulse::Unread;
+  // The Node of this name is another machine's, made then, and ours is gone: this reading is what
+  // was known of ours, and goes for pods that were bound before.
+  std::optional<WallTime> successor = std::nullopt;
   Moment dead_at{};  // of a Lease that is alive: when it would be dead if it stands still
   std::optional<WallTime> renewed = std::nullopt;  // the Lease, by the kubelet's clock
   std::optional<std::string> hold = std::nullopt;  // why nobody may touch the node (fence/holds)
@@ -36,6 +39,17 @@ struct Reading {
 
 [[nodiscard]] inline bool is_of_deleted_node(const Reading& reading) {
   return reading.readiness == cluster::Readiness::Gone;
+}
+
+// The Node object of the machine that we mean does not exist any more.
+[[nodiscard]] inline bool has_no_object(const Reading& reading) {
+  return is_of_deleted_node(reading) || reading.successor;
+}
+
+// Whether the reading goes for a pod of that name's node: what was bound to a successor is not
+// ours.
+[[nodiscard]] inline bool concerns(const Reading& reading, const kube::Pod& pod) {
+  return !reading.successor || (pod.bound && *pod.bound < *reading.successor);
 }
 
 // How long a reading may carry a deletion (design.md §3.6).

@@ -92,7 +92,7 @@ std::vector<std::string> Releasing::candidates() {
       tell(pending, Record::Kind::Refusal, Reason::PolicyChanged,
            "nobody can be asked again: its pod is gone");
       drop(name);
-    } else if (is_of_deleted_node(authority_->reading)) {
+    } else if (has_no_object(authority_->reading)) {
       tell(pending, Record::Kind::Refusal, Reason::NodeGone, pending.name);
       drop(name);  // with its object went the status that claims the volume
     } else if (around_.loop.now() - pending.gone_at > kGiveUp) {

@@ -35,6 +35,7 @@ bool is_decided(Reason reason) {
     case Reason::DaemonSetPod:
     case Reason::FinishedPod:
     case Reason::BarePod:
+    case Reason::OwnerNotController:
       return true;
     default:
       return false;

@@ -5,8 +5,11 @@
 namespace moonfence::fence {
 
 RollCall::RollCall(loop::Loop& loop, kube::Reader& reader, std::function<WallTime()> server_now,
-                   std::function<bool(const NodeName&)> is_up)
-    : loop_(loop), reader_(reader), server_now_(std::move(server_now)), is_up_(std::move(is_up)) {}
+                   std::function<const cluster::Standing*(const NodeName&)> standing)
+    : loop_(loop),
+      reader_(reader),
+      server_now_(std::move(server_now)),
+      standing_(std::move(standing)) {}
 
 void RollCall::ask(std::weak_ptr<const void> listener, Done done) {
   const Moment now = loop_.now();
@@ -41,9 +44,18 @@ void RollCall::arrived(const Result<kube::LeaseSigns>& signs, Moment sent, WallT
   }
 }
 
-std::int64_t RollCall::silent_beside(std::optional<WallTime> renewed,
-                                     std::optional<WallTime> changed) const {
-  return roll_.silent_beside(roll_.age_of(renewed, changed), is_up_);
+RollCall::Silent RollCall::silent_beside(std::optional<WallTime> renewed,
+                                         std::optional<WallTime> changed) const {
+  using Group = cluster::Standing::Group;
+  const Duration age = roll_.age_of(renewed, changed);
+  Silent silent;
+  silent.machines = roll_.silent_beside(age, [&](const NodeName& name) {
+    const cluster::Standing* standing = standing_(name);
+    const bool counts = standing != nullptr && standing->group != Group::None;
+    silent.workers += counts && standing->group == Group::Worker ? 1 : 0;
+    return counts;
+  });
+  return silent;
 }
 
 }  // namespace moonfence::fence

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cluster/standing.h"
 #include "fence/roll.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
@@ -24,10 +25,10 @@ class RollCall {
 
   using Done = std::function<void(const Result<void>&)>;
 
-  // `is_up`: whether a node is a worker that is believed to be up; others are counted elsewhere.
+  // `standing`: what a node counts for that is believed to be up; null: it is down, or not known.
   // `server_now`: the API server's clock.
   RollCall(loop::Loop& loop, kube::Reader& reader, std::function<WallTime()> server_now,
-           std::function<bool(const NodeName&)> is_up);
+           std::function<const cluster::Standing*(const NodeName&)> standing);
   RollCall(const RollCall&) = delete;
   RollCall& operator=(const RollCall&) = delete;
 
@@ -35,10 +36,14 @@ class RollCall {
   // none, at the end of this turn or later, unless `listener` has died by then.
   void ask(std::weak_ptr<const void> listener, Done done);
 
-  // Of the newest list: workers believed to be up that are as silent as a node whose Lease was
+  // Of the newest list: nodes believed to be up that are as silent as a node whose Lease was
   // renewed then and that is Unknown since `changed`.
-  [[nodiscard]] std::int64_t silent_beside(std::optional<WallTime> renewed,
-                                           std::optional<WallTime> changed) const;
+  struct Silent {
+    std::int64_t workers = 0;
+    std::int64_t machines = 0;  // these and dedicated ones
+  };
+  [[nodiscard]] Silent silent_beside(std::optional<WallTime> renewed,
+                                     std::optional<WallTime> changed) const;
 
  private:
   struct Waiting {
@@ -50,7 +55,7 @@ class RollCall {
   loop::Loop& loop_;
   kube::Reader& reader_;
   const std::function<WallTime()> server_now_;
-  const std::function<bool(const NodeName&)> is_up_;
+  const std::function<const cluster::Standing*(const NodeName&)> standing_;
   Roll roll_;
   std::optional<Moment> good_;  // when the newest list was asked for
   std::vector<Waiting> waiting_;

@@ -16,11 +16,14 @@ std::optional<Reason> left_alone(const kube::Pod& pod, const policy::Allowances&
   if (controller != nullptr && controller->kind == "DaemonSet") {
     return Reason::DaemonSetPod;
   }
-  if (!allow.finished_pods && (pod.phase == "Succeeded" || pod.phase == "Failed")) {
+  // One whose deletion is under way holds its name, and its kubelet is the only one that would let
+  // it go: nothing runs in it any more.
+  const bool has_finished = pod.phase == "Succeeded" || pod.phase == "Failed";
+  if (!allow.finished_pods && has_finished && !pod.deletion_timestamp) {
     return Reason::FinishedPod;
   }
   if (!allow.bare_pods && controller == nullptr) {
-    return Reason::BarePod;
+    return pod.owners.empty() ? Reason::BarePod : Reason::OwnerNotController;
   }
   return std::nullopt;
 }

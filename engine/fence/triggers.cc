@@ -24,8 +24,8 @@ std::uint32_t failures_of(const policy::Trigger& trigger, Duration down_for) {
       std::min(static_cast<std::int64_t>(down_for / trigger.interval), kMost));
 }
 
-Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime, const Signal& signal,
-                     Moment now) {
+Standing standing_of(const policy::Trigger& trigger, Duration held, const Downtime& downtime,
+                     const Signal& signal, Moment now) {
   if (signal.deleted && !trigger.deleted) {
     return {.kind = Standing::Kind::NotDeleted};
   }
@@ -35,7 +35,9 @@ Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime, c
   if (!trigger.live_kubelet && !signal.silent) {
     return {.kind = Standing::Kind::Unfit};
   }
-  const Moment due = downtime.since + hold_down(trigger);
+  const bool speaks = !signal.silent && !signal.deleted;
+  const Moment due =
+      downtime.since + (speaks ? std::max(hold_down(trigger), held) : hold_down(trigger));
   if (now < due) {
     return {.kind = Standing::Kind::NotDueYet, .due_in = due - now};
   }
@@ -56,7 +58,8 @@ HoldDowns hold_downs(const policy::PolicySet& set, bool fell, std::string_view s
     const policy::Trigger& trigger = binding.policy->trigger();
     offer(shortest.silent, hold_down(trigger));
     if (trigger.live_kubelet || !of_kubernetes) {
-      offer(shortest.living, hold_down(trigger));
+      offer(shortest.living,
+            of_kubernetes ? std::max(hold_down(trigger), binding.hold_down) : hold_down(trigger));
     }
     if (trigger.deleted && of_kubernetes) {
       offer(shortest.deleted_silent, hold_down(trigger));

@@ -46,8 +46,9 @@ struct Signal {
   bool silent = false;   // its kubelet is dead by its Lease (fence/pulse)
   bool deleted = false;  // the Node object does not exist
 };
-[[nodiscard]] Standing standing_of(const policy::Trigger& trigger, const Downtime& downtime,
-                                   const Signal& signal, Moment now);
+// `held`: see policy::Binding::hold_down.
+[[nodiscard]] Standing standing_of(const policy::Trigger& trigger, Duration held,
+                                   const Downtime& downtime, const Signal& signal, Moment now);
 
 // How long a node must be down until the first of several bindings may act; nullopt: none ever may.
 struct HoldDowns {

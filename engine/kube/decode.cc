@@ -39,6 +39,16 @@ void for_each_object(Fields& fields, Fields::Path path, const std::string& place
 constexpr std::string_view kAttachManaged =
     "volumes.kubernetes.io/controller-managed-attach-detach";
 
+std::string zone_of(const Labels& labels) {
+  for (const char* key :
+       {"topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"}) {
+    if (const auto label = labels.find(key); label != labels.end() && !label->second.empty()) {
+      return label->second;
+    }
+  }
+  return {};
+}
+
 std::shared_ptr<const json> raw_of(const json& object, bool keep) {
   return keep ? std::make_shared<const json>(object) : nullptr;
 }
@@ -55,12 +65,11 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
   node.name = NodeName(fields.required({"metadata", "name"}));
   node.uid = Uid(fields.required({"metadata", "uid"}));
   node.resource_version = ResourceVersion(fields.string({"metadata", "resourceVersion"}));
+  node.labels = fields.strings({"metadata", "labels"});
+  node.created = fields.time({"metadata", "creationTimestamp"});
   node.unschedulable = fields.boolean({"spec", "unschedulable"});
   node.boot_id = fields.string({"status", "nodeInfo", "bootID"});
-  node.zone = fields.string({"metadata", "labels", "topology.kubernetes.io/zone"});
-  if (node.zone.empty()) {
-    node.zone = fields.string({"metadata", "labels", "failure-domain.beta.kubernetes.io/zone"});
-  }
+  node.zone = zone_of(node.labels);
   constexpr std::size_t kLongestMark = std::size_t{16} << 10U;
   node.fence_mark =
       fields.string({"metadata", "annotations", "moonfence.io/fenced"}).substr(0, kLongestMark);
@@ -71,6 +80,9 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
     node.taints.push_back(Taint{.key = taint.string({"key"}),
                                 .value = taint.string({"value"}),
                                 .effect = taint.string({"effect"})});
+    if (node.taints.back().key == "node.kubernetes.io/unschedulable") {
+      node.cordoned = taint.time({"timeAdded"});
+    }
   });
   for_each_object(
       fields, {"status", "conditions"}, "status.conditions", [&node](Fields& condition) {
@@ -78,7 +90,8 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
           return;
         }
         node.ready = Condition{.status = condition.string({"status"}),
-                               .last_transition_time = condition.time({"lastTransitionTime"})};
+                               .last_transition_time = condition.time({"lastTransitionTime"}),
+                               .reason = condition.string({"reason"})};
       });
   if (fields.fault()) {
     return failure(
@@ -99,8 +112,7 @@ Omitted omitted_of_nodes() {
           {"status", "volumesAttached"},
           {"status", "volumesInUse"},
           {"status", "conditions", "lastHeartbeatTime"},
-          {"status", "conditions", "message"},
-          {"status", "conditions", "reason"}};
+          {"status", "conditions", "message"}};
 }
 
 Result<NodeStorage> decode_node_storage(const json& node) {
@@ -155,6 +167,11 @@ Result<Pod> decode_pod(const json& object, bool keep_raw) {
   pod.phase = fields.string({"status", "phase"});
   pod.priority = fields.integer({"spec", "priority"});
   pod.deletion_timestamp = fields.time({"metadata", "deletionTimestamp"});
+  for_each_object(fields, {"status", "conditions"}, "status.conditions", [&pod](Fields& condition) {
+    if (condition.string({"type"}) == "PodScheduled" && condition.string({"status"}) == "True") {
+      pod.bound = condition.time({"lastTransitionTime"});
+    }
+  });
   const json* annotations = fields.object({"metadata", "annotations"});
   pod.is_mirror = annotations != nullptr && annotations->contains("kubernetes.io/config.mirror");
   for_each_object(

@@ -32,6 +32,7 @@ struct OwnerReference {
 struct Condition {
   std::string status;  // "True", "False", "Unknown"; anything else is kept as sent
   std::optional<WallTime> last_transition_time;
+  std::string reason = {};
 };
 
 struct Taint {
@@ -48,7 +49,10 @@ struct Node {
   ResourceVersion resource_version;
   std::optional<Condition> ready;  // the condition of type Ready; absent when the node has none
   std::vector<Taint> taints;
+  Labels labels;
+  std::optional<WallTime> created;
   bool unschedulable = false;
+  std::optional<WallTime> cordoned;  // when its taint "unschedulable" was set
   std::string boot_id;
   std::string zone;  // label topology.kubernetes.io/zone, or its predecessor; "" without
   // Annotations moonfence.io/fenced and moonfence.io/out-of-service, cut at 16 KiB; "" without.
@@ -75,7 +79,8 @@ struct Pod {
   PodRef ref;
   Uid uid;
   ResourceVersion resource_version;
-  NodeName node;  // empty while unbound
+  NodeName node;                  // empty while unbound
+  std::optional<WallTime> bound;  // by its condition PodScheduled, where a scheduler has set it
   Labels labels;
   std::string phase;
   std::int64_t priority = 0;

@@ -21,8 +21,8 @@ constexpr kube::YamlLimits kLimits{
 constexpr std::size_t kMostNamespaces = 1024;
 
 constexpr std::array<std::string_view, 3> kFileKeys = {"api", "mode", "bindings"};
-constexpr std::array<std::string_view, 7> kBindingKeys = {
-    "policy", "source", "namespaces", "mode", "settings", "allow", "onReject"};
+constexpr std::array<std::string_view, 8> kBindingKeys = {
+    "policy", "source", "namespaces", "mode", "settings", "allow", "holdDown", "onReject"};
 constexpr std::array<std::string_view, 3> kModes = {"off", "observe", "enforce"};
 constexpr std::array<std::string_view, 2> kOnReject = {"keep", "disable"};
 constexpr std::array<std::string_view, 3> kAllow = {"out-of-service", "bare-pods", "finished-pods"};
@@ -181,6 +181,17 @@ Allowances read_allow(Reader& reader, const Yaml& value, const std::string& fiel
   return allow;
 }
 
+Duration read_hold_down(Reader& reader, const Yaml& value, const std::string& field) {
+  constexpr Duration kLongest = std::chrono::hours(24);
+  const auto given = value.kind == Yaml::Kind::Scalar ? parse_duration(value.text) : std::nullopt;
+  if (!given || *given < Duration::zero() || *given > kLongest) {
+    reader.refuse(value.line, field, "must be a duration up to 24h, not " + described(value),
+                  "the default is 10s; 0s acts on the kubelet's first word");
+    return kHoldDown;
+  }
+  return *given;
+}
+
 nlohmann::json read_settings_map(Reader& reader, const Yaml& value, const std::string& field) {
   nlohmann::json settings = nlohmann::json::object();
   if (!reader.expect(value, Yaml::Kind::Map, field, "a map of settings")) {
@@ -246,6 +257,9 @@ BindingSpec read_binding(Reader& reader, const Yaml& value, const std::string& f
   }
   if (const Yaml* allow = value.find("allow")) {
     binding.allow = read_allow(reader, *allow, Reader::name(field, "allow"));
+  }
+  if (const Yaml* hold_down = value.find("holdDown")) {
+    binding.hold_down = read_hold_down(reader, *hold_down, Reader::name(field, "holdDown"));
   }
   if (const Yaml* on_reject = value.find("onReject")) {
     binding.on_reject =

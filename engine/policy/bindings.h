@@ -33,6 +33,7 @@ struct BindingSpec {
   Mode mode = Mode::Observe;
   nlohmann::json settings = nlohmann::json::object();
   Allowances allow;
+  Duration hold_down = kHoldDown;
   OnReject on_reject = OnReject::Keep;
   std::string place;  // "moonfence.yaml:12: bindings[2]", for messages
 
@@ -40,7 +41,9 @@ struct BindingSpec {
   [[nodiscard]] bool is_same_place(const BindingSpec& other) const {
     return policy == other.policy && scope == other.scope;
   }
-  [[nodiscard]] Reach reach() const { return {.scope = scope, .mode = mode, .allow = allow}; }
+  [[nodiscard]] Reach reach() const {
+    return {.scope = scope, .mode = mode, .allow = allow, .hold_down = hold_down};
+  }
 };
 
 struct BindingsFile {

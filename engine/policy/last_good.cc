@@ -67,6 +67,9 @@ void read_reach(const json& row, LastGoodEntry& into) {
   if (const auto mode = row.find("mode"); mode != row.end() && mode->is_string()) {
     into.mode = parse_mode(mode->get_ref<const std::string&>()).value_or(Mode::Observe);
   }
+  if (const auto held = row.find("holdDown"); held != row.end() && held->is_string()) {
+    into.hold_down = parse_duration(held->get_ref<const std::string&>()).value_or(kHoldDown);
+  }
   const auto allow = row.find("allow");
   if (allow == row.end() || !allow->is_array()) {
     return;
@@ -138,6 +141,7 @@ ConfigMapData encode_last_good(const LastGood& good) {
                 {"settings", entry.settings},
                 {"mode", to_string(entry.mode)},
                 {"allow", allow_json(entry.allow)},
+                {"holdDown", format_duration(entry.hold_down)},
                 {"digest", digest}};
     const std::size_t more =
         kube::to_text(row).size() + (data.contains(key) ? 0 : key.size() + entry.source.size());

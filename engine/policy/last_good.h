@@ -26,8 +26,11 @@ struct LastGoodEntry {
   // How far it was let go. What does not say so observes, and is allowed nothing.
   Mode mode = Mode::Observe;
   Allowances allow = {};
+  Duration hold_down = kHoldDown;
 
-  [[nodiscard]] Reach reach() const { return {.scope = scope, .mode = mode, .allow = allow}; }
+  [[nodiscard]] Reach reach() const {
+    return {.scope = scope, .mode = mode, .allow = allow, .hold_down = hold_down};
+  }
   friend bool operator==(const LastGoodEntry&, const LastGoodEntry&) = default;
 };
 

@@ -48,6 +48,9 @@ struct Allowances {
   friend bool operator==(const Allowances&, const Allowances&) = default;
 };
 
+// What a binding holds down that does not say.
+constexpr Duration kHoldDown = std::chrono::seconds(10);
+
 struct Binding {
   std::string name;  // of the policy
   // Null: a guard (a policy that can forbid) that could not be loaded. Every pod in its scope is
@@ -56,6 +59,9 @@ struct Binding {
   NamespaceScope scope = NamespaceScope::of({});
   Mode mode = Mode::Observe;  // in force: the lowest of its own and every ceiling; never Off
   Allowances allow;
+  // How long a node must be down whose kubelet speaks all the while (Ready is False or missing, and
+  // its Lease is renewed): a kubelet that restarts says so for some seconds.
+  Duration hold_down{};
   // Hex SHA-256 over source and settings: what a verdict must still find in force when it is acted
   // on. Empty when there is no policy.
   std::string digest;

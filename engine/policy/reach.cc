@@ -41,13 +41,15 @@ Allowances common(const Allowances& a, const Allowances& b) {
 Reach narrower(const Reach& a, const Reach& b) {
   return {.scope = common(a.scope, b.scope),
           .mode = lowest(a.mode, b.mode),
-          .allow = common(a.allow, b.allow)};
+          .allow = common(a.allow, b.allow),
+          .hold_down = std::max(a.hold_down, b.hold_down)};
 }
 
 Reach more_protective(const Reach& a, const Reach& b) {
   return {.scope = either(a.scope, b.scope),
           .mode = std::max(a.mode, b.mode),
-          .allow = common(a.allow, b.allow)};
+          .allow = common(a.allow, b.allow),
+          .hold_down = std::max(a.hold_down, b.hold_down)};
 }
 
 }  // namespace moonfence::policy

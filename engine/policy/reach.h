@@ -12,6 +12,7 @@ struct Reach {
   NamespaceScope scope = NamespaceScope::of({});
   Mode mode = Mode::Observe;
   Allowances allow;
+  Duration hold_down = kHoldDown;  // see Binding
 
   // It covers no namespace.
   [[nodiscard]] bool is_nowhere() const { return !scope.is_everywhere() && scope.names().empty(); }

@@ -21,7 +21,8 @@ json scope_json(const Binding& binding) {
           binding.digest,
           binding.error,
           binding.policy != nullptr,
-          {binding.allow.out_of_service, binding.allow.bare_pods, binding.allow.finished_pods}};
+          {binding.allow.out_of_service, binding.allow.bare_pods, binding.allow.finished_pods},
+          format_duration(binding.hold_down)};
 }
 
 }  // namespace
@@ -54,6 +55,7 @@ PolicySet Reloader::make_set() const {
                     .scope = entry.reach.scope,
                     .mode = mode,
                     .allow = entry.reach.allow,
+                    .hold_down = entry.reach.hold_down,
                     .digest = entry.digest,
                     .error = entry.policy == nullptr ? entry.rejection->text() : std::string()};
     rows.push_back(scope_json(binding));
@@ -133,7 +135,8 @@ LastGood Reloader::make_last_good() const {
                               .source = kept->candidate.source,
                               .settings = kept->candidate.settings,
                               .mode = kept->reach.mode,
-                              .allow = kept->reach.allow});
+                              .allow = kept->reach.allow,
+                              .hold_down = kept->reach.hold_down});
     }
   }
   return good;

@@ -102,6 +102,21 @@ Json node_blueprint(const NodePlan& plan, const std::string& boot_id, const std:
     node["spec"]["taints"] =
         Json::array({{{"key", "node-role.kubernetes.io/master"}, {"effect", "NoSchedule"}}});
   }
+  const auto taint = [&node](const char* key) {
+    node["spec"]["taints"].push_back({{"key", key}, {"effect", "NoSchedule"}});
+  };
+  if (plan.dedicated) {
+    taint("example.com/gpu");
+  }
+  if (plan.cordoned) {
+    node["spec"]["unschedulable"] = true;
+    taint("node.kubernetes.io/unschedulable");
+  }
+  if (plan.never_joined) {
+    taint("node.kubernetes.io/not-ready");
+    node["status"].erase("nodeInfo");
+    return node;
+  }
   set_node_conditions(node, true, stamp);
   return node;
 }

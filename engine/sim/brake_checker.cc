@@ -19,10 +19,11 @@ void BrakeChecker::on_left(const WireRequest& request) {
     return;
   }
   const Known& known = known_[life_of(request)];
-  if (known.over.held_for(now(), kNoticed)) {
+  if (known.over.held_for(now(), kNoticed) && is_over(known, nullptr, /*carrying=*/true)) {
     accuse(rules::kBrakeDown, request.replica + " deletes " + request.target + " while it knows " +
-                                  std::to_string(known.nodes.down()) + " of " +
-                                  std::to_string(known.nodes.workers()) + " workers to be down");
+                                  std::to_string(newly_down(known, nullptr, true)) +
+                                  " workers to be newly down beside " +
+                                  std::to_string(known.nodes.up()) + " that are up");
   }
 }
 
@@ -46,10 +47,27 @@ void BrakeChecker::on_audit(const AuditLine& line) {
   }
 }
 
+std::int64_t BrakeChecker::newly_down(const Known& known, const std::string* zone,
+                                      bool carrying) const {
+  BrakeCensus::Asked asked = {.zone = zone, .since = now() - limits_.window};
+  if (carrying) {
+    asked.counts = [this](const std::string& node) { return carries_something(truth(), node); };
+  }
+  return known.nodes.down(asked);
+}
+
+bool BrakeChecker::is_over(const Known& known, const std::string* zone, bool carrying) const {
+  const std::int64_t down = newly_down(known, zone, carrying);
+  const std::int64_t workers = known.nodes.up(zone) + down;
+  return zone == nullptr
+             ? limits_.max_down.exceeded_by(down, workers)
+             : down > limits_.zone_min_down && limits_.zone_max_down.exceeded_by(down, workers);
+}
+
 void BrakeChecker::check_pace(const AuditLine& line, const Known& known, const BrakePace& pace,
                               const std::string* zone) const {
   const std::string where = zone == nullptr ? "" : " of zone " + *zone;
-  const std::int64_t workers = known.nodes.workers(zone);
+  const std::int64_t workers = known.nodes.up(zone) + known.nodes.down({.zone = zone});
   std::set<std::string> at_once;
   for (const auto& [key, intent] : known.intents) {
     if (zone == nullptr || intent.zone == *zone) {
@@ -85,7 +103,7 @@ void BrakeChecker::check_zone(const AuditLine& line, const Known& known,
                               const Intent& intent) const {
   for (const auto& [key, other] : known.intents) {
     if (intent.disrupted && other.zone == intent.zone && other.disrupted == intent.disrupted &&
-        other.node != intent.node) {
+        other.node != intent.node && is_over(known, &intent.zone, /*carrying=*/true)) {
       accuse(rules::kBrakePace, line.life.replica + " fences " + intent.node + " beside " +
                                     other.node + " of zone " + intent.zone +
                                     ", most of which it knows to be down");
@@ -98,10 +116,7 @@ void BrakeChecker::note_zones(Known& known) const {
   std::erase_if(known.disrupted,
                 [&zones](const auto& zone) { return !zones.contains(zone.first); });
   for (const std::string& zone : zones) {
-    const std::int64_t down = known.nodes.down(&zone);
-    const bool over = down > limits_.zone_min_down &&
-                      limits_.zone_max_down.exceeded_by(down, known.nodes.workers(&zone));
-    known.disrupted[zone].set(over, now());
+    known.disrupted[zone].set(is_over(known, &zone, /*carrying=*/false), now());
   }
 }
 
@@ -121,13 +136,12 @@ void BrakeChecker::on_heard(const WireRequest& request, int status, std::string_
     if (type == "DELETED") {
       known.nodes.remove(text_field(*node, {"metadata", "name"}));
     } else if (type == "ADDED" || type == "MODIFIED") {
-      known.nodes.set(text_field(*node, {"metadata", "name"}), *node);
+      known.nodes.set(text_field(*node, {"metadata", "name"}), *node, now());
     }
   } else {
     read_list(known, request, said);
   }
-  const bool over = limits_.max_down.exceeded_by(known.nodes.down(), known.nodes.workers());
-  known.over.set(over, now());
+  known.over.set(is_over(known, nullptr, /*carrying=*/false), now());
   note_zones(known);
 }
 
@@ -137,11 +151,13 @@ void BrakeChecker::read_list(Known& known, const WireRequest& request, const Jso
   }
   if (const Json* items = find_field(list, {"items"}); items != nullptr && items->is_array()) {
     for (const Json& node : *items) {
-      known.listed.set(text_field(node, {"metadata", "name"}), node);
+      const std::string& name = text_field(node, {"metadata", "name"});
+      known.nodes.set(name, node, now());
+      known.listed.insert(name);
     }
   }
   if (text_field(list, {"metadata", "continue"}).empty()) {
-    known.nodes.swap(known.listed);
+    known.nodes.keep_only(known.listed);
   }
 }
 

@@ -37,7 +37,7 @@ class BrakeChecker final : public Checker {
   };
   struct Known {
     BrakeCensus nodes;
-    BrakeCensus listed;  // by the pages of a list that has not ended
+    std::set<std::string> listed;  // by the pages of a list that has not ended
     Since over;
     std::map<std::string, Since> disrupted;  // zones
     // Without an outcome: by incident and pod UID.
@@ -49,6 +49,11 @@ class BrakeChecker final : public Checker {
   void check_pace(const AuditLine& line, const Known& known, const BrakePace& pace,
                   const std::string* zone) const;
   void check_zone(const AuditLine& line, const Known& known, const Intent& intent) const;
+  // Too many fell within the window, of all or of a zone; `carrying`: only those count that carry
+  // something in truth.
+  [[nodiscard]] bool is_over(const Known& known, const std::string* zone, bool carrying) const;
+  [[nodiscard]] std::int64_t newly_down(const Known& known, const std::string* zone,
+                                        bool carrying) const;
   void note_zones(Known& known) const;
   void read_list(Known& known, const WireRequest& request, const Json& list) const;
 

@@ -9,12 +9,16 @@ namespace moonfence::sim {
 namespace {
 
 bool is_worker(const Json& node) {
+  if (find_field(node, {"spec", "unschedulable"}) != nullptr) {
+    return false;
+  }
   const Json* taints = find_field(node, {"spec", "taints"});
   return taints == nullptr || !taints->is_array() ||
          std::none_of(taints->begin(), taints->end(), [](const Json& taint) {
            const std::string& key = text_field(taint, {"key"});
-           return key == "node-role.kubernetes.io/control-plane" ||
-                  key == "node-role.kubernetes.io/master";
+           const std::string& effect = text_field(taint, {"effect"});
+           return effect != "PreferNoSchedule" && !key.starts_with("node.kubernetes.io/") &&
+                  !key.starts_with("moonfence.io/");
          });
 }
 
@@ -25,6 +29,16 @@ bool is_ready(const Json& node) {
            return text_field(condition, {"type"}) == "Ready" &&
                   text_field(condition, {"status"}) == "True";
          });
+}
+
+bool is_daemon_or_mirror(const Json& pod) {
+  const Json* owners = find_field(pod, {"metadata", "ownerReferences"});
+  return find_field(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr ||
+         (owners != nullptr && owners->is_array() &&
+          std::any_of(owners->begin(), owners->end(), [](const Json& owner) {
+            const std::string& kind = text_field(owner, {"kind"});
+            return kind == "DaemonSet" || kind == "Node";
+          }));
 }
 
 }  // namespace
@@ -69,21 +83,36 @@ BrakeLimits brake_limits(const Plan& plan) {
   return limits;
 }
 
-void BrakeCensus::set(const std::string& node, const Json& object) {
-  nodes_[node] = {.zone = text_field(object, {"metadata", "labels", "topology.kubernetes.io/zone"}),
-                  .worker = is_worker(object),
-                  .down = !is_ready(object)};
+void BrakeCensus::set(const std::string& node, const Json& object, Moment now) {
+  const auto [entry, is_new] = nodes_.try_emplace(node);
+  Node& known = entry->second;
+  known.zone = text_field(object, {"metadata", "labels", "topology.kubernetes.io/zone"});
+  if (is_ready(object)) {
+    known.counts = is_worker(object);
+    known.fell = std::nullopt;
+    return;
+  }
+  known.counts = known.counts && !is_new;
+  known.fell = known.fell.value_or(now);
 }
 
-std::int64_t BrakeCensus::workers(const std::string* zone) const {
+void BrakeCensus::keep_only(const std::set<std::string>& names) {
+  std::erase_if(nodes_, [&names](const auto& node) { return !names.contains(node.first); });
+}
+
+std::int64_t BrakeCensus::up(const std::string* zone) const {
   return std::count_if(nodes_.begin(), nodes_.end(), [zone](const auto& node) {
-    return node.second.worker && (zone == nullptr || node.second.zone == *zone);
+    return node.second.counts && !node.second.fell &&
+           (zone == nullptr || node.second.zone == *zone);
   });
 }
 
-std::int64_t BrakeCensus::down(const std::string* zone) const {
-  return std::count_if(nodes_.begin(), nodes_.end(), [zone](const auto& node) {
-    return node.second.worker && node.second.down && (zone == nullptr || node.second.zone == *zone);
+std::int64_t BrakeCensus::down(const Asked& asked) const {
+  return std::count_if(nodes_.begin(), nodes_.end(), [&asked](const auto& node) {
+    return node.second.counts && node.second.fell &&
+           (asked.zone == nullptr || node.second.zone == *asked.zone) &&
+           (!asked.since || *node.second.fell > *asked.since) &&
+           (!asked.counts || asked.counts(node.first));
   });
 }
 
@@ -102,22 +131,38 @@ std::set<std::string> BrakeCensus::zones() const {
   return zones;
 }
 
+bool carries_something(const Truth& truth, const std::string& node) {
+  const auto pods = truth.store().list("pods");
+  return std::any_of(pods.begin(), pods.end(), [&node](const Object& pod) {
+    const std::string& phase = text_field(*pod, {"status", "phase"});
+    const bool has_finished = phase == "Succeeded" || phase == "Failed";
+    const bool goes = find_field(*pod, {"metadata", "deletionTimestamp"}) != nullptr;
+    return text_field(*pod, {"spec", "nodeName"}) == node && !is_daemon_or_mirror(*pod) &&
+           (!has_finished || goes);
+  });
+}
+
+// All that fell count, however long ago: more than the engine may go by, and never less.
 void BrakeTruth::on_change(const Change& change, const Truth& truth) {
   if (change.key.resource != "nodes") {
     return;
   }
-  const bool alike = change.type == ChangeType::Modified && change.before != nullptr &&
-                     is_worker(*change.before) == is_worker(*change.after) &&
-                     is_ready(*change.before) == is_ready(*change.after);
-  if (alike && counted_) {
-    return;
+  if (!seeded_) {
+    seeded_ = true;
+    for (const Object& node : truth.store().list("nodes")) {
+      nodes_.set(text_field(*node, {"metadata", "name"}), *node, truth.now());
+    }
   }
-  counted_ = true;
-  BrakeCensus census;
-  for (const Object& node : truth.store().list("nodes")) {
-    census.set(text_field(*node, {"metadata", "name"}), *node);
+  if (change.type == ChangeType::Deleted) {
+    nodes_.remove(change.key.name);
+  } else {
+    if (change.before != nullptr) {  // those of the start were made before anybody was told
+      nodes_.set(change.key.name, *change.before, truth.now());
+    }
+    nodes_.set(change.key.name, *change.after, truth.now());
   }
-  const bool over = limits_.max_down.exceeded_by(census.down(), census.workers());
+  const std::int64_t down = nodes_.down({});
+  const bool over = limits_.max_down.exceeded_by(down, nodes_.up() + down);
   over_.set(over, truth.now());
   ever_ = ever_ || over;
 }

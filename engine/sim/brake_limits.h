@@ -3,6 +3,7 @@
 // The brake's limits as a plan sets them, and whether too many nodes are down in truth.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,14 +39,22 @@ struct BrakeLimits {
 [[nodiscard]] std::optional<BrakeLimit> parse_brake_limit(std::string_view text);
 [[nodiscard]] BrakeLimits brake_limits(const Plan& plan);
 
-// Workers and how many of them are down, by the nodes' own objects; all of them, or of a zone.
+// The nodes by their own objects, one after another: who is a worker, and who fell when. A worker
+// is a node that ordinary pods can run on; what it is it shows while it is Ready, and one that
+// never was is not counted.
 class BrakeCensus {
  public:
-  void set(const std::string& node, const Json& object);
+  struct Asked {
+    const std::string* zone = nullptr;                         // null: all
+    std::optional<Moment> since = std::nullopt;                // who fell earlier is left out
+    std::function<bool(const std::string& node)> counts = {};  // of those that fell; empty: all
+  };
+  void set(const std::string& node, const Json& object, Moment now);
   void remove(const std::string& node) { nodes_.erase(node); }
-  void swap(BrakeCensus& other) { nodes_.swap(other.nodes_); }
-  [[nodiscard]] std::int64_t workers(const std::string* zone = nullptr) const;
-  [[nodiscard]] std::int64_t down(const std::string* zone = nullptr) const;
+  // What a list shows: who is not in it is gone.
+  void keep_only(const std::set<std::string>& names);
+  [[nodiscard]] std::int64_t up(const std::string* zone = nullptr) const;
+  [[nodiscard]] std::int64_t down(const Asked& asked) const;
   // "" for a node that has none, or that nobody has heard of.
   [[nodiscard]] std::string zone_of(const std::string& node) const;
   [[nodiscard]] std::set<std::string> zones() const;
@@ -53,11 +62,14 @@ class BrakeCensus {
  private:
   struct Node {
     std::string zone;
-    bool worker = true;
-    bool down = false;
+    bool counts = true;
+    std::optional<Moment> fell;  // while it is not Ready
   };
   std::map<std::string, Node> nodes_;
 };
+
+// Whether the node carries a pod that could run elsewhere, in truth.
+[[nodiscard]] bool carries_something(const Truth& truth, const std::string& node);
 
 // Follows the truth: whether and since when more nodes are down than the brake lets pass. While
 // they are, and until everybody has noticed that they are not, nobody may expect anything to be
@@ -72,8 +84,9 @@ class BrakeTruth {
 
  private:
   const BrakeLimits limits_;
+  BrakeCensus nodes_;
   Since over_;
-  bool counted_ = false;
+  bool seeded_ = false;
   bool ever_ = false;
 };
 

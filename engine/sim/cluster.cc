@@ -83,6 +83,9 @@ struct Kubelets {
         attachments(ground.informer("kubelets", "volumeattachments")) {
     const KubeletViews views{.nodes = *nodes, .pods = *pods, .attachments = *attachments};
     for (const NodePlan& node : plan.nodes) {
+      if (node.never_joined) {
+        continue;
+      }
       by_name.emplace(node.name, std::make_unique<Kubelet>(ground, node, views));
     }
     for (const auto& [key, pod] : pods->all()) {

@@ -150,7 +150,9 @@ void DeleteChecker::check_detach(const WireRequest& request, const Known& known)
   const CalledPath target = read_path(request.target);
   const std::string what = request.replica + " deletes attachment " + target.name + ": ";
   if (const AuditLine* intent = intent_of(what, request, known); intent != nullptr) {
-    check_node(what, *intent, known);
+    if (check_node(what, *intent, known) == Signal::Succeeded) {
+      accuse(rules::kDeletedNode, what + "it may be the successor's");
+    }
   }
 }
 
@@ -280,8 +282,8 @@ bool DeleteChecker::goes_by_source(const Known& known) const {
 }
 
 void DeleteChecker::check_exists(const std::string& what, std::optional<Signal> signal) {
-  if (signal == Signal::Deleted) {
-    accuse(rules::kDeletedNode, what + "it was read as deleted");
+  if (signal == Signal::Deleted || signal == Signal::Succeeded) {
+    accuse(rules::kDeletedNode, what + "it was read as deleted, or as another one");
   }
 }
 
@@ -289,8 +291,10 @@ bool DeleteChecker::was_read(const AuditLine& intent, const Known& known, Signal
   const auto read = known.readings.find(intent.node);
   return read != known.readings.end() &&
          std::any_of(read->second.begin(), read->second.end(), [&](const Reading& reading) {
-           const bool fits = as == Signal::Deleted ? reading.absent
-                                                   : reading.down && reading.uid == intent.node_uid;
+           const bool own = reading.uid == intent.node_uid;
+           const bool fits = as == Signal::Deleted     ? reading.absent
+                             : as == Signal::Succeeded ? !reading.absent && !own
+                                                       : reading.down && own;
            return fits && now() - reading.left <= kReadingLifetime;
          });
 }
@@ -315,6 +319,13 @@ auto DeleteChecker::check_down(const std::string& what, const AuditLine& intent,
       return Signal::Deleted;
     }
     accuse(rules::kRecoveredNode, what + "node " + intent.node + " is not deleted");
+    return std::nullopt;
+  }
+  if (!as_down && was_read(intent, known, Signal::Succeeded)) {
+    if (node != nullptr && !node->exists.holds) {
+      return Signal::Succeeded;
+    }
+    accuse(rules::kRecoveredNode, what + "node " + intent.node + " has no successor");
     return std::nullopt;
   }
   if (!as_down) {
@@ -349,6 +360,18 @@ bool DeleteChecker::stands_still(const NodeTruth& node) const {
          !lease->changed_between(now() - lease->duration, now() - kReadingLifetime);
 }
 
+bool DeleteChecker::was_bound_before_successor(const PodTruth& pod, const AuditLine& intent) const {
+  return std::none_of(truth().nodes().begin(), truth().nodes().end(), [&](const auto& entry) {
+    return entry.first != intent.node_uid && entry.second.name == intent.node &&
+           entry.second.exists.holds && entry.second.exists.changed <= pod.bound;
+  });
+}
+
+// One that has just come back is judged by other rules.
+bool DeleteChecker::was_down_for(const NodeTruth& node, Duration time) const {
+  return time <= Duration::zero() || !node.down.holds || node.down.held_for(now(), time);
+}
+
 void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
                                 const AuditLine& intent, std::optional<Signal> signal,
                                 const Known& known) {
@@ -359,16 +382,21 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
   if (pod.mirror || pod.controller == "DaemonSet" || pod.controller == "Node") {
     accuse(rules::kProtectedPod, what + "it is a mirror or DaemonSet pod");
   }
+  if (signal == Signal::Succeeded && !was_bound_before_successor(pod, intent)) {
+    accuse(rules::kIncidentNode, what + "it was bound to the successor");
+  }
   bool covered = false;
   bool permits_kind = false;
   bool fits_signal = false;
   bool fits_deleted = signal != Signal::Deleted;
   const bool was_silent =
-      node != nullptr && (node->silent.held_within(now(), kReadingLifetime) || stands_still(*node));
+      signal == Signal::Succeeded || node == nullptr
+          ? signal == Signal::Succeeded
+          : (node->silent.held_within(now(), kReadingLifetime) || stands_still(*node));
   // Finished only since it was listed: the list could not know.
   const auto listed = known.listed.find(intent.pod_uid);
-  const bool finished =
-      pod.finished.holds && listed != known.listed.end() && pod.finished.changed < listed->second;
+  const bool finished = pod.finished.holds && !pod.marked && listed != known.listed.end() &&
+                        pod.finished.changed < listed->second;
   for (const auto& reach : known.policies.in_force(truth().policy_edits(), now())) {
     for (const BindingReach& binding : reach->bindings) {
       if (!binding.enforces || !binding.covers(pod.space, pod.labels)) {
@@ -382,7 +410,9 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
         continue;
       }
       fits_deleted = true;
-      fits_signal = fits_signal || (permits && (binding.live_kubelet || was_silent));
+      const bool held =
+          node == nullptr || signal == Signal::Deleted || was_down_for(*node, binding.hold_down);
+      fits_signal = fits_signal || (permits && ((binding.live_kubelet && held) || was_silent));
     }
   }
   if (HeardPolicies::must_rest(truth().policy_edits(), now())) {

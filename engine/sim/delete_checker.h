@@ -55,7 +55,7 @@ class DeleteChecker final : public Checker {
   void check_eviction(const std::string& what, const AuditLine& intent, const Known& known);
   [[nodiscard]] bool may_be_evicted(const PodTruth& pod, const Known& known) const;
   // Whether the node is down or does not exist, and was read so; nullopt: neither.
-  enum class Signal { Down, Deleted };
+  enum class Signal { Down, Deleted, Succeeded };
   std::optional<Signal> check_down(const std::string& what, const AuditLine& intent,
                                    const Known& known);
   // What changes the node needs one.
@@ -65,6 +65,8 @@ class DeleteChecker final : public Checker {
                                    const Known& known);
   void check_lease(const std::string& what, const NodeTruth& node) const;
   [[nodiscard]] bool stands_still(const NodeTruth& node) const;
+  [[nodiscard]] bool was_bound_before_successor(const PodTruth& pod, const AuditLine& intent) const;
+  [[nodiscard]] bool was_down_for(const NodeTruth& node, Duration time) const;
   [[nodiscard]] bool is_absent(const std::string& name) const;
   [[nodiscard]] bool was_read(const AuditLine& intent, const Known& known, Signal as) const;
   void check_reach(const std::string& what, const PodTruth& pod, const AuditLine& intent,

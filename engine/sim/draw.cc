@@ -105,9 +105,25 @@ class Drawing {
       node.zone = kZones[i % kZones.size()];
       plan_.nodes.push_back(std::move(node));
     }
+    draw_uncommon_nodes(*random_.fork("uncommon-nodes"));
     plan_.engines = happens(random, 0.2) ? 2 : 1;
     plan_.servers = happens(random, 0.3) ? static_cast<int>(number(random, 2, 3)) : 1;
     noise_ = between(random, seconds(60), seconds(120));
+  }
+
+  // Machines that are no workers: reserved by a taint, cordoned, or ordered and never seen.
+  void draw_uncommon_nodes(port::Random& random) {
+    if (!happens(random, 0.25)) {
+      return;
+    }
+    for (std::size_t i = number(random, 1, 4); i > 0; --i) {
+      NodePlan node;
+      node.name = "u" + std::to_string(i);
+      node.dedicated = happens(random, 0.3);
+      node.cordoned = !node.dedicated && happens(random, 0.3);
+      node.never_joined = !node.dedicated && !node.cordoned;
+      plan_.nodes.push_back(std::move(node));
+    }
   }
 
   void draw_workloads(port::Random& random) {

@@ -166,6 +166,13 @@ std::string draw_spaces(port::Random& random) {
   return std::string(kSpaces[number(random, 0, kSpaces.size() - 1)]);
 }
 
+// Whether bindings say how long a kubelet that speaks is held down, and how long.
+std::string draw_hold_down(port::Random& random) {
+  constexpr std::array<std::string_view, 4> kLines = {"", "  holdDown: 0s\n", "  holdDown: 0s\n",
+                                                      "  holdDown: 15s\n"};
+  return std::string(kLines[number(random, 0, kLines.size() - 1)]);
+}
+
 }  // namespace
 
 std::map<std::string, std::string> default_policies() {
@@ -179,9 +186,11 @@ std::map<std::string, std::string> default_policies() {
 }
 
 std::map<std::string, std::string> draw_policies(port::Random& random) {
+  const std::string held = draw_hold_down(*random.fork("hold-down"));
   std::map<std::string, std::string> data;
   std::string bindings = "api: 1\nbindings:\n";
   bindings += binding("noobaa", true, "noobaa", happens(random, 0.9) ? "enforce" : "observe");
+  bindings += held;
   const bool plain = happens(random, 0.5);
   for (const Choice& choice : kChoices) {
     // Half of the worlds have only policies that delete at once: their ends can be demanded.
@@ -191,6 +200,7 @@ std::map<std::string, std::string> draw_policies(port::Random& random) {
     }
     bindings += binding(choice.name, false, draw_spaces(random),
                         happens(random, 0.8) ? "enforce" : "observe");
+    bindings += held;
     data.emplace(std::string(choice.name) + ".lua", choice.source);
   }
   // Of a stream of its own: everything else is drawn as if it were not there.

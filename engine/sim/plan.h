@@ -17,7 +17,10 @@ struct NodePlan {
   std::string name;
   std::string zone;
   bool control_plane = false;
-  int capacity = 110;  // pods
+  bool dedicated = false;  // a taint of its own keeps ordinary pods off
+  bool cordoned = false;
+  bool never_joined = false;  // there is an object, and no machine
+  int capacity = 110;         // pods
 };
 
 enum class WorkloadKind {

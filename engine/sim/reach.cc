@@ -6,6 +6,8 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "base/time.h"
+
 namespace moonfence::sim {
 namespace {
 
@@ -17,8 +19,8 @@ constexpr std::string_view kNoobaaDatabase = "noobaa-db-pg-";
 constexpr std::string_view kAlways = "-- sim: always";
 
 constexpr std::array<std::string_view, 3> kFileKeys = {"api", "mode", "bindings"};
-constexpr std::array<std::string_view, 7> kBindingKeys = {
-    "policy", "source", "namespaces", "mode", "settings", "allow", "onReject"};
+constexpr std::array<std::string_view, 8> kBindingKeys = {
+    "policy", "source", "namespaces", "mode", "settings", "allow", "holdDown", "onReject"};
 
 template <std::size_t size>
 bool knows_all(const YAML::Node& map, const std::array<std::string_view, size>& known) {
@@ -103,6 +105,13 @@ bool read_binding(const YAML::Node& node, const std::map<std::string, std::strin
     reach.spaces.insert(name);
   }
   reach.enforces = ceiling_enforces && node["mode"] && node["mode"].as<std::string>() == "enforce";
+  if (node["holdDown"]) {
+    const auto held = parse_duration(node["holdDown"].as<std::string>());
+    if (!held) {
+      return false;
+    }
+    reach.hold_down = *held;
+  }
   if (node["allow"]) {
     for (const YAML::Node& allowed : node["allow"]) {
       reach.bare_pods = reach.bare_pods || allowed.as<std::string>() == "bare-pods";

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "sim/object.h"
 
 namespace moonfence::sim {
@@ -23,7 +24,9 @@ struct BindingReach {
   bool bare_pods = false;
   bool finished_pods = false;
   bool out_of_service = false;
-  bool live_kubelet = false;                  // acts on any kind of not Ready
+  bool live_kubelet = false;  // acts on any kind of not Ready
+  // For how long it must have been so while the kubelet speaks.
+  Duration hold_down = std::chrono::seconds(10);
   bool deleted = false;                       // acts on a node whose object is gone
   bool by_source = false;                     // a source of its own says which nodes are down
   bool unread = false;                        // its text is not known here: it may have one

@@ -198,7 +198,8 @@ Result<void> Parser::world(const ScenarioLine& line) {
 
 Result<void> Parser::node(const ScenarioLine& line) {
   static constexpr std::array<std::string_view, 2> kKnown = {"zone", "capacity"};
-  static constexpr std::array<std::string_view, 1> kFlags = {"control-plane"};
+  static constexpr std::array<std::string_view, 4> kFlags = {"control-plane", "cordoned",
+                                                             "dedicated", "never-joined"};
   if (line.size() < 2) {
     return line.wrong("the node's name is missing", "write node n1 zone=a");
   }
@@ -217,7 +218,10 @@ Result<void> Parser::node(const ScenarioLine& line) {
       }
       node.capacity = *number;
     } else {
-      node.control_plane = true;
+      node.control_plane = node.control_plane || key == "control-plane";
+      node.dedicated = node.dedicated || key == "dedicated";
+      node.cordoned = node.cordoned || key == "cordoned";
+      node.never_joined = node.never_joined || key == "never-joined";
     }
   }
   return {};
@@ -252,8 +256,8 @@ Result<void> Parser::workload(const ScenarioLine& line, WorkloadKind kind) {
   return {};
 }
 
-// policies builtin NAME [namespaces=a,b] [mode=M] [SETTING=VALUE…] and policies NAME.lua …: a
-// binding, without writing moonfence.yaml.
+// policies builtin NAME [namespaces=a,b] [mode=M] [holdDown=T] [SETTING=VALUE…] and policies
+// NAME.lua …: a binding, without writing moonfence.yaml.
 Result<void> Parser::policies(const ScenarioLine& line) {
   const bool builtin = line.word(1) == "builtin";
   const std::string_view given = line.word(builtin ? 2 : 1);
@@ -270,6 +274,7 @@ Result<void> Parser::policies(const ScenarioLine& line) {
   const std::string policy(builtin ? given : given.substr(0, given.size() - 4));
   std::string spaces = policy;
   std::string mode = "enforce";
+  std::string hold_down;
   std::string settings;
   for (std::size_t i = builtin ? 3 : 2; i < line.size(); ++i) {
     const std::string_view word = line.word(i);
@@ -284,6 +289,8 @@ Result<void> Parser::policies(const ScenarioLine& line) {
       spaces = value;
     } else if (key == "mode") {
       mode = value;
+    } else if (key == "holdDown") {
+      hold_down = value;
     } else {
       settings.append(settings.empty() ? "" : ", ").append(key).append(": ").append(value);
     }
@@ -293,6 +300,7 @@ Result<void> Parser::policies(const ScenarioLine& line) {
   yaml += "  source: " + (builtin ? std::string("builtin") : std::string(given)) + "\n";
   yaml += "  namespaces: [" + (spaces == "*" ? std::string("\"*\"") : spaces) + "]\n";
   yaml += "  mode: " + mode + "\n";
+  yaml += hold_down.empty() ? "" : "  holdDown: " + hold_down + "\n";
   yaml += settings.empty() ? "" : "  settings: {" + settings + "}\n";
   return {};
 }

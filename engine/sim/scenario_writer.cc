@@ -70,6 +70,9 @@ void write_node(std::string& out, const NodePlan& node) {
   options +=
       node.capacity == NodePlan{}.capacity ? "" : " capacity=" + std::to_string(node.capacity);
   options += node.control_plane ? " control-plane" : "";
+  options += node.dedicated ? " dedicated" : "";
+  options += node.cordoned ? " cordoned" : "";
+  options += node.never_joined ? " never-joined" : "";
   if (!options.empty()) {
     statement(out, "node", node.name + options);
   }

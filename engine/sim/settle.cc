@@ -20,6 +20,10 @@ namespace {
 
 constexpr const char* kActor = "settle";
 
+bool has_joined(const Json& node) {
+  return find_field(node, {"status", "nodeInfo"}) != nullptr;
+}
+
 class Settler {
  public:
   Settler(const Ground& ground, const Plan& plan)
@@ -61,8 +65,10 @@ class Settler {
     machine.boot_id = make_uuid(*random_);
     machine.impaired_since = ground_.loop.now();
     nodes_.push_back(create("nodes", {}, node_blueprint(node, machine.boot_id, ground_.stamp())));
-    create("leases", "kube-node-lease",
-           lease_blueprint(*nodes_.back(), ground_.timings, ground_.micro_stamp()));
+    if (!node.never_joined) {
+      create("leases", "kube-node-lease",
+             lease_blueprint(*nodes_.back(), ground_.timings, ground_.micro_stamp()));
+    }
     ground_.machines.by_name[node.name] = std::move(machine);
     loads_[node.name] = {.pods = 0, .room = static_cast<std::size_t>(node.capacity)};
   }
@@ -113,7 +119,9 @@ class Settler {
   void add_daemon_set(const WorkloadPlan& plan) {
     const Object set = create("daemonsets", plan.space, workload_blueprint(plan, plan.name));
     for (const Object& node : nodes_) {
-      run(daemon_pod(*set, name_of(*node)), plan);
+      if (has_joined(*node)) {
+        run(daemon_pod(*set, name_of(*node)), plan);
+      }
     }
   }
 
@@ -129,7 +137,7 @@ class Settler {
 
   void add_mirrors(const WorkloadPlan& plan) {
     for (const Object& node : nodes_) {
-      if (plan.node.empty() || plan.node == name_of(*node)) {
+      if (has_joined(*node) && (plan.node.empty() || plan.node == name_of(*node))) {
         Json pod = mirror_pod_blueprint(plan, *node, make_uuid(*random_));
         set_running(pod, ground_.stamp());
         create("pods", plan.space, std::move(pod));

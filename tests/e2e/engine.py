@@ -225,7 +225,7 @@ class Engine:
                  "--health-probe-bind-address", f"127.0.0.1:{self.health_port}",
                  "--status-bind-address", f"127.0.0.1:{self.status_port}" if self.status else "0",
                  "--audit-log", self.record_file, "--log-level", "debug"]
-        words += ["--policy", self.policy, "--policy-namespace", self.namespace] if self.policy else []
+        words += ["--policy", self.policy, "--policy-namespace", self.namespace, "--hold-down", "0s"] if self.policy else []
         words += ["--mode", self.mode] if self.mode else []
         words += [f"--leader-elect={str(self.elect).lower()}"] if self.elect is not None else []
         words += ["--config", self.config]

@@ -34,7 +34,7 @@ class PolicyMap:
         """moonfence.yaml that binds NAME.lua of each name to the namespace of the test."""
         spaces = json.dumps(namespaces or [self.namespace])
         return f"api: 1\nmode: {ceiling}\nbindings:\n" + "".join(
-            f"- policy: {name}\n  source: {name}.lua\n  namespaces: {spaces}\n  mode: {mode}\n{more}" for name in names)
+            f"- policy: {name}\n  source: {name}.lua\n  namespaces: {spaces}\n  mode: {mode}\n  holdDown: 0s\n{more}" for name in names)
 
     def write(self, data: Optional[dict] = None, mode: str = "enforce", **texts: str) -> dict:
         """Replaces everything by NAME.lua for each given text, bound in this mode, and by `data`."""

@@ -32,7 +32,7 @@ def test_a_vendor_of_ones_own_is_a_lua_file_and_an_endpoint(cluster, tmp_path):
         config = yaml.safe_load((FOLDER / "config.yaml").read_text())
         endpoint = {"url": api.url, "auth": {**config["endpoints"]["basalt"]["auth"], "tokenFile": str(tmp_path / "token")}}
         (binding,) = yaml.safe_load((FOLDER / "moonfence.yaml").read_text())["bindings"]
-        stage.start(f"- {{policy: {binding['policy']}, source: {binding['source']}, namespaces: [shop], mode: enforce}}\n",
+        stage.start(f"- {{policy: {binding['policy']}, source: {binding['source']}, namespaces: [shop], mode: enforce, holdDown: 0s}}\n",
                     config["fencingDrivers"], config={"endpoints": {"basalt": endpoint}},
                     **{"basalt.lua": (FOLDER / "policy.lua").read_text(),
                        "basalt_test.lua": (FOLDER / "policy_test.lua").read_text(),

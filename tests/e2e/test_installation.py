@@ -25,7 +25,7 @@ from .workloads import taints
 
 MODES = ("taint", "release", "kubelet")
 OBSERVING = ("observe", "longhorn", "storageos")
-BINDINGS = "api: 1\nbindings:\n- {{policy: every, source: every.lua, namespaces: [{}], mode: enforce}}\n"
+BINDINGS = "api: 1\nbindings:\n- {{policy: every, source: every.lua, namespaces: [{}], mode: enforce, holdDown: 0s}}\n"
 OTHER = "- {policy: other, source: other.lua, namespaces: [elsewhere]}\n"
 # of an incident that ended long ago: its leader removes it
 OLD_RECORD = {"version": 1, "incident": "old", "node": {"name": "gone", "uid": "gone"}, "opened": "2020-01-01T00:00:00Z",

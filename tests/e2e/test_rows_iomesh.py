@@ -16,7 +16,7 @@ from .stage import Stage, Subject
 OURS, FOREIGN, LOCAL = "com.iomesh.csi-driver", "ebs.csi.example.com", "com.iomesh.iomesh-localpv-manager"
 PROBE, SLOW_PROBE = 3, 10
 BINDINGS = "".join(
-    f"- {{policy: iomesh, source: builtin, namespaces: [{space}], mode: enforce, settings: {{{settings}}}}}\n"
+    f"- {{policy: iomesh, source: builtin, namespaces: [{space}], mode: enforce, holdDown: 0s, settings: {{{settings}}}}}\n"
     for space, settings in {
         "usual": f"probe_interval: {PROBE}s",
         "both": f"pod_delete_policy: delete-both-statefulset-and-deployment-pod, probe_interval: {PROBE}s",

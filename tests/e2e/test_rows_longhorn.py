@@ -16,7 +16,7 @@ from .workloads import free, node_ready
 
 OURS, FOREIGN = "driver.longhorn.io", "ebs.csi.example.com"
 BINDINGS = "".join(
-    f"- {{policy: longhorn, source: builtin, namespaces: [{space}], mode: enforce, settings: {{{settings}}}}}\n"
+    f"- {{policy: longhorn, source: builtin, namespaces: [{space}], mode: enforce, holdDown: 0s, settings: {{{settings}}}}}\n"
     for space, settings in {
         "nothing": "node_down_pod_deletion_policy: do-nothing, ready_false_delay: 1s",
         "sts": "node_down_pod_deletion_policy: delete-statefulset-pod, ready_false_delay: 1s",

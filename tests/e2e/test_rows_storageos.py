@@ -20,7 +20,7 @@ OURS, FOREIGN = "csi.storageos.com", "ebs.csi.example.com"
 LABEL = "storageos.com/fenced"
 DYNAMIC = {"volume.beta.kubernetes.io/storage-provisioner": OURS}
 NEWER = {"volume.kubernetes.io/storage-provisioner": OURS}
-BINDINGS = "- {policy: storageos, source: builtin, namespaces: [shop], mode: enforce}\n"
+BINDINGS = "- {policy: storageos, source: builtin, namespaces: [shop], mode: enforce, holdDown: 0s}\n"
 FAILS = status_answer(500, "InternalError")
 
 

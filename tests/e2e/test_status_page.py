@@ -187,8 +187,10 @@ def test_what_a_policy_says_is_only_text(browser, cluster, make_nodes, workloads
     assert page.complaints == []
 
 
-def test_frozen_by_the_brake_with_a_broken_policy(browser, cluster, make_nodes, policies, start_engine):
+def test_frozen_by_the_brake_with_a_broken_policy(browser, cluster, make_nodes, policies, workloads, start_engine):
     nodes = make_nodes(3)
+    for number, node in enumerate(nodes):
+        workloads.pod(f"busy-{number}", node=node)  # a node that carries nothing is not counted
     policies.write(db=policy_text("db", SKIPS))
     engine = start_engine(policy=None, mode=None, config=BRAKED)
     policies.wait_state("db", "Active")
@@ -198,12 +200,14 @@ def test_frozen_by_the_brake_with_a_broken_policy(browser, cluster, make_nodes, 
         cluster.hollow.fail(node, "notready")
     wait_for("the brake holds", lambda: status(engine)["state"]["title"] == "Frozen: too many nodes are down", 30)
     wait_for("an incident waits", lambda: status(engine)["guard"]["incidentsWaiting"] >= 1, 30)
-    look(browser, engine, "status-frozen", "2 of 3 workers are down", "the limit is 50 %", "too_many_down",
+    look(browser, engine, "status-frozen", "2 of 3 workers are newly down", "the limit is 50 %", "too_many_down",
          "An edit of policy db was rejected", "rejected, in part or whole", "if pod.labels.tier the")
 
 
-def test_switched_off_while_too_many_are_down(browser, cluster, make_nodes, policies, start_engine):
+def test_switched_off_while_too_many_are_down(browser, cluster, make_nodes, policies, workloads, start_engine):
     nodes = make_nodes(3)
+    for number, node in enumerate(nodes):
+        workloads.pod(f"busy-{number}", node=node)
     policies.write(db=policy_text("db", SKIPS))
     engine = start_engine(policy=None, mode=None, config=BRAKED)
     policies.wait_state("db", "Active")

@@ -132,10 +132,10 @@ TEST(Options, help_and_version_leave_well) {
 TEST(Options, the_help_names_every_flag) {
   const Command command = parse({"run", "--help"});
   const std::string& text = std::get<Leave>(command).text;
-  for (const char* flag :
-       {"--kubeconfig", "--context", "--namespace", "--config", "--mode", "--policy",
-        "--policy-namespace", "--metrics-bind-address", "--health-probe-bind-address",
-        "--status-bind-address", "--audit-log", "--log-level", "--log-format"}) {
+  for (const char* flag : {"--kubeconfig", "--context", "--namespace", "--config", "--mode",
+                           "--policy", "--policy-namespace", "--hold-down",
+                           "--metrics-bind-address", "--health-probe-bind-address",
+                           "--status-bind-address", "--audit-log", "--log-level", "--log-format"}) {
     EXPECT_NE(text.find(flag), std::string::npos) << flag;
   }
 }

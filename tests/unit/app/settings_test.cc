@@ -204,6 +204,20 @@ TEST(Settings, every_limit_of_the_brake_is_read) {
                                .cool_down = 30s}));
 }
 
+TEST(Settings, labels_leave_nodes_out_of_the_brake_s_count) {
+  const auto settings = parse_settings(
+      "api: 1\nbrake: {exclude: [moonfence.io/uncounted, pool=spot], stormMemory: 2h}\n", "f");
+  ASSERT_TRUE(settings) << settings.error().text;
+  EXPECT_EQ(settings->brake.memory, 2h);
+  ASSERT_EQ(settings->brake.exclude.size(), 2U);
+  EXPECT_EQ(settings->brake.exclude[0].key, "moonfence.io/uncounted");
+  EXPECT_EQ(settings->brake.exclude[0].value, std::nullopt);
+  EXPECT_EQ(settings->brake.exclude[1].value, "spot");
+  EXPECT_NE(fault("api: 1\nbrake: {exclude: pool}\n"), "");
+  EXPECT_NE(fault("api: 1\nbrake: {exclude: ['!pool']}\n"), "");
+  EXPECT_NE(fault("api: 1\nbrake: {stormMemory: 5m}\n"), "");  // shorter than the window
+}
+
 TEST(Settings, each_limit_of_the_brake_can_be_switched_off) {
   for (const char* off : {"off"}) {
     const auto settings =

@@ -105,6 +105,8 @@ inline StatusSnapshot fencing_snapshot(IncidentBook& book) {
   snapshot.nodes[0].view.readiness = cluster::Readiness::Unknown;
   snapshot.counts.ready = 2;
   snapshot.guard.workers_down = 1;
+  snapshot.guard.down_text = "1 of 3 workers is newly down: n1";
+  snapshot.guard.down_names = {"n1"};
   snapshot.guard.being_fenced = 1;
   snapshot.under_way = book.under_way();
   snapshot.past = book.past();

@@ -20,15 +20,27 @@ TEST(Census, workers_and_those_that_are_down_in_all_and_by_zone) {
   census.add(node(Readiness::Unknown, "b"));
   census.add(node(Readiness::Missing));
   EXPECT_EQ(census.all(), (Census::Count{.workers = 4, .down = 3}));
-  EXPECT_EQ(census.zones().size(), 2U);
-  EXPECT_EQ(census.zones().at("a"), (Census::Count{.workers = 2, .down = 1}));
-  EXPECT_EQ(census.zones().at("b"), (Census::Count{.workers = 1, .down = 1}));
+  EXPECT_EQ(census.workers().up, 1);
+  EXPECT_EQ(census.workers().up_in, (std::map<std::string, std::int64_t>{{"a", 1}}));
+  EXPECT_EQ(census.workers().falls.size(), 3U);
 }
 
 TEST(Census, the_control_plane_s_nodes_are_left_out) {
   Census census;
   census.add(node(Readiness::Unknown, "a", true));
   EXPECT_EQ(census, Census());
+}
+
+TEST(Census, a_dedicated_machine_is_none_of_the_workers) {
+  Census census;
+  NodeView view = node(Readiness::True);
+  view.standing.group = Standing::Group::Dedicated;
+  census.add(view);
+  EXPECT_EQ(census.workers().up, 0);
+  EXPECT_EQ(census.machines().up, 1);
+  view.standing.group = Standing::Group::None;
+  census.add(view);
+  EXPECT_EQ(census.machines().up, 1);
 }
 
 TEST(Census, what_is_taken_out_leaves_nothing_behind) {

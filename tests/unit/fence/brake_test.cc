@@ -63,8 +63,8 @@ TEST_F(BrakeTest, before_the_nodes_were_counted_nothing_may_be_fenced) {
 
 TEST_F(BrakeTest, a_suspicion_stops_everything_for_the_cool_down) {
   set(5, 1);
-  EXPECT_FALSE(told().too_many_with(1));
-  EXPECT_TRUE(told().too_many_with(2));
+  EXPECT_FALSE(told().too_many_with(1, 1));
+  EXPECT_TRUE(told().too_many_with(2, 2));
   told().suspect(now);
   EXPECT_EQ(ask("n1"), Reason::TooManyDown);
   EXPECT_EQ(told().next_release(now), now + 10s);
@@ -90,7 +90,7 @@ TEST_F(BrakeTest, without_a_limit_nobody_is_counted) {
   rules.max_down = Limit::off();
   set(5, 1);
   EXPECT_FALSE(told().limits_down());
-  EXPECT_FALSE(told().too_many_with(4));
+  EXPECT_FALSE(told().too_many_with(4, 4));
 }
 
 TEST_F(BrakeTest, more_than_half_of_the_workers_down_stops_everything) {  // row E-22
@@ -122,6 +122,52 @@ TEST_F(BrakeTest, nodes_of_the_control_plane_are_not_counted) {
   }
   told().count(census, now);
   EXPECT_EQ(ask("n1"), std::nullopt);
+}
+
+TEST_F(BrakeTest, machines_that_were_switched_off_long_ago_count_as_nothing) {
+  Census census = of(3, 0);
+  for (int i = 0; i < 5; ++i) {
+    NodeView off = node(true);
+    off.standing.fell = now - i * 3h;
+    census.add(off);
+  }
+  now += 15min;
+  told().count(census, now);
+  EXPECT_EQ(ask("n1"), std::nullopt);
+  EXPECT_EQ(told().newly_down().workers, 3);
+}
+
+TEST_F(BrakeTest, dedicated_machines_do_not_make_the_workers_look_better_and_storms_in_them_count) {
+  Census census = of(3, 2);
+  NodeView gpu = node(false);
+  gpu.standing.group = cluster::Standing::Group::Dedicated;
+  for (int i = 0; i < 20; ++i) {
+    census.add(gpu);
+  }
+  told().count(census, now);
+  EXPECT_EQ(ask("n1"), Reason::TooManyDown);
+  EXPECT_FALSE(told().newly_down().dedicated_too);
+
+  brake.reset();
+  census = of(3, 0);
+  gpu.readiness = Readiness::Unknown;
+  for (int i = 0; i < 4; ++i) {
+    census.add(gpu);
+  }
+  told().count(census, now);
+  EXPECT_EQ(ask("n1"), Reason::TooManyDown);
+  EXPECT_EQ(told().newly_down().text().substr(0, 32), "4 of 7 machines are newly down: ");
+}
+
+TEST_F(BrakeTest, it_names_who_is_newly_down) {
+  Census census = of(2, 0);
+  for (const char* name : {"b", "a", "c"}) {
+    NodeView down = node(true);
+    down.name = NodeName(name);
+    census.add(down);
+  }
+  told().count(census, now);
+  EXPECT_EQ(told().newly_down().text(), "3 of 5 workers are newly down: a, b, c");
 }
 
 TEST_F(BrakeTest, it_lets_go_when_the_numbers_have_been_good_for_the_cool_down) {

@@ -94,6 +94,7 @@ struct NodeState {
   std::string renewed = "2026-01-02T04:59:20.000000Z";
   std::string heartbeat = {};  // of the Ready condition; "": none
   std::string boot_id = "boot-1";
+  std::string created = {};                         // "": the node does not say
   nlohmann::json taints = nlohmann::json::array();  // beside that of `tainted`
   nlohmann::json annotations = {{"node.alpha.kubernetes.io/ttl", "0"}};
   nlohmann::json status = nlohmann::json::object();  // more of it
@@ -134,8 +135,11 @@ struct FenceTest : testing::Test {
   SelfDoubt doubt{DoubtRules{.longest_pause = 1000h}};
   RollCall roll_call{loop, reader, [] { return sample_cluster().now; },
                      [this](const NodeName& name) {
-                       return nodes.contains(name.text()) && nodes.at(name.text()).ready == "True";
+                       const bool up =
+                           nodes.contains(name.text()) && nodes.at(name.text()).ready == "True";
+                       return up ? &worker : nullptr;
                      }};
+  const cluster::Standing worker = {};
   Protections protections;
   test::RecordServer records{http};
   test::FakeRandom random;
@@ -240,6 +244,10 @@ struct FenceTest : testing::Test {
                   {"spec", {{"nodeName", node}}},
                   {"status", {{"phase", "Running"}}}};
   }
+  void bind_at(const std::string& pod, const std::string& time) {
+    pods.at(pod)["status"]["conditions"] = {
+        {{"type", "PodScheduled"}, {"status", "True"}, {"lastTransitionTime", time}}};
+  }
   void add_pods(int count) {
     for (int i = 0; i < count; ++i) {
       add_pod("web-" + std::to_string(1000 + i));
@@ -263,6 +271,9 @@ struct FenceTest : testing::Test {
         {"spec", {{"unschedulable", state.unschedulable}}},
         {"status",
          {{"conditions", nlohmann::json::array()}, {"nodeInfo", {{"bootID", state.boot_id}}}}}};
+    if (!state.created.empty()) {
+      node["metadata"]["creationTimestamp"] = state.created;
+    }
     node["status"].update(state.status);
     if (!state.ready.empty()) {
       node["status"]["conditions"].push_back(
@@ -293,6 +304,7 @@ struct FenceTest : testing::Test {
             .keeps_replacements_off = state.tainted || state.is_fenced(),
             .unschedulable = state.unschedulable,
             .since = std::nullopt,
+            .boot_id = state.boot_id,
             .fenced = state.is_fenced(),
             .fence_mark = state.fence_mark(),
             .out_of_service_mark = state.out_of_service_mark()};

@@ -132,6 +132,17 @@ TEST_F(GuardTest, a_deleted_node_is_for_policies_that_say_so) {
   EXPECT_EQ(answer(), Reason::NodeReplaced);
 }
 
+TEST_F(GuardTest, of_a_machine_with_a_successor_only_what_was_bound_before_it) {
+  authority.reading.successor = WallTime{} + 100h;
+  EXPECT_EQ(answer(), Reason::NodeReplaced);  // nobody knows when it was bound
+  pod.bound = WallTime{} + 101h;
+  EXPECT_EQ(answer(), Reason::NodeReplaced);
+  pod.bound = WallTime{} + 99h;
+  EXPECT_EQ(answer(), std::nullopt);
+  authority.quarantine = Quarantine::Always;
+  EXPECT_FALSE(needs_quarantine(authority));  // it would be the successor's taint
+}
+
 TEST_F(GuardTest, on_a_deleted_node_the_kubelet_is_as_silent_as_the_policy_wants) {
   authority.reading.readiness = Readiness::Gone;
   activate({binding(Mode::Enforce, "d1", "trigger = { deleted = true },")});
@@ -326,6 +337,12 @@ TEST_F(AttachmentGuardTest, whatever_speaks_against_its_pod_speaks_against_it) {
   authority.reading.readiness = Readiness::Unknown;
   in_force(Mode::Observe);
   EXPECT_EQ(refuse(), Reason::ModeObserves);
+}
+
+TEST_F(AttachmentGuardTest, it_may_be_the_successor_s_by_now) {
+  authority.reading.successor = WallTime{} + 100h;
+  pod.bound = WallTime{} + 99h;
+  EXPECT_EQ(refuse(), Reason::NodeReplaced);
 }
 
 TEST_F(AttachmentGuardTest, it_must_be_the_one_that_was_judged) {

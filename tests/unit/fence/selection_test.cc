@@ -57,7 +57,16 @@ TEST(LeftAlone, a_binding_may_allow_bare_and_finished_pods_but_no_others) {
 TEST(LeftAlone, an_owner_that_is_no_controller_replaces_nothing) {
   kube::Pod pod = owned_by("StatefulSet");
   pod.owners[0].controller = false;
-  EXPECT_EQ(left_alone(pod), Reason::BarePod);
+  EXPECT_EQ(left_alone(pod), Reason::OwnerNotController);
+  EXPECT_EQ(left_alone(pod, {.bare_pods = true}), std::nullopt);
+}
+
+TEST(LeftAlone, a_finished_pod_that_is_to_go_holds_its_name_and_is_offered) {
+  for (const char* phase : {"Succeeded", "Failed"}) {
+    kube::Pod pod = owned_by("StatefulSet", phase);
+    pod.deletion_timestamp = WallTime{};
+    EXPECT_EQ(left_alone(pod), std::nullopt) << phase;
+  }
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ constexpr bool kSilent = true;
 constexpr bool kAlive = false;
 
 Standing::Kind standing(const Trigger& trigger, bool silent, Duration down_for, bool fell = true) {
-  return standing_of(trigger, {.since = kDown, .fell = fell}, {.silent = silent}, kDown + down_for)
+  return standing_of(trigger, 0s, {.since = kDown, .fell = fell}, {.silent = silent},
+                     kDown + down_for)
       .kind;
 }
 
@@ -33,7 +34,7 @@ TEST(Triggers, the_last_of_several_failures_is_the_moment_to_act) {
   EXPECT_EQ(standing(trigger, kSilent, 30s - 1ns), Standing::Kind::NotDueYet);
   EXPECT_EQ(standing(trigger, kSilent, 30s), Standing::Kind::MayAct);
   const Standing waits =
-      standing_of(trigger, {.since = kDown, .fell = true}, {.silent = kSilent}, kDown + 12s);
+      standing_of(trigger, 0s, {.since = kDown, .fell = true}, {.silent = kSilent}, kDown + 12s);
   EXPECT_EQ(waits.due_in, 18s);
 }
 
@@ -51,6 +52,20 @@ TEST(Triggers, a_living_kubelet_is_for_those_that_ask_for_it) {
   EXPECT_EQ(standing({}, kAlive, 1h), Standing::Kind::Unfit);
   EXPECT_EQ(standing({.live_kubelet = true}, kAlive, 1h), Standing::Kind::MayAct);
   EXPECT_EQ(standing({.live_kubelet = true}, kSilent, 1h), Standing::Kind::MayAct);
+}
+
+TEST(Triggers, a_kubelet_that_speaks_is_held_down_and_a_silent_one_is_not) {
+  const Trigger eager = {.live_kubelet = true};
+  const Downtime down = {.since = kDown, .fell = true};
+  const auto after = [&](Duration down_for, Signal signal) {
+    return standing_of(eager, 10s, down, signal, kDown + down_for);
+  };
+  EXPECT_EQ(after(3s, {}).kind, Standing::Kind::NotDueYet);
+  EXPECT_EQ(after(3s, {}).due_in, 7s);
+  EXPECT_EQ(after(10s, {}).kind, Standing::Kind::MayAct);
+  EXPECT_EQ(after(0s, {.silent = true}).kind, Standing::Kind::MayAct);
+  const Trigger patient = {.failures = 3, .interval = 10s, .live_kubelet = true};
+  EXPECT_EQ(standing_of(patient, 10s, down, {}, kDown + 12s).due_in, 18s);  // the longer counts
 }
 
 TEST(Triggers, without_sweep_only_a_fall_that_was_seen_counts) {

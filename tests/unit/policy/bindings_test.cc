@@ -23,6 +23,21 @@ std::string one(const std::string& lines) {
   return "api: 1\nbindings:\n- policy: db\n  namespaces: [\"*\"]\n" + lines;
 }
 
+TEST(BindingsTest,
+     a_kubelet_that_speaks_is_held_down_for_ten_seconds_unless_the_binding_says_otherwise) {
+  using namespace std::chrono_literals;
+  const auto held = [](const std::string& lines) {
+    return parse_bindings(one(lines)).file->bindings[0].reach().hold_down;
+  };
+  EXPECT_EQ(held(""), 10s);
+  EXPECT_EQ(held("  holdDown: 0s\n"), 0s);
+  EXPECT_EQ(held("  holdDown: 2m\n"), 2min);
+  for (const char* wrong : {"soon", "-1s", "25h", "[10s]"}) {
+    EXPECT_THAT(error_of(one(std::string("  holdDown: ") + wrong + "\n")), HasSubstr("holdDown"))
+        << wrong;
+  }
+}
+
 TEST(BindingsTest, a_whole_file_is_read) {
   const auto parsed = parse_bindings(R"(# what the policies may do
 api: 1
