@@ -26,6 +26,7 @@
 #include "kube/heartbeat.h"
 #include "kube/live_credentials.h"
 #include "kube/server_clock.h"
+#include "kube/server_pace.h"
 #include "policy/builtin.h"
 #include "policy/policy_set.h"
 
@@ -34,6 +35,7 @@ namespace {
 
 // How long deletions that have left are waited for when we are asked to stop.
 constexpr Duration kDrainLimit = std::chrono::seconds(6);
+constexpr Duration kDrainPoll = std::chrono::milliseconds(20);
 
 // "3f09c1d2a7": short enough to read out at night, long enough not to repeat.
 IncidentId make_incident_id(port::Random& random) {
@@ -107,6 +109,7 @@ class Engine::Graph final : public fence::Leadership {
         caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
                 user_agent()),
         reader_(caller_),
+        lease_revisions_(loop_, caller_),
         endpoints_({loop_, around.http, around.files, log_, user_agent()},
                    told_.settings.endpoints),
         records_(around.append_audit, log_, metrics_,
@@ -164,6 +167,7 @@ class Engine::Graph final : public fence::Leadership {
                       wall_clock_.now());
     }
     caller_.observe(&observers_);
+    caller_.keep_pace(&pace_);
     metrics_.set_limits(fence::switched_off(told_.settings.brake));
     desk_.await_records();
     if (told_.on_demand) {
@@ -172,11 +176,14 @@ class Engine::Graph final : public fence::Leadership {
     if (told_.leader_elect) {
       step_down();  // until the Lease is ours
       elector_.emplace(
-          kube::Elector::Surroundings{loop_, caller_, *election_random_, wall_clock_, log_},
+          kube::Elector::Surroundings{loop_, caller_, *election_random_, wall_clock_, log_, pace_},
           ObjectRef{.space = Namespace(told_.engine_namespace), .name = "moonfence"}, identity_,
           told_.settings.election,
           kube::Elector::Receivers{.lead = [this] { lead(); },
-                                   .lose = [this](const auto& /*why*/) { step_down(); }});
+                                   .lose = [this](const auto& /*why*/) { step_down(); },
+                                   .wanted = [this] { yield(); }},
+          kube::Seats{.node = told_.node_name,
+                      .seat_of = [this](const auto& node) { return seat_of(NodeName(node)); }});
     }
     events_.hold_while([this] { return actions_.in_flight() > 0; });
     if (told_.policy != nullptr) {
@@ -199,7 +206,10 @@ class Engine::Graph final : public fence::Leadership {
     }
   }
 
-  ~Graph() override { caller_.observe(nullptr); }
+  ~Graph() override {
+    caller_.observe(nullptr);
+    caller_.keep_pace(nullptr);
+  }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
@@ -208,6 +218,7 @@ class Engine::Graph final : public fence::Leadership {
     tell_start();
     tell_state();
     heartbeat_.start();
+    lease_revisions_.start();
     if (elector_) {
       elector_->start();
     } else {
@@ -265,6 +276,10 @@ class Engine::Graph final : public fence::Leadership {
   [[nodiscard]] std::optional<Moment> acts_until() const override {
     return elector_ ? elector_->leading_until() : Moment::max();
   }
+  [[nodiscard]] fence::Limits limits() const override {
+    return {.reading = pace_.reading_lifetime(loop_.now()), .call = pace_.call_limit(loop_.now())};
+  }
+  [[nodiscard]] std::string slowness() const override { return pace_.slowness(loop_.now()); }
 
  private:
   [[nodiscard]] fence::Surroundings fence_surroundings() {
@@ -298,7 +313,8 @@ class Engine::Graph final : public fence::Leadership {
                 ? fence::ProvePolicies()
                 : [this](std::weak_ptr<const void> alive,
                          std::function<void(const Result<void>&)>
-                             done) { feed_->prove(std::move(alive), std::move(done)); }};
+                             done) { feed_->prove(std::move(alive), std::move(done)); },
+            &lease_revisions_.revisions()};
   }
 
   void lead() {
@@ -338,10 +354,42 @@ class Engine::Graph final : public fence::Leadership {
   }
 
   void step_down() {
+    yield_poll_.cancel();
     metrics_.set_leader(false);
     desk_.step_down();
     hand_back_.step_down();
     journal_.forget();
+  }
+
+  // Another replica sits better: what has left ends first, and what came of it is written down.
+  void yield() {
+    metrics_.set_leader(false);
+    desk_.step_down();
+    hand_back_.step_down();
+    journal_.flush();
+    yield_when_drained();
+  }
+
+  void yield_when_drained() {
+    if (actions_.in_flight() == 0 && journal_.idle()) {
+      elector_->hand_over();  // step_down() follows
+      return;
+    }
+    yield_poll_ = loop_.after(kDrainPoll, [this] { yield_when_drained(); });
+  }
+
+  // A node that nobody knows may be anything; that is no reason to lead or not to.
+  [[nodiscard]] kube::Seat seat_of(const NodeName& name) const {
+    const cluster::NodeView* node = nodes_.find(name);
+    if (node == nullptr) {
+      return kube::Seat::Well;
+    }
+    if (cluster::is_down(node->readiness) || desk_.is_failed(name)) {
+      return kube::Seat::Down;
+    }
+    return node->unschedulable || node->fenced || !node->out_of_service_mark.empty()
+               ? kube::Seat::Leaving
+               : kube::Seat::Well;
   }
 
   [[nodiscard]] policy::Mode file_mode() const {
@@ -545,9 +593,10 @@ class Engine::Graph final : public fence::Leadership {
     }
     health_.set_ready("incident-records", journal_.problem());
     review_records();
-    if (!elector_) {
-      metrics_.set_leader(true);
-    }
+    const auto until = acts_until();
+    metrics_.set_leader(until && *until > loop_.now() && !yield_poll_.pending());
+    metrics_.set_pace(limits(), elector_ ? elector_->term() : Duration::zero(),
+                      pace_.is_too_slow(loop_.now()));
     metrics_.set_open_incidents(desk_.open_incidents());
     metrics_.set_failing_incidents(desk_.failing_incidents());
     metrics_.set_brake({.engaged = brake_.engaged(loop_.now()),
@@ -598,6 +647,7 @@ class Engine::Graph final : public fence::Leadership {
                       .brake_rules = told_.settings.brake,
                       .hand_back = hand_back_,
                       .doubt = self_test_.doubt(),
+                      .slowness = slowness(),
                       .trail = trail_,
                       .active = *active_.current(),
                       .feed = feed_ ? &*feed_ : nullptr,
@@ -610,7 +660,6 @@ class Engine::Graph final : public fence::Leadership {
     self_test_.look({.nodes = node_watch_,
                      .policies = feed_ ? &*feed_ : nullptr,
                      .elector = elector_ ? &*elector_ : nullptr,
-                     .term = told_.settings.election.duration,
                      .trusted_again = [this] { desk_.trust_restored(); }});
   }
 
@@ -628,7 +677,7 @@ class Engine::Graph final : public fence::Leadership {
       }
       return;
     }
-    drain_poll_ = loop_.after(std::chrono::milliseconds(20), [this] { leave_when_drained(); });
+    drain_poll_ = loop_.after(kDrainPoll, [this] { leave_when_drained(); });
   }
 
   void leave() {
@@ -649,8 +698,10 @@ class Engine::Graph final : public fence::Leadership {
   Health health_;
   loop::Loop& loop_;
   kube::LiveCredentials credentials_;
+  kube::ServerPace pace_;
   kube::Caller caller_;
   kube::Reader reader_;
+  kube::LeaseRevisions lease_revisions_;
   cluster::Endpoints endpoints_;
   std::optional<StatusReporter> status_;  // absent: there is no status page
   Records records_;
@@ -691,6 +742,7 @@ class Engine::Graph final : public fence::Leadership {
   loop::Timer tick_;
   loop::Timer drain_deadline_;
   loop::Timer drain_poll_;
+  loop::Timer yield_poll_;
   bool told_synced_ = false;
   std::set<NodeName> supposed_deleted_;      // that are asked about and do not exist
   std::optional<cluster::Census> supposed_;  // with the nodes that are only supposed to be down

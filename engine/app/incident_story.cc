@@ -68,6 +68,7 @@ Told told_by_holding(Reason reason) {
     case Reason::DoubtsItself:
     case Reason::ForcedDetachNear:
     case Reason::Unreadable:
+    case Reason::ServerSlow:
     case Reason::LeaseUnreadable:
     case Reason::StillFailing:
     case Reason::HoldUnknown:

@@ -125,6 +125,16 @@ Metrics::Metrics()
                         .Name("moonfence_replacements_total")
                         .Help("What was told of the replacements of deleted pods, by reason")
                         .Register(registry_)),
+      limits_(BuildGauge()
+                  .Name("moonfence_limit_seconds")
+                  .Help("How old a reading may be (reading), how long a call may take (call), how "
+                        "long a term of the Lease lasts (term): they follow the API server's pace")
+                  .Register(registry_)),
+      too_slow_(BuildGauge()
+                    .Name("moonfence_api_server_too_slow")
+                    .Help("1 while the API server takes longer than any limit allows: nothing is "
+                          "done")
+                    .Register(registry_)),
       doubts_(BuildGauge()
                   .Name("moonfence_self_doubt")
                   .Help("1 while nothing is done because the engine doubts its own picture")
@@ -235,6 +245,7 @@ Metrics::Metrics()
   set_open_incidents(0);
   set_brake({});
   set_doubts(false);
+  set_pace({}, {}, false);
   set_quarantine(0, 0);
   set_audit_failures(0);
   set_events(0, 0);
@@ -328,6 +339,16 @@ void Metrics::set_awaited_replacements(const std::map<audit::Reason, std::size_t
     wanted[{{"reason", std::string(audit::code(reason))}}] = static_cast<double>(pods);
   }
   show(awaited_, shown_awaited_, wanted);
+}
+
+void Metrics::set_pace(const fence::Limits& limits, Duration term, bool too_slow) {
+  const auto show_limit = [this](const char* what, Duration limit) {
+    limits_.Add({{"what", what}}).Set(std::chrono::duration<double>(limit).count());
+  };
+  show_limit("reading", limits.reading);
+  show_limit("call", limits.call);
+  show_limit("term", term);
+  too_slow_.Add({}).Set(too_slow ? 1 : 0);
 }
 
 void Metrics::set_doubts(bool doubts) {

@@ -17,6 +17,7 @@
 #include "app/process_metrics.h"
 #include "audit/trail.h"
 #include "cluster/node_cache.h"
+#include "fence/limits.h"
 #include "kube/caller.h"
 #include "kube/watcher.h"
 #include "policy/policy.h"
@@ -50,6 +51,8 @@ class Metrics final : public kube::CallObserver {
   // Nodes with our taint, and those of them that are back and not proven clean.
   void set_quarantine(std::size_t fenced, std::size_t kept);
   void set_leader(bool leads);
+  // What follows the API server's pace (kube/server_pace.h). `term`: of our Lease; zero without.
+  void set_pace(const fence::Limits& limits, Duration term, bool too_slow);
   // Whether we doubt ourselves, and each cause as it begins (fence/self_doubt.h).
   void set_doubts(bool doubts);
   void count_doubt(const std::string& cause);
@@ -120,6 +123,8 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Gauge>& limits_off_;
   prometheus::Family<prometheus::Gauge>& awaited_;
   prometheus::Family<prometheus::Counter>& replacements_;
+  prometheus::Family<prometheus::Gauge>& limits_;
+  prometheus::Family<prometheus::Gauge>& too_slow_;
   prometheus::Family<prometheus::Gauge>& doubts_;
   prometheus::Family<prometheus::Counter>& doubt_causes_;
   prometheus::Family<prometheus::Gauge>& quarantined_;

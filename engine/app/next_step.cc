@@ -56,8 +56,8 @@ constexpr std::array kAdvices = {
            "protectedNamespaces of the engine's configuration"},
     Advice{Reason::OnHold, "ask whoever set the annotation, or take it off"},
     Advice{Reason::OwnNode,
-           "nothing: the engine runs there, so the machine is not dead; another "
-           "replica acts when it is"},
+           "run a second replica on another node: the one that acts sits on this "
+           "node and hands over to any that sits better"},
     Advice{Reason::TooManyDown,
            "find out why so many nodes are down; leave out those that do not "
            "matter by brake.exclude, raise brake.maxDown only if that is usual"},
@@ -90,6 +90,9 @@ constexpr std::array kAdvices = {
            "on"},
     Advice{Reason::ReleaseNotServed, "set `release: on` in the engine's configuration"},
     Advice{Reason::Unreadable, "see whether the API server answers and what the account may read"},
+    Advice{Reason::ServerSlow,
+           "find out what is slow: etcd's disks, a server that is missing, an admission webhook; "
+           "it goes on by itself"},
     Advice{Reason::HoldingDown, "nothing: the policy wants the node to be down for longer"},
     Advice{Reason::DoubtsItself, "see whether the API server answers in time"},
     Advice{Reason::HandledBefore, "see which finalizer keeps the object"},

@@ -22,6 +22,7 @@ port::Log::Level level_of(const Record& record) {
     case Reason::OutcomeLost:
     case Reason::StillWaiting:
     case Reason::Unreadable:
+    case Reason::ServerSlow:
     case Reason::LeaseUnreadable:
     case Reason::TooManyDown:
     case Reason::TooManyInWindow:

@@ -37,7 +37,7 @@ fence::SelfDoubt::Signs SelfTest::signs_of(const Subjects& subjects) {
   }
   if (subjects.elector != nullptr) {
     if (const auto until = subjects.elector->leading_until()) {
-      signs.term = subjects.term;
+      signs.term = subjects.elector->term();
       signs.term_left = *until - loop_.now();
     }
   }

@@ -22,7 +22,6 @@ class SelfTest final : public kube::CallObserver {
     kube::Watcher& nodes;
     const PolicyFeed* policies;    // null: --policy
     const kube::Elector* elector;  // null: --leader-elect=false
-    Duration term;                 // of our Lease
     std::function<void()> trusted_again;
   };
 

@@ -11,7 +11,8 @@
 #include "app/release_settings.h"
 #include "app/settings_values.h"
 #include "base/text.h"
-#include "fence/guard.h"
+#include "fence/limits.h"
+#include "kube/server_pace.h"
 #include "kube/yaml.h"
 
 namespace moonfence::app {
@@ -207,8 +208,7 @@ Error unsound(const std::string& file, Error error) {
 Result<void> check_election(const std::string& file, const kube::ElectionRules& rules) {
   const auto refuse = [&file](const std::string& what) {
     return failure(Error::Kind::Invalid, file + ": " + what,
-                   "leaseDuration > leaseRenewDeadline > 1.2 × leaseRetry; the defaults are 15s, "
-                   "10s, 2s");
+                   "the defaults are leaseDuration 5s, leaseRenewDeadline 10s, leaseRetry 1s");
   };
   if (rules.retry < std::chrono::milliseconds(100)) {
     return refuse("leaseRetry: " + format_duration(rules.retry) + " is shorter than 100ms");
@@ -217,18 +217,15 @@ Result<void> check_election(const std::string& file, const kube::ElectionRules& 
     return refuse("leaseRenewDeadline: " + format_duration(rules.renew_deadline) +
                   " leaves no room to renew every " + format_duration(rules.retry));
   }
-  if (rules.duration <= rules.renew_deadline) {
-    return refuse("leaseDuration: " + format_duration(rules.duration) +
-                  " is not longer than leaseRenewDeadline " +
-                  format_duration(rules.renew_deadline));
-  }
   if (rules.duration % std::chrono::seconds(1) != Duration::zero()) {
     return refuse("leaseDuration: " + format_duration(rules.duration) +
                   " is no number of whole seconds, which is all that a Lease can say");
   }
-  if (rules.duration < fence::kActionSpan + rules.retry) {
+  const Duration span = fence::Limits{.call = kube::ServerPace::kShortestCall}.action_span();
+  if (rules.duration < span + rules.retry) {
     return refuse("leaseDuration: " + format_duration(rules.duration) +
-                  " is too short: a deletion may take " + format_duration(fence::kActionSpan));
+                  " is too short: a deletion may take " + format_duration(span) +
+                  ", and the Lease is renewed every " + format_duration(rules.retry));
   }
   return {};
 }

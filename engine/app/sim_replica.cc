@@ -21,6 +21,7 @@ Assignment assignment(const SimReplicaOptions& options, const sim::ReplicaSurrou
   told.config.connection.origin = "simulation";
   told.engine_namespace = kNamespace;
   told.instance = around.name;
+  told.node_name = around.node;
   return told;
 }
 

@@ -73,6 +73,20 @@ void note_guard(const StatusSnapshot& snapshot, std::vector<Notice>& notices) {
                                " down: one node at a time is fenced there",
                        .hint = "Look at the zone."});
   }
+  if (!guard.slowness.empty()) {
+    notices.push_back({.tone = Tone::Alarm,
+                       .text = "Nothing can be done: " + guard.slowness,
+                       .hint = "Look at etcd's disks, at servers that are missing, at webhooks."});
+  }
+  if (snapshot.replica.leads && snapshot.replica.seat != kube::Seat::Well) {
+    const bool down = snapshot.replica.seat == kube::Seat::Down;
+    notices.push_back(
+        {.tone = down ? Tone::Alarm : Tone::Warning,
+         .text = "This replica acts from node " + snapshot.replica.node + ", which is " +
+                 (down ? "down" : "being emptied") + "; no replica that sits better asks to lead" +
+                 (down ? ", and this node's own pods are left alone" : ""),
+         .hint = "Run a second replica on another node, or find out why it does not answer."});
+  }
   if (guard.doubtful_nodes > 0) {
     notices.push_back({.tone = Tone::Warning,
                        .text = counted(guard.doubtful_nodes, "node") + " came back and " +

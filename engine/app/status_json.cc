@@ -109,6 +109,7 @@ ordered_json json_of(const StatusSnapshot::Guard& guard) {
             {"maxPerWindow", guard.per_window},
             {"window", guard.window}}},
           {"selfDoubt", guard.doubts},
+          {"serverSlow", guard.slowness},
           {"fencedNodes", guard.fenced_nodes},
           {"doubtfulNodes", guard.doubtful_nodes},
           {"auditRecordsLost", guard.audit_failures}};

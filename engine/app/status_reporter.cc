@@ -35,6 +35,7 @@ StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment 
                                  .per_window = in_words(rules.cluster.per_window),
                                  .window = format_duration(rules.window),
                                  .doubts = {},
+                                 .slowness = subjects.slowness,
                                  .fenced_nodes = subjects.hand_back.fenced(),
                                  .doubtful_nodes = subjects.hand_back.doubtful(),
                                  .audit_failures = subjects.trail.failures()};
@@ -124,6 +125,7 @@ StatusSnapshot::Replica StatusReporter::replica(const Subjects& subjects, Moment
     const auto until = subjects.elector->leading_until();
     replica.leads = until && *until > now;
     replica.holder = subjects.elector->holder();
+    replica.seat = subjects.elector->seat();
   }
   return replica;
 }

@@ -31,6 +31,7 @@ class StatusReporter {
     const fence::BrakeRules& brake_rules;
     const fence::HandBack& hand_back;
     const fence::SelfDoubt& doubt;
+    std::string slowness;  // see fence::Leadership
     const audit::Trail& trail;
     const policy::PolicySet& active;
     const PolicyFeed* feed;        // null: --policy

@@ -12,6 +12,7 @@
 
 #include "app/incident_book.h"
 #include "cluster/node_cache.h"
+#include "kube/election.h"
 #include "policy/reload_report.h"
 
 namespace moonfence::app {
@@ -30,7 +31,8 @@ struct StatusSnapshot {
     WallTime started{};
     bool elects = false;  // else it is the only one
     bool leads = false;
-    std::string holder;  // who holds the Lease, as it is written there
+    std::string holder;                  // who holds the Lease, as it is written there
+    kube::Seat seat = kube::Seat::Well;  // its node
   };
   struct Guard {
     bool too_many_down = false;  // the brake is engaged
@@ -47,6 +49,7 @@ struct StatusSnapshot {
     std::string per_window;
     std::string window;                // "10m"
     std::vector<std::string> doubts;   // what speaks against ourselves (fence/self_doubt.h)
+    std::string slowness = {};         // why no limit suffices for the API server's pace
     std::uint64_t fenced_nodes = 0;    // carry our taint
     std::uint64_t doubtful_nodes = 0;  // and those of them that are back and not proven clean
     std::uint64_t audit_failures = 0;

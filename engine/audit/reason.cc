@@ -40,6 +40,8 @@ constexpr std::string_view word_of(Reason reason) {
       return "lease_unreadable";
     case Reason::Unreadable:
       return "unreadable";
+    case Reason::ServerSlow:
+      return "server_slow";
     case Reason::AwaitingDetach:
       return "awaiting_detach";
     case Reason::AttacherSilent:

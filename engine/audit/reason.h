@@ -26,6 +26,7 @@ enum class Reason {
   HoldingDown,        // the policy wants the node to be down for longer
   AwaitingTaint,      // without a NoSchedule taint a replacement may be bound to the dead node
   Unreadable,         // the node or its pods could not be read; nothing is decided on less
+  ServerSlow,         // the API server takes longer than any reading or call may; as Unreadable
   AwaitingDetach,     // volume attachments are marked for deletion; the storage has not let go yet
   AttacherSilent,     // nobody would detach its volumes: its pod is not deleted; also a refusal
   DetachError,        // the storage has refused to let go of a volume: its pod is not deleted

@@ -169,7 +169,7 @@ void GuardedActions::start(Call call) {
   kube::DeleteRequest request;
   request.uid = uid_of(*started);
   started->authority->page->sent(request.uid);
-  request.timeout = kCallTimeout;
+  request.timeout = started->authority->leadership->limits().call;
   request.may_send = [this, started] {
     started->refused_at_the_wire = refusal(*started, loop_.live_now());
     return !started->refused_at_the_wire;
@@ -263,7 +263,7 @@ void GuardedActions::release(std::vector<VolumeRelease> volumes,
   patch.uid = started->authority->node_uid;
   patch.operations = release_operations(*started->authority->reading.storage, names);
   patch.of_status = true;
-  patch.timeout = kCallTimeout;
+  patch.timeout = started->authority->leadership->limits().call;
   patch.may_send = [this, started] {
     for (const ReleasePart& part : started->parts) {
       const VolumeRelease& volume = part.volume;

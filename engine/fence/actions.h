@@ -79,10 +79,6 @@ class GuardedActions {
  public:
   using Done = std::function<void(const ActionOutcome&)>;
 
-  // How long a delete may take, on both sides of the wire.
-  static constexpr Duration kCallTimeout = std::chrono::seconds(5);
-  static_assert(kCallTimeout < kActionSpan);
-
   // `deposed` is called, before anybody hears of an outcome, when the server says that another
   // replica leads: everything that rests on leadership is to end.
   GuardedActions(

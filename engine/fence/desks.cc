@@ -45,7 +45,8 @@ struct Desks::Source {
          const std::function<IncidentId()>& make_id,
          const std::shared_ptr<const policy::Policy>& policy, const std::string& key,
          std::function<bool(Source&, const HealthBook::News&)> tell)
-      : watch({around.loop, around.reader, around.allowed_reads, around.endpoints, around.log},
+      : watch({around.loop, around.reader, around.allowed_reads, around.endpoints, around.log,
+               around.leadership},
               policy, key,
               [this, tell = std::move(tell)](const auto& news) { return tell(*this, news); }),
         desk(with(around, watch), rules, make_id) {}

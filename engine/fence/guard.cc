@@ -81,7 +81,7 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   if (binding.mode != policy::Mode::Enforce) {
     return Reason::ModeObserves;
   }
-  if (now - reading.sent > kReadingLifetime) {
+  if (now - reading.sent > limits_of(authority.leadership).reading) {
     return Reason::ReadingTooOld;
   }
   return std::nullopt;
@@ -131,7 +131,9 @@ std::optional<Reason> refuse_unrecorded(const Authority& authority, const Uid& u
 
 std::optional<Reason> refuse_on_leadership(const Leadership* leadership, Moment now) {
   const auto until = leadership != nullptr ? leadership->acts_until() : std::nullopt;
-  return !until || now > *until - kActionSpan ? std::optional(Reason::NotLeader) : std::nullopt;
+  return !until || now > *until - leadership->limits().action_span()
+             ? std::optional(Reason::NotLeader)
+             : std::nullopt;
 }
 
 std::optional<Reason> refuse(const Authority& authority, const Ground& ground, const kube::Pod& pod,
@@ -253,7 +255,8 @@ std::optional<Reason> refuse_lift(const Lift& lift, Moment now) {
   if (lift.node_uid.empty()) {
     return Reason::NoUid;
   }
-  return now - lift.read > kReadingLifetime ? std::optional(Reason::ReadingTooOld) : std::nullopt;
+  return now - lift.read > limits_of(lift.leadership).reading ? std::optional(Reason::ReadingTooOld)
+                                                              : std::nullopt;
 }
 
 namespace {
@@ -344,7 +347,7 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
     return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
   }
   if (reading.storage == nullptr || reading.storage != target.seen ||
-      now - target.checked > kReadingLifetime) {
+      now - target.checked > limits_of(authority.leadership).reading) {
     return Reason::ReadingTooOld;
   }
   const kube::NodeStorage& storage = *reading.storage;

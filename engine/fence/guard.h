@@ -62,10 +62,6 @@ struct Authority {
   std::optional<std::string> boot_id = std::nullopt;
 };
 
-// How long an action may be under way: its own time limit and the way of the answer. Nobody else
-// may begin to act within it.
-constexpr Duration kActionSpan = std::chrono::milliseconds(5500);
-
 // Whose verdict an action rests on, and among whom it was reached: a policy that has come into
 // force since may forbid it. Both must still be in force when the action is carried out.
 struct Ground {

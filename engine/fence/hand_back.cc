@@ -86,8 +86,9 @@ class HandBack::Patient {
     call_ = around_.reader.get_node(name_, [this, sent](Result<kube::Node> node) {
       call_.reset();
       const Moment now = around_.loop.now();
-      const bool usable =
-          node && node->uid == uid_ && now - sent <= kReadingLifetime && !owner_.is_failed(name_);
+      const bool usable = node && node->uid == uid_ &&
+                          now - sent <= around_.leadership.limits().reading &&
+                          !owner_.is_failed(name_);
       read_ = sent;
       node_ = usable ? std::optional(*std::move(node)) : std::nullopt;
       perform(machine_.read(node_, now));

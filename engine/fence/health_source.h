@@ -30,7 +30,8 @@ class HealthSource {
   };
 
   virtual ~HealthSource() = default;
-  // Asks now. `done` is called once, in a later turn and within kReadingLifetime. A node that the
+  // Asks now. `done` is called once, in a later turn and before a reading is too old
+  // (fence/limits.h). A node that the
   // source does not name is an error, like a source that does not answer.
   [[nodiscard]] virtual std::unique_ptr<Question> ask(const NodeName& node, Done done) = 0;
   // What tells it from the others: signal_of() of the bindings that go by it.

@@ -58,7 +58,7 @@ ObjectRef Journal::ref_of(const IncidentId& id) const {
 
 bool Journal::may_write(Moment now) const {
   const auto until = around_.leadership.acts_until();
-  return until && now <= *until - kActionSpan;
+  return until && now <= *until - around_.leadership.limits().action_span();
 }
 
 void Journal::read(Ready ready) {
@@ -250,6 +250,7 @@ void Journal::write(Entry& entry) {
   const kube::ConfigMapText map = {.ref = ref_of(page.record().id),
                                    .labels = {{kLabel, page.record().closed ? "closed" : "open"}},
                                    .data = {{kKey, *std::move(text)}}};
+  config_maps_.limit_writes(around_.leadership.limits().call);
   const auto may_send = [this] { return may_write(around_.loop.live_now()); };
   const auto done = [this, &entry, revision](const Result<kube::ConfigMaps::Written>& outcome) {
     written(entry, revision, outcome);

@@ -21,6 +21,7 @@ struct NodeActions::Call {
   std::function<std::optional<Reason>(Moment)> refusal;  // the guard
   Listeners listeners;
   Brake::Place place = {};
+  Duration limit;                        // of the call, on both sides of the wire
   std::shared_ptr<Page> page = nullptr;  // where it stands as a step of its own
   Moment started{};
   std::optional<Reason> refused_at_the_wire = std::nullopt;
@@ -85,7 +86,8 @@ void NodeActions::set_quarantine(const PodDeletion& waiting, json operations,
          .operations = std::move(operations),
          .refusal = refusal,
          .listeners = {{.alive = std::move(listener), .done = std::move(done)}},
-         .place = std::move(place)});
+         .place = std::move(place),
+         .limit = limits_of(authority->leadership).call});
 }
 
 void NodeActions::set_out_of_service(const Retirement& retirement, json operations,
@@ -113,6 +115,7 @@ void NodeActions::set_out_of_service(const Retirement& retirement, json operatio
          .refusal = refusal,
          .listeners = {{.alive = std::move(listener), .done = std::move(done)}},
          .place = std::move(place),
+         .limit = limits_of(authority->leadership).call,
          .page = authority->page});
 }
 
@@ -120,12 +123,14 @@ void NodeActions::lift_quarantine(std::shared_ptr<const Lift> lift, json operati
                                   std::weak_ptr<const void> listener, Done done) {
   Record told = told_of(lift->node, lift->node_uid, lift->incident, "lift_quarantine");
   std::string why = lift->why;
+  const Duration limit = limits_of(lift->leadership).call;
   start({.told = std::move(told),
          .meant = Reason::LiftsQuarantine,
          .why = std::move(why),
          .operations = std::move(operations),
          .refusal = [lift = std::move(lift)](Moment now) { return refuse_lift(*lift, now); },
-         .listeners = {{.alive = std::move(listener), .done = std::move(done)}}});
+         .listeners = {{.alive = std::move(listener), .done = std::move(done)}},
+         .limit = limit});
 }
 
 bool NodeActions::join(Call& call) {
@@ -170,7 +175,7 @@ void NodeActions::start(Call call) {
   kube::NodePatch patch;
   patch.uid = started->told.node_uid;
   patch.operations = std::exchange(started->operations, json());
-  patch.timeout = GuardedActions::kCallTimeout;
+  patch.timeout = started->limit;
   patch.may_send = [this, started] {
     started->refused_at_the_wire = started->refusal(loop_.live_now());
     return !started->refused_at_the_wire;

@@ -58,6 +58,7 @@ void NodeReading::begin() {
   const Moment sent = around_.loop.now();
   under_way_ = true;
   sent_ = sent;
+  lifetime_ = around_.leadership.limits().reading;
   fresh_.reset();
   gone_ = false;
   successor_.reset();
@@ -72,7 +73,7 @@ void NodeReading::begin() {
     return;
   }
   lease_call_ = around_.reader.get_node_lease(
-      authority_->node, kReadingLifetime,
+      authority_->node, lifetime_,
       [this](Result<kube::Lease> lease) { lease_arrived(std::move(lease)); });
 }
 
@@ -101,9 +102,10 @@ void NodeReading::node_arrived(Result<kube::Node> node, Moment sent) {
     arrived_(Reading{.readiness = cluster::Readiness::Gone, .sent = sent});
     return;
   }
-  if ((node || gone) && around_.loop.now() - sent > kReadingLifetime) {
+  if ((node || gone) && around_.loop.now() - sent > lifetime_) {
     // Too slow to act on. Read again at once, it would be too slow again.
-    node = failure(Error::Kind::Retryable, "the live read of the node took longer than a second");
+    node = failure(Error::Kind::Retryable,
+                   "the live read of the node took longer than " + format_duration(lifetime_));
   }
   if (gone && node.error().kind == Error::Kind::NotFound) {
     vanished();
@@ -193,7 +195,14 @@ bool NodeReading::roll_is_readable() const {
 
 // Others are as silent as this node and were not called so yet.
 void NodeReading::heed_roll() {
-  const auto renewed = *lease_ ? (*lease_)->record.renewed : std::nullopt;
+  auto renewed = *lease_ ? (*lease_)->record.renewed : std::nullopt;
+  // By the server's clock, where the store tells; its own stamp may be of any clock.
+  const auto written = *lease_ && around_.revisions != nullptr
+                           ? around_.revisions->since((*lease_)->version)
+                           : std::nullopt;
+  if (written) {
+    renewed = around_.cluster_facts().now - (around_.loop.now() - *written);
+  }
   const RollCall::Silent silent =
       around_.roll_call.silent_beside(renewed, fresh_->ready->last_transition_time);
   if (around_.brake.too_many_with(silent.workers, silent.machines)) {
@@ -275,8 +284,9 @@ Result<Reading> NodeReading::by_source() const {
     return failure(Error::Kind::Retryable, "the health source calls the node unknown");
   }
   const Moment asked = std::min(sent_, word.asked);
-  if (around_.loop.now() - asked > kReadingLifetime) {
-    return failure(Error::Kind::Retryable, "the health source took longer than a second");
+  if (around_.loop.now() - asked > lifetime_) {
+    return failure(Error::Kind::Retryable,
+                   "the health source took longer than " + format_duration(lifetime_));
   }
   const bool failed = word.health == policy::NodeHealth::Failed;
   return Reading{
@@ -297,9 +307,12 @@ Reading NodeReading::by_lease() {
   if (successor_) {
     found = {.pulse = Pulse::Dead};
   } else if (lease_) {
-    found = memory_.pulse.feel(*lease_, readiness(),
-                               fresh_->ready ? fresh_->ready->last_transition_time : std::nullopt,
-                               sent_, around_.loop.now(), around_.doubt.outage_ended());
+    const bool is_there = lease_->has_value();
+    const auto unwritten_since = is_there && around_.revisions != nullptr
+                                     ? around_.revisions->since((*lease_)->version)
+                                     : std::nullopt;
+    found = memory_.pulse.feel(*lease_, readiness(), unwritten_since, sent_, around_.loop.now(),
+                               around_.doubt.outage_ended());
   }
   if (needs_roll()) {
     if (!roll_is_readable()) {

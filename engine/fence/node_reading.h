@@ -99,6 +99,9 @@ class NodeReading {
   std::optional<Result<void>> policies_;  // whether they were proven, beside the first reading
   kube::Node node_;
   Moment sent_{};  // the newest one's
+  // How long the newest one may take. What is slow all of a sudden is read again: by then it may be
+  // known for slow, and the second reading is as good as it gets.
+  Duration lifetime_{};
   bool under_way_ = false;
   bool has_one_ = false;
   bool roll_called_ = false;

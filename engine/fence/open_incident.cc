@@ -285,7 +285,7 @@ void OpenIncident::act() {
     return;
   }
   // That one is over when a whole pass could be read.
-  const bool unreadable = held_ == Reason::Unreadable;
+  const bool unreadable = held_ == Reason::Unreadable || held_ == Reason::ServerSlow;
   const bool untainted =
       held_ == Reason::AwaitingTaint && !authority_->reading.keeps_replacements_off;
   if (!unreadable && !untainted) {
@@ -318,15 +318,24 @@ void OpenIncident::note_hold(Reason reason) {
     const auto cause = around_.doubt.cause(around_.loop.now());
     const std::string text(cause && reason == Reason::DoubtsItself ? to_string(*cause) : "");
     if (braked_.emplace(reason, text).second) {
+      const std::string slow =
+          reason == Reason::DoubtsItself ? around_.leadership.slowness() : std::string();
       record(Record::Kind::IncidentHeld, reason,
-             reason == Reason::TooManyDown ? around_.brake.newly_down().text() : text);
+             reason == Reason::TooManyDown ? around_.brake.newly_down().text()
+             : slow.empty()                ? text
+                                           : text + "; " + slow);
     }
     return;
+  }
+  std::string text;
+  if (reason == Reason::Unreadable || reason == Reason::LeaseUnreadable) {
+    text = around_.leadership.slowness();
+    reason = text.empty() ? reason : Reason::ServerSlow;
   }
   // The same wait, repeated, is one record: once per run of failures.
   if (held_ != reason) {
     held_ = reason;
-    record(Record::Kind::IncidentHeld, reason);
+    record(Record::Kind::IncidentHeld, reason, text);
   }
 }
 
@@ -337,6 +346,9 @@ void OpenIncident::note_failing() {
   std::string text = obstacle_;
   if (failed_ > 1) {
     text += " (and " + std::to_string(failed_ - 1) + " more)";
+  }
+  if (const std::string slow = around_.leadership.slowness(); !slow.empty()) {
+    text += text.empty() ? slow : "; " + slow;
   }
   text += text.empty() || names.empty() ? names : "; " + names;
   tell_lasting(Reason::StillFailing, obstacle_.substr(0, obstacle_.find(';')) + names,

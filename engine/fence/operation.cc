@@ -400,7 +400,7 @@ void Operation::send_waiting() {
       break;
     }
     const Duration age = around_.loop.now() - authority_->reading.sent;
-    if (age > kReadingLifetime) {
+    if (age > around_.leadership.limits().reading) {
       node_.begin();
       break;
     }

@@ -14,7 +14,7 @@
 // later lists, goes into one more write. What was read ahead (fence/preplanning) is such a list,
 // and what was foreseen stands already. The pass makes its own lists all the same, when its first
 // deletion has left: the node had no taint when the others were made, and what tells who uses a
-// volume has to be younger. When the node's reading grows older than kReadingLifetime in the middle
+// volume has to be younger. When the node's reading grows too old (fence/limits.h) in the middle
 // of a long pass, deletions pause until a fresh one has arrived: once per incident and second, not
 // per call.
 

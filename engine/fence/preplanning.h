@@ -55,7 +55,7 @@ void withdraw(Page* page, std::set<Uid>& planned, const std::set<std::string>& w
 class Preplanning final : private Docket::Court {
  public:
   // How old what was read ahead may be when a pass takes it over.
-  static constexpr Duration kLifetime = kReadingLifetime;
+  static constexpr Duration kLifetime = Limits{}.reading;
 
   // Begins at once. Authority and memory are copied; the surroundings, which name the
   // Preplannings, must outlive it.

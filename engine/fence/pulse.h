@@ -3,14 +3,18 @@
 // Pulse is what a node's Lease in kube-node-lease says of its kubelet. Ready=Unknown is the word of
 // a controller, which may look at an old picture or be cut off itself; the Lease is the kubelet's
 // own. It is dead
-//   - on Ready=Unknown: when there is none, or it was not renewed after Ready had become Unknown,
-//     unless the API server was out of reach within the duration that the Lease names: then a
-//     living kubelet could not renew it either;
-//   - otherwise, and in every other state of Ready: when it has not changed for the duration that
-//     it names. A kubelet that says False by itself lives, whatever came first.
-// That duration is counted on our own clock and between two readings of ours, from the arrival of
-// the first to the departure of the second. The stamps are those of two other machines (the node
-// and kube-controller-manager) and are only held against each other.
+//   - when it has not changed for the duration that it names, by our own clock;
+//   - on Ready=Unknown when that is so for half of it, unless we have found it alive before: then
+//     Kubernetes, which has missed it for its own grace period, is the other witness; or when there
+//     is none.
+// A kubelet that says False by itself lives, whatever came first.
+//
+// Since when it has not changed tell two readings of ours, from the arrival of the first to the
+// departure of the second, and before the first one the versions that the API server's store had
+// reached when (kube/revisions.h). The stamps in it are those of another machine: one whose clock
+// was put back renews its Lease to an older stamp, which kube-controller-manager takes for silence.
+// That a stamp is another one shows that the Lease moves; what it says counts for nothing, in
+// either direction. Of an outage in which nobody could renew nothing is made.
 
 #include <optional>
 
@@ -37,10 +41,10 @@ class PulseWatch {
     Pulse pulse = Pulse::Unread;
     Moment dead_at{};  // of Alive: when the same Lease, read again, would be dead
   };
-  // `lease`: as read beside the node, NotFound when there is none. `changed`: lastTransitionTime of
-  // Ready. `outage_ended`: see SelfDoubt.
+  // `lease`: as read beside the node, NotFound when there is none. `unwritten_since`: by
+  // kube::Revisions. `outage_ended`: see SelfDoubt.
   [[nodiscard]] Finding feel(const Result<kube::Lease>& lease, cluster::Readiness readiness,
-                             const std::optional<WallTime>& changed, Moment sent, Moment arrived,
+                             std::optional<Moment> unwritten_since, Moment sent, Moment arrived,
                              std::optional<Moment> outage_ended = std::nullopt);
 
  private:
@@ -52,6 +56,7 @@ class PulseWatch {
   };
   std::optional<Beat> last_;
   Moment since_{};  // when the reading arrived that showed it first
+  bool found_alive_ = false;
 };
 
 }  // namespace moonfence::fence

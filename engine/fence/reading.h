@@ -52,7 +52,4 @@ struct Reading {
   return !reading.successor || (pod.bound && *pod.bound < *reading.successor);
 }
 
-// How long a reading may carry a deletion (design.md §3.6).
-constexpr Duration kReadingLifetime = std::chrono::seconds(1);
-
 }  // namespace moonfence::fence

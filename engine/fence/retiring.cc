@@ -102,7 +102,7 @@ Retiring::Next Retiring::go_on(const kube::Node& node, bool complete, Moment lis
     read_version();
     return Next::Wait;
   }
-  if (around_.loop.now() - authority_->reading.sent > kReadingLifetime) {
+  if (around_.loop.now() - authority_->reading.sent > around_.leadership.limits().reading) {
     return Next::ReadNode;
   }
   return attempt(*wished, node, eviction(*wished, complete, listed), result);

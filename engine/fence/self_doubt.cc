@@ -1,5 +1,6 @@
 #include "fence/self_doubt.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace moonfence::fence {
@@ -79,7 +80,8 @@ std::set<SelfDoubt::Cause> SelfDoubt::causes_of(const Signs& signs, Moment now) 
   if (signs.policies_silent && *signs.policies_silent > rules_.longest_unverified) {
     causes.insert(Cause::PoliciesUnwatched);
   }
-  if (signs.term && signs.term_left < *signs.term / 2) {
+  if (signs.term &&
+      *signs.term - signs.term_left > std::max<Duration>(*signs.term / 2, rules_.latest_renewal)) {
     causes.insert(Cause::RenewsLate);
   }
   return causes;

@@ -23,7 +23,8 @@
 //                      `longest_unverified` ago: somebody may have switched us off and waits for
 //                      it.
 //   RenewsLate         we lead, and the last renewal of our Lease that is known to have succeeded
-//                      is older than half of its term. The term itself is the guard's own business.
+//                      is older than `latest_renewal`, and than half of its term. The term itself
+//                      is the guard's own business.
 
 #include <cstdint>
 #include <deque>
@@ -44,6 +45,9 @@ struct DoubtRules {
   Duration longest_silence = std::chrono::seconds(120);
   Duration longest_gap = std::chrono::seconds(30);
   Duration longest_unverified = std::chrono::seconds(30);
+  // A short term is over by then and the guard lets nothing through; what it means is that kubelets
+  // may be cut off as we are.
+  Duration latest_renewal = std::chrono::milliseconds(7500);
 };
 
 class SelfDoubt {

@@ -103,8 +103,8 @@ std::unique_ptr<HealthSource::Question> SourceWatch::ask(const NodeName& node, D
   auto asked = std::make_shared<Asked>();
   asked->node = node;
   asked->done = std::move(done);
-  asked->deadline = around_.loop.after(kReadingLifetime, [asked = asked.get()] {
-    asked->answer(failure(Error::Kind::Retryable, "the health source took longer than a second"));
+  asked->deadline = around_.loop.after(around_.leadership.limits().reading, [asked = asked.get()] {
+    asked->answer(failure(Error::Kind::Retryable, "the health source took too long"));
   });
   const bool share = !runs_.empty() && runs_.back()->began == around_.loop.now();
   Run& run = share ? *runs_.back() : begin();

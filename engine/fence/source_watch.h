@@ -17,6 +17,7 @@
 #include "fence/fetching.h"
 #include "fence/health_book.h"
 #include "fence/health_source.h"
+#include "fence/leadership.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
 #include "policy/policy.h"
@@ -32,6 +33,7 @@ class SourceWatch final : public HealthSource {
     const std::set<std::string>& allowed_reads;
     cluster::Endpoints* endpoints;
     port::Log& log;
+    const Leadership& leadership;
   };
   // Of a node that is called failed false means that it could not be used yet; it is told again
   // after the next reading, or by tell_again().

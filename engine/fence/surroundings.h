@@ -17,6 +17,7 @@
 #include "fence/roll_call.h"
 #include "fence/turns.h"
 #include "kube/reader.h"
+#include "kube/revisions.h"
 #include "loop/loop.h"
 #include "policy/policy_set.h"
 #include "policy/trace.h"
@@ -64,6 +65,8 @@ struct Surroundings {
   Turns* looks = nullptr;                // of Verifying; null: incidents look side by side
   Preplannings* preplannings = nullptr;  // null: a pass reads nothing before it begins
   ProvePolicies prove_policies = {};     // empty: they come from no server
+  // Of the kubelets' Leases; null: only what an incident itself has seen counts.
+  const kube::Revisions* revisions = nullptr;
 };
 
 }  // namespace moonfence::fence

@@ -161,4 +161,12 @@ void Caller::observe(CallObserver* observer) {
   shared_->observer = observer;
 }
 
+void Caller::keep_pace(ServerPace* pace) {
+  shared_->pace = pace;
+}
+
+const ServerPace* Caller::pace() const {
+  return shared_->pace;
+}
+
 }  // namespace moonfence::kube

@@ -24,6 +24,8 @@
 
 namespace moonfence::kube {
 
+class ServerPace;
+
 using Query = std::vector<std::pair<std::string, std::string>>;
 
 struct ApiRequest {
@@ -94,6 +96,9 @@ class Caller {
   [[nodiscard]] CallHandle stream(ApiRequest request, StreamSink& sink);
 
   void observe(CallObserver* observer);  // null: nobody; must outlive the caller
+  // Is told of every call of a single object; must outlive the caller.
+  void keep_pace(ServerPace* pace);
+  [[nodiscard]] const ServerPace* pace() const;
 
   // The newest successful write was answered with the priority level that admitted it: the API
   // server has Priority and Fairness (KEP-1040), as it has by default since 1.20. Reads do not

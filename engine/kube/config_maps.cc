@@ -18,8 +18,7 @@ using nlohmann::json;
 // MaxSecretSize of the API server bounds ConfigMaps too.
 constexpr std::size_t kDataLimit = 1U << 20U;
 constexpr Duration kSaveTimeout = std::chrono::seconds(10);
-// On the server's side; its answer still has to travel.
-constexpr Duration kWriteTimeout = std::chrono::seconds(5);
+// After the server's own limit; its answer still has to travel.
 constexpr Duration kTravelTime = std::chrono::milliseconds(500);
 
 Result<std::string> collection_path(const ObjectRef& ref) {
@@ -312,11 +311,11 @@ CallHandle ConfigMaps::write(port::Method method, Result<std::string> path, std:
   ApiRequest request;
   request.method = method;
   request.path = *std::move(path);
-  request.query = {{"timeout", format_duration(kWriteTimeout)}};
+  request.query = {{"timeout", format_duration(write_limit_)}};
   request.body = std::move(body);
   request.content_type =
       method == port::Method::Post ? "application/json" : "application/merge-patch+json";
-  request.timeout = kWriteTimeout + kTravelTime;
+  request.timeout = write_limit_ + kTravelTime;
   request.may_send = std::move(may_send);
   return caller_.call(std::move(request),
                       [done = std::move(done), what](const Result<ApiReply>& reply) {

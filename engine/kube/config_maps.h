@@ -81,11 +81,15 @@ class ConfigMaps {
   [[nodiscard]] CallHandle remove(const ObjectRef& ref, const Uid& uid,
                                   std::function<void(Result<void>)> done);
 
+  // When both sides of the wire give up create() and replace().
+  void limit_writes(Duration limit) { write_limit_ = limit; }
+
  private:
   CallHandle write(port::Method method, Result<std::string> path, std::string body,
                    const ObjectRef& ref, std::function<bool()> may_send, WrittenDone done);
 
   Caller& caller_;
+  Duration write_limit_ = std::chrono::seconds(5);
 };
 
 }  // namespace moonfence::kube

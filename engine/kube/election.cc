@@ -14,6 +14,19 @@ WallTime as_written(WallTime time) {
   return std::chrono::floor<std::chrono::microseconds>(time);
 }
 
+// How long a free Lease is left to replicas that sit better: they look twice a second or oftener.
+Duration deference(Seat seat) {
+  switch (seat) {
+    case Seat::Well:
+      return Duration::zero();
+    case Seat::Leaving:
+      return std::chrono::seconds(3);
+    case Seat::Down:
+      return std::chrono::seconds(6);
+  }
+  return Duration::zero();
+}
+
 }  // namespace
 
 std::string_view to_string(Election::State state) {
@@ -33,8 +46,29 @@ std::string_view to_string(Election::State state) {
 }
 
 std::optional<Moment> Election::leading_until() const {
-  const bool holds = state_ == State::Leading || state_ == State::Releasing;
-  return holds && sent_ ? std::optional(*sent_ + rules_.duration) : std::nullopt;
+  // One that is being freed may be another's before we hear that it is free.
+  return state_ == State::Leading && held_from_ ? std::optional(*held_from_ + held_term_)
+                                                : std::nullopt;
+}
+
+Seat Election::seat_of(const std::string& node) const {
+  return seats_.seat_of && !node.empty() ? seats_.seat_of(node) : Seat::Well;
+}
+
+// A note of somebody who held it before says nothing.
+Seat Election::seat_of_holder() const {
+  const std::string& note = lease_ ? lease_->notes.seat : identity_;
+  const std::string prefix = seen_.holder + " ";
+  return !seen_.holder.empty() && note.starts_with(prefix) ? seat_of(note.substr(prefix.size()))
+                                                           : Seat::Well;
+}
+
+LeaseNotes Election::own_notes() const {
+  LeaseNotes notes;
+  notes.seat = seats_.node.empty() ? "" : identity_ + " " + seats_.node;
+  // Who asked in vain, because by what we know our node is well, asks again if he knows better.
+  notes.wanted_by = lease_ && wanted_ ? lease_->notes.wanted_by : "";
+  return notes;
 }
 
 Election::Effects Election::start() {
@@ -46,21 +80,44 @@ Election::Effects Election::wait(Duration delay, double chance) {
   return {SetTimer{Duration(static_cast<Duration::rep>(stretched))}};
 }
 
-Election::Effects Election::timer_fired(Moment now, WallTime wall, double chance) {
+Election::Effects Election::follow(std::optional<Moment> free_at, Moment now, double chance) {
+  Effects effects = wait(rules_.retry / 2, chance / 6);
+  auto& timer = std::get<SetTimer>(effects.front());
+  if (free_at && *free_at > now) {
+    timer.delay = std::min(timer.delay, *free_at - now);
+  }
+  return effects;
+}
+
+Election::Effects Election::timer_fired(Moment now, WallTime wall, double /*chance*/) {
   switch (state_) {
     case State::Following:
       return {Read{}};
     case State::Leading:
-      if (now - *sent_ >= rules_.renew_deadline) {
-        return lose("the Lease could not be renewed in time", now, chance);
+      if (is_past_deadline(now)) {
+        return lose("the Lease could be neither renewed nor read in time", now, 0);
+      }
+      if (writing_ > 0) {
+        return look_beside(now);
       }
       return tried_ ? Effects{Read{}} : renew(now, wall);
     case State::Taking:
+      return look_beside(now);
     case State::Releasing:
     case State::Stopped:
       return {};
   }
   return {};
+}
+
+Election::Effects Election::look_beside(Moment now) {
+  Effects effects = {Read{}};
+  if (writing_ == 1 && tried_ && now - tried_at_ >= 2 * rules_.retry) {
+    ++writing_;
+    // Over the very version that the first is over: what was written meanwhile stands.
+    effects.emplace_back(Write{.record = *tried_, .over = tried_over_, .notes = own_notes()});
+  }
+  return effects;
 }
 
 void Election::observe(const std::optional<Lease>& lease, Moment now) {
@@ -73,65 +130,118 @@ void Election::observe(const std::optional<Lease>& lease, Moment now) {
   lease_ = lease;
 }
 
-Election::Effects Election::read(const std::optional<Lease>& lease, Moment now, WallTime wall,
-                                 double chance) {
+Election::Effects Election::read(const std::optional<Lease>& lease, Moment sent, Moment now,
+                                 WallTime wall, double chance) {
   if (state_ == State::Releasing || state_ == State::Stopped) {
     return {};
   }
-  observe(lease, now);
-  if (tried_ && seen_ == *std::exchange(tried_, std::nullopt)) {
-    return lead(tried_at_, now, chance);  // it was done after all
+  if (tried_ && lease && lease->record == *tried_) {
+    const LeaseRecord ours = *std::exchange(tried_, std::nullopt);
+    writing_ = 0;
+    observe(lease, now);
+    return lead(std::max(tried_at_, not_before_), ours.duration, now, chance);
   }
+  const bool is_as_before = lease.has_value() == tried_over_.has_value() &&
+                            (!lease || lease->version == tried_over_->version);
+  observe(lease, now);
+  if (writing_ > 0 && tried_ && is_as_before) {  // not done yet
+    not_before_ = sent;
+    held_at_ = state_ == State::Leading ? sent : held_at_;
+    return {SetTimer{rules_.retry}};
+  }
+  if (writing_ > 0 && state_ != State::Leading) {
+    return {SetTimer{rules_.retry}};  // what it comes to decides
+  }
+  if (writing_ == 0) {
+    tried_.reset();
+  }
+  held_at_ = state_ == State::Leading && !loss() ? sent : held_at_;
   return judge(now, wall, chance);
 }
 
-Election::Effects Election::judge(Moment now, WallTime wall, double chance) {
-  const bool ours = lease_.has_value() && seen_.holder == identity_;
-  if (state_ == State::Leading) {
-    if (!ours) {
-      return lose(seen_.holder.empty() ? "the Lease was taken from us" : seen_.holder + " holds it",
-                  now, chance);
-    }
-    return renew(now, wall);
+std::optional<std::string> Election::loss() const {
+  if (lease_.has_value() && seen_.holder == identity_) {
+    return std::nullopt;
   }
+  return seen_.holder.empty() ? "the Lease was taken from us" : seen_.holder + " holds it";
+}
+
+Election::Effects Election::judge(Moment now, WallTime wall, double chance) {
+  if (state_ != State::Leading) {
+    return judge_free(now, wall, chance);
+  }
+  if (const auto why = loss()) {
+    return lose(*why, now, chance);
+  }
+  const bool was_wanted = wanted_;
+  wanted_ = was_wanted || (!lease_->notes.wanted_by.empty() && seat() != Seat::Well);
+  Effects effects =
+      writing_ > 0 ? Effects{SetTimer{rules_.retry}} : renew(now, wall);  // over the newest version
+  if (wanted_ && !was_wanted) {
+    effects.emplace_back(Wanted{});
+  }
+  return effects;
+}
+
+Election::Effects Election::judge_free(Moment now, WallTime wall, double chance) {
+  state_ = State::Following;
+  const bool ours = lease_.has_value() && seen_.holder == identity_;
   const bool unwanted = !seen_.preferred_holder.empty() && seen_.preferred_holder != identity_;
-  const bool free = seen_.holder.empty() || ours || now - seen_since_ >= seen_.duration;
-  if (unwanted || !free) {
-    state_ = State::Following;
-    return wait(rules_.retry, chance);
+  Moment free_at = seen_since_ + (seen_.holder.empty() ? Duration::zero() : seen_.duration);
+  free_at = ours ? now : free_at + deference(seat());
+  if (unwanted || now < free_at) {
+    const bool asks = !unwanted && !seen_.holder.empty() && seat_of_holder() > seat() &&
+                      lease_->notes.wanted_by.empty();
+    return asks ? ask() : follow(free_at, now, chance);
   }
   state_ = State::Taking;
   LeaseRecord record = seen_;
   record.holder = identity_;
-  record.duration = rules_.duration;
   record.acquired = as_written(wall);
   record.renewed = record.acquired;
   record.transitions += lease_ && !ours ? 1 : 0;
-  tried_ = record;
-  tried_at_ = now;
-  return {Write{.record = record, .over = lease_}};
+  return write(std::move(record), now);
+}
+
+// The record stays as it is: whoever counts how long it has not changed goes on counting.
+Election::Effects Election::ask() {
+  LeaseNotes notes = lease_->notes;
+  notes.wanted_by = identity_;
+  ++writing_;
+  return {Write{.record = seen_, .over = lease_, .notes = std::move(notes)}};
 }
 
 Election::Effects Election::renew(Moment now, WallTime wall) {
   LeaseRecord record = seen_;
-  record.duration = rules_.duration;
   record.renewed = as_written(wall);
+  if (record.renewed == seen_.renewed) {  // whose write it was is told by its stamp
+    *record.renewed += std::chrono::microseconds(1);
+  }
+  return write(std::move(record), now);
+}
+
+Election::Effects Election::write(LeaseRecord record, Moment now) {
+  record.duration = term_;
   tried_ = record;
+  tried_over_ = lease_;
   tried_at_ = now;
-  return {Write{.record = record, .over = lease_}};
+  not_before_ = {};
+  ++writing_;
+  return {Write{.record = std::move(record), .over = lease_, .notes = own_notes()},
+          SetTimer{rules_.retry}};
 }
 
 Election::Effects Election::read_failed(Moment now, double chance) {
   switch (state_) {
     case State::Leading:
-      if (now - *sent_ >= rules_.renew_deadline) {
+      if (is_past_deadline(now)) {
         return lose("the Lease could not be read in time", now, chance);
       }
-      return wait(rules_.retry, 0);
-    case State::Following:
+      return {SetTimer{rules_.retry}};
     case State::Taking:
-      state_ = State::Following;
-      return wait(rules_.retry, chance);
+      return {SetTimer{rules_.retry}};
+    case State::Following:
+      return wait(2 * rules_.retry, chance);
     case State::Releasing:
     case State::Stopped:
       return {};
@@ -140,47 +250,57 @@ Election::Effects Election::read_failed(Moment now, double chance) {
 }
 
 Election::Effects Election::written(const Lease& lease, Moment sent, Moment now, double chance) {
-  tried_.reset();
+  writing_ = 0;
   if (state_ == State::Releasing) {
-    state_ = State::Stopped;
-    sent_.reset();
-    return {Released{}};
+    return freed(now, chance);
   }
   if (state_ == State::Stopped) {
     return {};
   }
-  observe(lease, now);
-  if (seen_.holder != identity_) {  // an answer that does not say what we wrote proves nothing
-    return state_ == State::Leading ? lose("the answer names another holder", now, chance)
-                                    : read_failed(now, chance);
+  const auto tried = std::exchange(tried_, std::nullopt);
+  if (!tried) {  // we asked for it
+    observe(lease, now);
+    return follow(std::nullopt, now, chance);
   }
-  return lead(sent, now, chance);
+  // An answer that does not say what we wrote proves nothing.
+  if (lease.record.holder != tried->holder || lease.record.renewed != tried->renewed) {
+    return {Read{}};
+  }
+  observe(lease, now);
+  return lead(std::max(sent, not_before_), tried->duration, now, chance);
 }
 
-Election::Effects Election::lead(Moment sent, Moment now, double chance) {
+Election::Effects Election::lead(Moment from, Duration term, Moment now, double chance) {
   const bool is_new = state_ != State::Leading;
-  // A late answer must not make the past look longer: it counts from when the request left.
-  if (now - sent >= rules_.renew_deadline) {
-    return is_new ? read_failed(now, chance) : lose("the Lease was renewed too late", now, chance);
-  }
   if (!seen_.preferred_holder.empty() && seen_.preferred_holder != identity_ && !is_new) {
     return lose(seen_.preferred_holder + " is preferred", now, chance);
   }
+  if (is_new && now - from >= term) {
+    state_ = State::Following;  // by now somebody else may have it
+    return {Read{}};
+  }
   state_ = State::Leading;
-  sent_ = sent;
+  held_from_ = from;
+  held_term_ = term;
+  held_at_ = from;
   Effects effects;
   if (is_new) {
+    wanted_ = false;
     effects.emplace_back(Lead{});
   }
-  effects.emplace_back(SetTimer{rules_.retry});
+  // What took long is begun anew at once.
+  effects.emplace_back(
+      SetTimer{now - tried_at_ >= 2 * rules_.retry ? Duration::zero() : rules_.retry});
   return effects;
 }
 
 Election::Effects Election::lose(std::string why, Moment /*now*/, double chance) {
   state_ = State::Following;
-  sent_.reset();
+  held_from_.reset();
   tried_.reset();
-  Effects effects = wait(rules_.retry, chance);
+  writing_ = 0;
+  wanted_ = false;
+  Effects effects = wait(2 * rules_.retry, chance);
   effects.insert(effects.begin(), Lose{std::move(why)});
   return effects;
 }
@@ -189,26 +309,25 @@ Election::Effects Election::write_failed(const Error& error, Moment now, double 
   if (state_ == State::Stopped) {
     return {};
   }
+  writing_ = std::max(0, writing_ - 1);
   if (state_ == State::Releasing) {
-    state_ = State::Stopped;  // it runs out by itself
-    sent_.reset();
-    return {Released{}};
+    return writing_ > 0 ? Effects{} : freed(now, chance);  // it runs out by itself
   }
   if (error.kind == Error::Kind::Conflict || error.kind == Error::Kind::NotFound) {
-    tried_.reset();  // it was not done
-    return {Read{}};
+    return {Read{}};  // it was not done; or it was, and this was the second of its kind
+  }
+  if (writing_ > 0) {
+    return {};
   }
   if (error.kind != Error::Kind::Unknown) {
     tried_.reset();
   }
-  if (state_ == State::Taking) {
-    state_ = State::Following;
-    return wait(rules_.retry, chance);
+  if (state_ == State::Leading) {
+    return is_past_deadline(now) ? lose("the Lease could not be renewed in time", now, chance)
+                                 : Effects{SetTimer{rules_.retry}};
   }
-  if (now - *sent_ >= rules_.renew_deadline) {
-    return lose("the Lease could not be renewed in time", now, chance);
-  }
-  return wait(rules_.retry, 0);
+  state_ = State::Following;
+  return wait(2 * rules_.retry, chance);
 }
 
 Election::Effects Election::deposed(Moment now, double chance) {
@@ -216,18 +335,47 @@ Election::Effects Election::deposed(Moment now, double chance) {
                                   : Effects{};
 }
 
-Election::Effects Election::release(WallTime wall) {
-  const bool leads = state_ == State::Leading;
-  state_ = leads ? State::Releasing : State::Stopped;
-  if (!leads) {
-    return {Released{}};
-  }
+Election::Effects Election::free(WallTime wall) {
+  state_ = State::Releasing;
   LeaseRecord record = seen_;
   record.holder.clear();
   record.duration = std::chrono::seconds(1);  // as client-go does: also old readers take it soon
   record.renewed = as_written(wall);
   record.acquired = record.renewed;
+  writing_ = 1;
   return {Write{.record = record, .over = lease_}};
+}
+
+Election::Effects Election::freed(Moment now, double chance) {
+  held_from_.reset();
+  tried_.reset();
+  writing_ = 0;
+  if (!std::exchange(returns_, false)) {
+    state_ = State::Stopped;
+    return {Released{}};
+  }
+  seen_any_ = false;
+  return lose("handed over: our node is not well", now, chance);
+}
+
+Election::Effects Election::hand_over(WallTime wall) {
+  if (state_ != State::Leading) {
+    return {};
+  }
+  returns_ = true;
+  return free(wall);
+}
+
+Election::Effects Election::release(WallTime wall) {
+  returns_ = false;
+  if (state_ == State::Leading) {
+    return free(wall);
+  }
+  if (state_ == State::Releasing) {
+    return {};
+  }
+  state_ = State::Stopped;
+  return {Released{}};
 }
 
 }  // namespace moonfence::kube

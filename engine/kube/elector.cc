@@ -1,5 +1,6 @@
 #include "kube/elector.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -7,15 +8,32 @@
 #include "base/overloaded.h"
 
 namespace moonfence::kube {
+namespace {
+
+// Beside a write that takes long, so that somebody else's name is seen in time.
+constexpr Duration kReadLimit = std::chrono::seconds(5);
+// As long as the slowest webhooks may take: a renewal that succeeds late is a renewal.
+constexpr Duration kWriteLimit = ServerPace::kLongestCall;
+
+}  // namespace
 
 Elector::Elector(Surroundings around, ObjectRef lease, std::string identity, ElectionRules rules,
-                 Receivers receivers)
+                 Receivers receivers, Seats seats)
     : around_(around),
       ref_(std::move(lease)),
-      // Two attempts fit into the deadline (k8s-client.md item 112).
-      request_limit_(rules.renew_deadline / 2),
+      rules_(rules),
       receivers_(std::move(receivers)),
-      election_(std::move(identity), rules) {}
+      election_(std::move(identity), rules, std::move(seats)) {}
+
+// In the last moment before a renewal is answered the term must still hold a whole call: it counts
+// from when the renewal before that was sent.
+Duration Elector::next_term() const {
+  const Moment now = around_.loop.now();
+  const Duration needed =
+      around_.pace.call_limit(now) + kTravel + rules_.retry + 2 * renewals_.longest(now);
+  const Duration whole = std::chrono::ceil<std::chrono::seconds>(needed);
+  return std::max(rules_.duration, std::min<Duration>(whole, kLongestTerm));
+}
 
 void Elector::start() {
   perform(election_.start());
@@ -23,8 +41,11 @@ void Elector::start() {
 
 void Elector::release(std::function<void()> released) {
   released_ = std::move(released);
-  timer_.cancel();
-  call_.reset();
+  if (election_.state() != Election::State::Releasing) {
+    timer_.cancel();
+    reading_.reset();
+    writing_.clear();
+  }
   perform(election_.release(around_.wall_clock.now()));
 }
 
@@ -32,17 +53,30 @@ void Elector::deposed() {
   if (!leads()) {
     return;
   }
-  call_.reset();  // a renewal that succeeds says what was so before
   perform(election_.deposed(around_.loop.now(), around_.random.unit()));
 }
 
+void Elector::hand_over() {
+  if (!leads()) {
+    return;
+  }
+  timer_.cancel();
+  reading_.reset();
+  writing_.clear();
+  perform(election_.hand_over(around_.wall_clock.now()));
+}
+
 void Elector::perform(const Election::Effects& effects) {
+  if (!election_.is_writing()) {
+    writing_.clear();  // a renewal that succeeds says what was so before
+  }
   for (const Election::Effect& effect : effects) {
     std::visit(Overloaded{
                    [this](const Election::Read&) { read(); },
                    [this](const Election::Write& what) { write(what); },
                    [this](const Election::SetTimer& timer) {
                      timer_ = around_.loop.after(timer.delay, [this] {
+                       election_.set_term(next_term());
                        perform(election_.timer_fired(around_.loop.now(), around_.wall_clock.now(),
                                                      around_.random.unit()));
                      });
@@ -57,6 +91,10 @@ void Elector::perform(const Election::Effects& effects) {
                                                              {"why", lost.why},
                                                              {"holder", election_.holder()}});
                      receivers_.lose(lost.why);
+                   },
+                   [this](const Election::Wanted&) {
+                     around_.log.warning("leadership_wanted", {{"lease", ref_.text()}});
+                     receivers_.wanted();
                    },
                    [this](const Election::Released&) {
                      if (const auto released = std::exchange(released_, nullptr)) {
@@ -77,12 +115,15 @@ void Elector::read() {
   }
   ApiRequest request;
   request.path = *std::move(path);
-  request.timeout = request_limit_;
-  call_ = around_.caller.call(std::move(request), [this](const Result<ApiReply>& reply) {
-    call_.reset();
+  request.timeout = kReadLimit;
+  const Moment sent = around_.loop.now();
+  reading_ = around_.caller.call(std::move(request), [this, sent](const Result<ApiReply>& reply) {
+    reading_.reset();
+    election_.set_term(next_term());
     const Moment now = around_.loop.now();
     if (!reply && reply.error().kind == Error::Kind::NotFound) {
-      perform(election_.read(std::nullopt, now, around_.wall_clock.now(), around_.random.unit()));
+      perform(
+          election_.read(std::nullopt, sent, now, around_.wall_clock.now(), around_.random.unit()));
       return;
     }
     auto lease = reply ? decode_lease(reply->body) : Result<Lease>(failure(reply.error()));
@@ -92,7 +133,7 @@ void Elector::read() {
       return;
     }
     problem_.clear();
-    perform(election_.read(*lease, now, around_.wall_clock.now(), around_.random.unit()));
+    perform(election_.read(*lease, sent, now, around_.wall_clock.now(), around_.random.unit()));
   });
 }
 
@@ -102,17 +143,23 @@ void Elector::write(const Election::Write& write) {
   ApiRequest request;
   request.method = write.over ? port::Method::Put : port::Method::Post;
   request.path = *path;  // read() has refused a path that cannot be
-  request.query = {{"timeout", format_duration(request_limit_)}};
-  request.body = lease_body(ref_, write.record, write.over ? &*write.over : nullptr);
+  request.query = {{"timeout", format_duration(kWriteLimit)}};
+  request.body = lease_body(ref_, write.record, write.notes, write.over ? &*write.over : nullptr);
   request.content_type = "application/json";
-  request.timeout = request_limit_;
-  call_ = around_.caller.call(std::move(request), [this, sent](const Result<ApiReply>& reply) {
-    call_.reset();
-    written(reply, sent);
-  });
+  request.timeout = kWriteLimit + kTravel;
+  const std::uint64_t id = ++writes_;
+  writing_.emplace(
+      id, around_.caller.call(std::move(request), [this, id, sent](const Result<ApiReply>& reply) {
+        written(id, reply, sent);
+      }));
 }
 
-void Elector::written(const Result<ApiReply>& reply, Moment sent) {
+void Elector::written(std::uint64_t id, const Result<ApiReply>& reply, Moment sent) {
+  const CallHandle ended = std::move(writing_.extract(id).mapped());
+  if (reply || reply.error().http_status != 0) {  // silence shows nothing
+    renewals_.note(around_.loop.now() - sent, around_.loop.now());
+  }
+  election_.set_term(next_term());
   const auto lease = reply ? decode_lease(reply->body) : Result<Lease>(failure(reply.error()));
   if (lease) {
     problem_.clear();

@@ -187,6 +187,11 @@ void Exchange::tell_observer(int status, std::optional<WallTime> server_date) {
     context_.observer->on_exchange(request_.method, status, context_.loop.now() - attempted_,
                                    server_date);
   }
+  // Lists and watches take what they take. A connection that was refused took nothing.
+  if (context_.pace != nullptr && request_.lane == port::Lane::Writes) {
+    context_.pace->call_ended(request_.method, status != 0, context_.loop.now() - attempted_,
+                              context_.loop.now());
+  }
 }
 
 void Exchange::warn_once() {

@@ -13,6 +13,7 @@
 
 #include "kube/caller.h"
 #include "kube/object_parser.h"
+#include "kube/server_pace.h"
 
 namespace moonfence::kube {
 
@@ -25,6 +26,7 @@ struct CallContext {
   std::string server;
   std::string user_agent;
   CallObserver* observer = nullptr;
+  ServerPace* pace = nullptr;
   bool admitted_fairly = false;           // see Caller
   std::unique_ptr<ObjectParser> replies;  // its buffers stay from one to the next
   std::set<std::string> warnings;         // already logged

@@ -1,5 +1,10 @@
 #include "kube/heartbeat.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "kube/server_pace.h"
+
 namespace moonfence::kube {
 namespace {
 
@@ -11,9 +16,20 @@ bool is_miss(const Result<ApiReply>& reply) {
 
 }  // namespace
 
+Duration Heartbeat::limit() const {
+  const ServerPace* pace = caller_.pace();
+  const Duration slow = pace != nullptr ? pace->slowest_read(loop_.now()) * 2 : Duration::zero();
+  // Whoever is never waited for long enough looks dead for ever.
+  const Duration patient = kLimit * (1 << std::min(misses_, 2));
+  return std::clamp<Duration>(std::max(slow, patient), kLimit, kLongestLimit);
+}
+
 void Heartbeat::beat() {
   timer_ = loop_.after(kInterval, [this] { beat(); });
-  call_ = ask([this](const Result<ApiReply>& reply) { on_outcome(reply); });
+  if (call_ == nullptr) {
+    asked_ = loop_.now();
+    call_ = ask([this](const Result<ApiReply>& reply) { on_outcome(reply); });
+  }
   beside_.clear();
   for (std::size_t asked = 1; asked < (well_ ? kWarm : kWhileUnwell); ++asked) {
     beside_.push_back(ask([](const Result<ApiReply>& /*reply*/) {}));
@@ -38,15 +54,17 @@ CallHandle Heartbeat::ask(std::function<void(Result<ApiReply>)> done) {
                                  .body = {},
                                  .content_type = {},
                                  .lane = port::Lane::Writes,
-                                 .timeout = kLimit,
+                                 .timeout = limit(),
                                  .may_send = {}},
                       std::move(done));
 }
 
 void Heartbeat::on_outcome(const Result<ApiReply>& reply) {
+  const CallHandle ended = std::move(call_);
   well_ = reply || reply.error().kind == Error::Kind::Malformed;  // "ok" is no JSON
   warm_up_for_deletions();
-  if (!is_miss(reply)) {
+  const bool heard = caller_.pace() != nullptr && caller_.pace()->answered_at() > asked_;
+  if (!is_miss(reply) || heard) {
     if (misses_ >= kMisses) {
       log_.info("api_server_heard_again");
     }

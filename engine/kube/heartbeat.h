@@ -2,13 +2,13 @@
 
 // Heartbeat asks /livez every 5 s on the lane that writes use. It finds out that the peer is dead
 // within 13 s while libcurl and the kernel would wait for minutes. Any HTTP answer is a sign of
-// life; two misses in a row end all connections, once per outage. It asks several times side by
-// side, to keep as many connections warm: an incident begins with as many reads at once, and none
-// of them should have to shake hands first. Now and then, and only when it was answered well, it
-// asks more often, for the deletions that leave together: their handshakes would be done by the
-// server that is to delete (docs/decisions/0009). Only the first of the answers is judged, and
-// while it is an error there are fewer questions: enough for fence/self_doubt to see that most
-// calls fail.
+// life, and so is an answer to anybody else meanwhile; two misses in a row end all connections,
+// once per outage. It asks several times side by side, to keep as many connections warm: an
+// incident begins with as many reads at once, and none of them should have to shake hands first.
+// Now and then, and only when it was answered well, it asks more often, for the deletions that
+// leave together: their handshakes would be done by the server that is to delete
+// (docs/decisions/0009). Only the first of the answers is judged, and while it is an error there
+// are fewer questions: enough for fence/self_doubt to see that most calls fail.
 
 #include <vector>
 
@@ -24,6 +24,8 @@ class Heartbeat {
  public:
   static constexpr Duration kInterval = std::chrono::seconds(5);
   static constexpr Duration kLimit = std::chrono::seconds(3);
+  // Of a server that is slow and alive.
+  static constexpr Duration kLongestLimit = std::chrono::seconds(15);
   static constexpr int kMisses = 2;
   // The list, the node and its Lease; and the last two again, where the node's taint comes while
   // the first are still under way (fence/preplanning).
@@ -45,6 +47,7 @@ class Heartbeat {
 
  private:
   void beat();
+  [[nodiscard]] Duration limit() const;
   void warm_up_for_deletions();
   [[nodiscard]] CallHandle ask(std::function<void(Result<ApiReply>)> done);
   void on_outcome(const Result<ApiReply>& reply);
@@ -54,6 +57,7 @@ class Heartbeat {
   port::Http& http_;
   port::Log& log_;
   int misses_ = 0;
+  Moment asked_{};
   bool well_ = true;    // the last answer was no error
   int until_wide_ = 1;  // beats
   loop::Timer timer_;

@@ -11,6 +11,25 @@ namespace moonfence::kube {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr const char* kSeat = "moonfence.io/seat";
+constexpr const char* kWantedBy = "moonfence.io/wanted-by";
+
+void note(json& body, const char* key, const std::string& text) {
+  json& annotations = body["metadata"]["annotations"];
+  if (!text.empty()) {
+    annotations[key] = text;
+  } else if (annotations.is_object()) {
+    annotations.erase(key);
+  }
+  if (annotations.empty()) {
+    body["metadata"].erase("annotations");
+  }
+}
+
+}  // namespace
+
 Result<Lease> decode_lease(const json& object) {
   Fields fields(object, "Lease");
   Lease lease;
@@ -23,6 +42,8 @@ Result<Lease> decode_lease(const json& object) {
   record.renewed = fields.time({"spec", "renewTime"});
   record.transitions = fields.integer({"spec", "leaseTransitions"});
   record.preferred_holder = fields.string({"spec", "preferredHolder"});
+  lease.notes = {.seat = fields.string({"metadata", "annotations", kSeat}),
+                 .wanted_by = fields.string({"metadata", "annotations", kWantedBy})};
   if (record.duration < Duration::zero() || record.duration > std::chrono::hours(24)) {
     fields.refuse({"spec", "leaseDurationSeconds"}, "must be between 0 and 86400");
   }
@@ -33,7 +54,8 @@ Result<Lease> decode_lease(const json& object) {
   return lease;
 }
 
-std::string lease_body(const ObjectRef& ref, const LeaseRecord& record, const Lease* seen) {
+std::string lease_body(const ObjectRef& ref, const LeaseRecord& record, const LeaseNotes& notes,
+                       const Lease* seen) {
   json body = seen != nullptr && seen->raw
                   ? *seen->raw
                   : json{{"apiVersion", "coordination.k8s.io/v1"},
@@ -43,6 +65,8 @@ std::string lease_body(const ObjectRef& ref, const LeaseRecord& record, const Le
     body["metadata"]["resourceVersion"] = seen->version.text();
     body["metadata"].erase("managedFields");  // the server keeps them; a PUT need not carry them
   }
+  note(body, kSeat, notes.seat);
+  note(body, kWantedBy, notes.wanted_by);
   json& spec = body["spec"];
   spec["holderIdentity"] = record.holder;
   spec["leaseDurationSeconds"] =

@@ -30,10 +30,19 @@ struct LeaseRecord {
   friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
 };
 
+// What replicas tell each other on the Lease of their leadership, beside the record: annotations.
+struct LeaseNotes {
+  std::string seat;       // moonfence.io/seat: "<holder> <node>", on which node its holder runs
+  std::string wanted_by;  // moonfence.io/wanted-by: who, on a better node, asks for it
+
+  friend bool operator==(const LeaseNotes&, const LeaseNotes&) = default;
+};
+
 struct Lease {
   LeaseRecord record;
   Uid uid;
   ResourceVersion version;
+  LeaseNotes notes = {};
   // The whole object: what we do not know in it is written back as it was.
   std::shared_ptr<const nlohmann::json> raw;
 };
@@ -44,7 +53,7 @@ struct Lease {
 // The body of a PUT that replaces `seen` (it carries its version, so that a write in between makes
 // it a conflict), or of a POST when there is none.
 [[nodiscard]] std::string lease_body(const ObjectRef& ref, const LeaseRecord& record,
-                                     const Lease* seen);
+                                     const LeaseNotes& notes, const Lease* seen);
 
 // The collection and the object. Invalid for an empty namespace.
 [[nodiscard]] Result<std::string> leases_path(const Namespace& space);

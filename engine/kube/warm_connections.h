@@ -15,7 +15,7 @@ namespace moonfence::kube {
 class WarmConnections {
  public:
   // They hold places that others wait for, and what waits for longer has to be read again
-  // (fence::kReadingLifetime).
+  // (fence/limits.h).
   static constexpr Duration kLimit = std::chrono::seconds(1);
 
   explicit WarmConnections(Caller& caller) : caller_(caller) {}

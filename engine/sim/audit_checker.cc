@@ -12,7 +12,7 @@ namespace moonfence::sim {
 namespace {
 
 // 5 s on the server's side, half a second of travel, the live read after a refusal, a turn.
-constexpr Duration kOutcomeTime = std::chrono::seconds(8);
+constexpr Duration kOutcomeTime = std::chrono::seconds(38);
 
 // By incident and object. A node that comes back is handed back at once, also while what came of
 // its taint is not known: both patches test what they change.

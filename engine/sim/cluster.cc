@@ -247,6 +247,9 @@ bool Cluster::State::perform_on_machine(const Step& step) {
       return true;
     case Verb::RemoveLease:
       return remove_lease(step.target, "administrator");
+    case Verb::StepNodeClock:
+      kubelet->step_clock(duration_argument(step, "by"));
+      return true;
     case Verb::Heal:
       if (store.find({.resource = "nodes", .space = {}, .name = step.target}) == nullptr) {
         kubelet->register_again();
@@ -274,6 +277,8 @@ bool Cluster::State::perform_on_machine(const Step& step) {
     case Verb::Outage:
     case Verb::HushWatches:
     case Verb::RefuseWrites:
+    case Verb::SlowServers:
+    case Verb::StepServerClock:
     case Verb::RestartControllers:
     case Verb::StopAttacher:
     case Verb::RefuseAttach:
@@ -304,6 +309,7 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::Heal:
     case Verb::DeleteNode:
     case Verb::RecreateNode:
+    case Verb::StepNodeClock:
       return perform_on_machine(step);
     case Verb::HoldNode:
     case Verb::HoldNamespace:
@@ -338,6 +344,8 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::PauseEngine:
     case Verb::PartitionEngine:
     case Verb::StepClock:
+    case Verb::SlowServers:
+    case Verb::StepServerClock:
       break;
   }
   return false;

@@ -10,7 +10,9 @@
 namespace moonfence::sim {
 namespace {
 
-constexpr Duration kReadingLifetime = std::chrono::seconds(1);
+// A reading is good for a second, on a slow server for twice what its slowest read took.
+constexpr Duration kFreshest = std::chrono::seconds(1);
+constexpr Duration kOldest = std::chrono::seconds(5);
 // How old the list may be by which a node is put out of service, and the way of the answer.
 constexpr Duration kListTime = std::chrono::seconds(6);
 constexpr int kServesOutOfService = 26;
@@ -85,10 +87,18 @@ void DeleteChecker::on_audit(const AuditLine& line) {
   }
 }
 
+void DeleteChecker::on_ended(const WireRequest& request) {
+  if (request.method == port::Method::Get && request.lane == port::Lane::Writes) {
+    Duration& slowest = known_[life_of(request)].slowest_read;
+    slowest = std::max(slowest, now() - request.left);
+  }
+}
+
 void DeleteChecker::on_left(const WireRequest& request) {
   if (request.method == port::Method::Get) {
     return;
   }
+  lifetime_ = std::clamp<Duration>(known_[life_of(request)].slowest_read * 2, kFreshest, kOldest);
   const CalledPath target = read_path(request.target);
   if (request.method == port::Method::Delete) {
     if (target.resource == "pods" && target.subresource.empty()) {
@@ -198,8 +208,7 @@ void DeleteChecker::check_eviction(const std::string& what, const AuditLine& int
   if (plan().kubernetes < kServesOutOfService) {
     accuse(rules::kOutOfService, what + "this version does not serve it");
   }
-  if (node != nullptr && !node->silent.held_within(now(), kReadingLifetime) &&
-      !stands_still(*node)) {
+  if (node != nullptr && !node->silent.held_within(now(), lifetime_) && !stands_still(*node)) {
     accuse(rules::kOutOfService, what + "its kubelet is not silent");
   }
   for (const auto& [uid, pod] : truth().pods()) {
@@ -262,8 +271,7 @@ auto DeleteChecker::check_node(const std::string& what, const AuditLine& intent,
   const NodeTruth* node = truth().node(intent.node_uid);
   const auto signal = check_down(what, intent, known);
   const bool may_be_gone = was_read(intent, known, Signal::Deleted) && is_absent(intent.node);
-  if (signal == Signal::Down && !may_be_gone &&
-      !node->tainted.held_within(now(), kReadingLifetime)) {
+  if (signal == Signal::Down && !may_be_gone && !node->tainted.held_within(now(), lifetime_)) {
     accuse(rules::kTaintedNode, what + "node " + intent.node + " carries no taint");
   }
   return signal;
@@ -295,14 +303,14 @@ bool DeleteChecker::was_read(const AuditLine& intent, const Known& known, Signal
            const bool fits = as == Signal::Deleted     ? reading.absent
                              : as == Signal::Succeeded ? !reading.absent && !own
                                                        : reading.down && own;
-           return fits && now() - reading.left <= kReadingLifetime;
+           return fits && now() - reading.left <= lifetime_;
          });
 }
 
 // No node of that name, for a second at most.
 bool DeleteChecker::is_absent(const std::string& name) const {
   return std::none_of(truth().nodes().begin(), truth().nodes().end(), [&](const auto& entry) {
-    return entry.second.name == name && entry.second.exists.held_for(now(), kReadingLifetime);
+    return entry.second.name == name && entry.second.exists.held_for(now(), lifetime_);
   });
 }
 
@@ -331,7 +339,7 @@ auto DeleteChecker::check_down(const std::string& what, const AuditLine& intent,
   if (!as_down) {
     accuse(rules::kLiveRead, what + "node " + intent.node + " was not read as down within 1 s");
   }
-  if (node == nullptr || !node->down.held_within(now(), kReadingLifetime)) {
+  if (node == nullptr || !node->down.held_within(now(), lifetime_)) {
     accuse(rules::kRecoveredNode,
            what + "node " + intent.node + " is not down" +
                (node == nullptr ? ", it never was"
@@ -349,15 +357,14 @@ void DeleteChecker::check_lease(const std::string& what, const NodeTruth& node) 
     return;
   }
   const Moment since = std::max(node.silent.changed, now() - lease->duration);
-  if (lease->changed_between(since, now() - kReadingLifetime)) {
+  if (lease->changed_between(since, now() - lifetime_)) {
     accuse(rules::kLivingLease, what + "the kubelet of " + node.name + " renews its Lease");
   }
 }
 
 bool DeleteChecker::stands_still(const NodeTruth& node) const {
   const LeaseTruth* lease = truth().lease(node.name);
-  return lease != nullptr &&
-         !lease->changed_between(now() - lease->duration, now() - kReadingLifetime);
+  return lease != nullptr && !lease->changed_between(now() - lease->duration, now() - lifetime_);
 }
 
 bool DeleteChecker::was_bound_before_successor(const PodTruth& pod, const AuditLine& intent) const {
@@ -392,7 +399,7 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
   const bool was_silent =
       signal == Signal::Succeeded || node == nullptr
           ? signal == Signal::Succeeded
-          : (node->silent.held_within(now(), kReadingLifetime) || stands_still(*node));
+          : (node->silent.held_within(now(), lifetime_) || stands_still(*node));
   // Finished only since it was listed: the list could not know.
   const auto listed = known.listed.find(intent.pod_uid);
   const bool finished = pod.finished.holds && !pod.marked && listed != known.listed.end() &&
@@ -460,9 +467,8 @@ void DeleteChecker::note_node(const std::string& name, const WireRequest& reques
   }
   const Json body = Json::parse(answer.body, nullptr, false);
   std::vector<Reading>& readings = known_[life_of(request)].readings[name];
-  std::erase_if(readings, [this](const Reading& reading) {
-    return now() - reading.left > kReadingLifetime * 2;
-  });
+  std::erase_if(readings,
+                [this](const Reading& reading) { return now() - reading.left > kOldest; });
   Reading reading = {.left = request.left};
   if (answer.status == 200) {
     reading.uid = text_field(body, {"metadata", "uid"});

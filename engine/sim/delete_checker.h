@@ -26,6 +26,7 @@ class DeleteChecker final : public Checker {
   void on_died(const Life& life, bool told) override;
   void on_left(const WireRequest& request) override;
   void on_answered(const WireRequest& request, const ServerAnswer& answer) override;
+  void on_ended(const WireRequest& request) override;
   void on_heard(const WireRequest& request, int status, std::string_view text) override;
   void on_audit(const AuditLine& line) override;
   void on_change(const Change& change) override;
@@ -44,6 +45,7 @@ class DeleteChecker final : public Checker {
     HeardPolicies policies;
     std::map<std::string, AuditLine> intents;  // the newest, by pod UID
     std::map<std::string, Moment> opened;      // incidents
+    Duration slowest_read{};
   };
 
   void check_delete(const WireRequest& request, const Known& known);
@@ -74,6 +76,7 @@ class DeleteChecker final : public Checker {
   void note_node(const std::string& name, const WireRequest& request, const ServerAnswer& answer);
 
   std::map<Life, Known> known_;
+  Duration lifetime_{};  // of a reading, for the request that is being judged
 };
 
 }  // namespace moonfence::sim

@@ -75,6 +75,9 @@ class Drawing {
     draw_verification(*random_.fork("verification"));
     draw_refusals(*random_.fork("refusals"));
     draw_hushes(*random_.fork("hushes"));
+    draw_slowness(*random_.fork("slowness"));
+    draw_clocks(*random_.fork("clocks"));
+    draw_seats(*random_.fork("seats"));
     end();
     return std::move(plan_);
   }
@@ -442,6 +445,55 @@ class Drawing {
         {{"for", text(std::min(length, noise_ - at))}});
     if (happens(random, 0.3)) {
       add(at + between(random, seconds(1), seconds(20)), Verb::EditPolicies, "", {{"mode", "off"}});
+    }
+  }
+
+  // Slow and alive: disks, webhooks. Within what the engine waits for, and now and then beyond.
+  void draw_slowness(port::Random& random) {
+    if (!happens(random, 0.2)) {
+      return;
+    }
+    const auto slow = [&](const char* what, Duration by) {
+      const Duration at = between(random, seconds(1), noise_ / 2);
+      const Duration length = between(random, seconds(20), seconds(90));
+      add(at, Verb::SlowServers, what,
+          {{"by", text(by)}, {"for", text(std::min(length, noise_ - at))}});
+    };
+    switch (number(random, 0, 3)) {
+      case 0:
+        slow("all", between(random, milliseconds(300), milliseconds(2500)));
+        break;
+      case 1:
+        slow("deletions", between(random, seconds(2), seconds(30)));
+        break;
+      case 2:
+        slow("leases", between(random, seconds(2), seconds(30)));
+        break;
+      default:
+        slow("reads", between(random, milliseconds(500), seconds(8)));
+        break;
+    }
+  }
+
+  // Of nodes and of the control plane; those of replicas jump elsewhere.
+  void draw_clocks(port::Random& random) {
+    while (happens(random, 0.15)) {
+      const Duration by = between(random, milliseconds(500), seconds(4000));
+      const std::string jump = (happens(random, 0.5) ? "-" : "") + text(by);
+      const Duration at = moment(random);
+      if (happens(random, 0.7)) {
+        add(at, Verb::StepNodeClock, a_node(random), {{"by", jump}});
+      } else {
+        add(at, Verb::StepServerClock, "", {{"by", jump}});
+      }
+    }
+  }
+
+  void draw_seats(port::Random& random) {
+    if (happens(random, 0.3)) {
+      for (int i = 0; i < plan_.engines; ++i) {
+        plan_.seats.push_back(a_node(random));
+      }
     }
   }
 

@@ -54,10 +54,12 @@ struct Host::Process {
   std::unique_ptr<Replica> replica;
 };
 
-Host::Host(Surroundings around, std::string name, std::string server, Duration clock_offset)
+Host::Host(Surroundings around, std::string name, std::string server, std::string node,
+           Duration clock_offset)
     : around_(std::move(around)),
       name_(std::move(name)),
       server_(std::move(server)),
+      node_(std::move(node)),
       clock_offset_(clock_offset),
       starts_at_(around_.time.now) {}
 
@@ -98,7 +100,8 @@ void Host::start() {
                                                 return Result<void>();
                                               },
                                           .name = name_,
-                                          .server = server_});
+                                          .server = server_,
+                                          .node = node_});
   tell("started");
   process.replica->start();
   process.http->flush();

@@ -35,7 +35,9 @@ class Host {
     std::function<void(const Life& life, bool told)> on_died;
   };
 
-  Host(Surroundings around, std::string name, std::string server, Duration clock_offset);
+  // `node`: on which it is told to sit; "" nobody tells it.
+  Host(Surroundings around, std::string name, std::string server, std::string node,
+       Duration clock_offset);
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -72,6 +74,7 @@ class Host {
   Surroundings around_;
   const std::string name_;
   const std::string server_;
+  const std::string node_;
   Duration clock_offset_;
   int incarnation_ = 0;
   std::uint64_t turns_ = 0;

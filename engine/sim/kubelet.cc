@@ -225,7 +225,7 @@ void Kubelet::renew_lease() {
   lease_ = ground_.loop.after(about(*random_, ground_.timings.lease_renewal, 0.05),
                               [this] { renew_lease(); });
   const Key key{.resource = "leases", .space = "kube-node-lease", .name = plan_.name};
-  const std::string stamp = ground_.micro_stamp();
+  const std::string stamp = format_rfc3339_micro(wall_now());
   const auto edit = [&stamp](Json& lease) { lease["spec"]["renewTime"] = stamp; };
   if (ground_.store.find(key) != nullptr) {
     (void)ground_.store.update(key, edit, ObjectStore::Part::Whole, actor_);
@@ -256,7 +256,7 @@ void Kubelet::tick() {
 void Kubelet::register_node() {
   is_registering_ = false;
   posted_ = ground_.loop.now();
-  Json node = node_blueprint(plan_, machine_.boot_id, ground_.stamp());
+  Json node = node_blueprint(plan_, machine_.boot_id, format_rfc3339(wall_now()));
   node["status"]["volumesInUse"] = volumes_in_use();
   // Until the taint controller has seen that it is Ready, nothing is scheduled there.
   node["spec"]["taints"].push_back({{"key", kNotReady}, {"effect", "NoSchedule"}});
@@ -288,7 +288,7 @@ void Kubelet::post_status() {
     return;
   }
   posted_ = ground_.loop.now();
-  const std::string stamp = ground_.stamp();
+  const std::string stamp = format_rfc3339(wall_now());
   const auto edit = [this, &stamp](Json& node) {
     set_node_conditions(node, machine_.healthy, stamp);
     node["status"]["nodeInfo"]["bootID"] = machine_.boot_id;

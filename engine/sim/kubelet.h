@@ -53,6 +53,7 @@ class Kubelet final {
   void turn_not_ready();
   void take_ready_away();
   void be_called_unknown();
+  void step_clock(Duration by) { clock_offset_ += by; }
   void heal();
   // Registers the node anew, the old object being gone.
   void register_again();
@@ -79,6 +80,9 @@ class Kubelet final {
   [[nodiscard]] bool is_at_work() const;
   [[nodiscard]] bool may_write() const { return machine_.sound(); }
   void change(std::string_view what);
+
+  // By its own clock.
+  [[nodiscard]] WallTime wall_now() const { return ground_.now() + clock_offset_; }
 
   // Heartbeats
   void reconnect();
@@ -120,7 +124,8 @@ class Kubelet final {
   std::unique_ptr<port::Random> random_;
   Machine& machine_;
   bool was_sound_ = true;
-  bool unheard_ = false;  // what it posts does not come through; its Lease does
+  Duration clock_offset_{};  // of the machine's wall clock
+  bool unheard_ = false;     // what it posts does not come through; its Lease does
   // After a start it keeps the API's list of volumes in use until it knows its pods.
   bool knows_pods_ = true;
   bool restarted_ = false;  // its process, not the machine

@@ -4,12 +4,16 @@
 
 #include "sim/called_path.h"
 #include "sim/fields.h"
+#include "sim/slow_calls.h"
+#include "sim/wire.h"
 
 namespace moonfence::sim {
 namespace {
 
-// A call takes 5 s at most, and its bytes and the answer travel.
-constexpr Duration kCallTime = std::chrono::milliseconds(5500);
+// As long as both sides wait, and its bytes and the answer travel.
+Duration call_time(const WireRequest& request) {
+  return server_limit(request) + std::chrono::milliseconds(500);
+}
 
 }  // namespace
 
@@ -29,8 +33,7 @@ void LeadershipChecker::on_left(const WireRequest& request) {
   if (!concerns(request)) {
     return;
   }
-  std::erase_if(under_way_,
-                [this](const auto& entry) { return now() - entry.second.left > kCallTime; });
+  std::erase_if(under_way_, [this](const auto& entry) { return now() > entry.second.until; });
   const Life life = life_of(request);
   for (const auto& [id, call] : under_way_) {
     if (call.life != life) {
@@ -39,7 +42,7 @@ void LeadershipChecker::on_left(const WireRequest& request) {
       break;
     }
   }
-  under_way_.insert_or_assign(request.id, Call{.life = life, .left = now()});
+  under_way_.insert_or_assign(request.id, Call{.life = life, .until = now() + call_time(request)});
 }
 
 void LeadershipChecker::on_answered(const WireRequest& request, const ServerAnswer& answer) {
@@ -47,7 +50,7 @@ void LeadershipChecker::on_answered(const WireRequest& request, const ServerAnsw
     return;
   }
   under_way_.erase(request.id);
-  if (!answer.committed || now() - request.left > kCallTime) {
+  if (!answer.committed || now() - request.left > call_time(request)) {
     return;
   }
   const Object lease =

@@ -22,7 +22,7 @@ class LeadershipChecker final : public Checker {
  private:
   struct Call {
     Life life;
-    Moment left{};
+    Moment until{};  // by then it is over, or cannot be called back
   };
   [[nodiscard]] bool concerns(const WireRequest& request) const;
 

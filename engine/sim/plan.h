@@ -89,6 +89,9 @@ enum class Verb {
   Outage,          // every server is away; argument for
   HushWatches,     // every server; target: of what; argument for. Their streams say no more
   RefuseWrites,    // every server; target: of what, arguments how and for (sim/write_refusals.h)
+  SlowServers,     // every server; target: to what, arguments by and for (sim/slow_calls.h)
+  StepServerClock,     // the control plane's wall clocks; argument by, may be negative
+  StepNodeClock,       // target: node. Its wall clock; argument by, may be negative
   RestartControllers,  // kube-controller-manager; argument for: how long it is away
   // Storage. argument for: how long; for ever, until all is calm, when it is not said
   StopAttacher,  // external-attacher is down
@@ -114,11 +117,17 @@ struct Step {
   std::map<std::string, std::string> arguments;
 };
 
+// Zero when it has none of that name; "-5s" is negative.
+[[nodiscard]] Duration duration_argument(const Step& step, const std::string& name);
+
 struct Plan {
   std::string name;
   std::vector<NodePlan> nodes;
   std::vector<WorkloadPlan> workloads;
   int engines = 1;
+  // On which node each sits, as it is told; none beyond those named. Their containers live on
+  // whatever becomes of the node.
+  std::vector<std::string> seats;
   int servers = 1;
   // The minor version of the control plane, 1.x, where versions differ: how volumes are attached
   // and detached (sim/attach_detach.cc). The contract tests compare with this one.

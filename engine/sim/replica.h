@@ -34,6 +34,7 @@ struct ReplicaSurroundings {
   std::function<Result<void>(std::string_view line)> append_audit;
   std::string name;    // its pod's name: "moonfence-0"
   std::string server;  // "http://api-0.sim"
+  std::string node;    // on which it sits; "" not known
 };
 
 // Destroying it is the crash: nothing is said, nothing is sent any more.

@@ -175,13 +175,19 @@ Result<void> Parser::knob(const ScenarioLine& line) {
   return done ? line.ends_after(own ? 2 : 3) : Result<void>(failure(done.error()));
 }
 
-// world nodes n1 n2…, world engines N, world servers N, world kubernetes 1.N
+// world nodes n1 n2…, world seats n1 n2…, world engines N, world servers N, world kubernetes 1.N
 Result<void> Parser::world(const ScenarioLine& line) {
-  static constexpr std::array<std::string_view, 4> kWords = {"nodes", "engines", "servers",
+  static constexpr std::array<std::string_view, 5> kWords = {"nodes", "engines", "seats", "servers",
                                                              "kubernetes"};
   const std::string_view what = line.word(1);
   if (std::find(kWords.begin(), kWords.end(), what) == kWords.end()) {
     return line.unknown("word for 'world'", what, kWords);
+  }
+  if (what == "seats") {
+    for (std::size_t i = 2; i < line.size(); ++i) {
+      scenario_.plan.seats.emplace_back(line.word(i));
+    }
+    return {};
   }
   if (what != "nodes") {
     const auto done = apply_knob(scenario_.plan, line, what, line.word(2));

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "sim/scenario_words.h"
+#include "sim/slow_calls.h"
 #include "sim/write_refusals.h"
 
 namespace moonfence::sim {
@@ -42,6 +43,10 @@ Result<void> check_target(const ScenarioLine& line, Target target, std::string_v
       return text == "nodes" || text == "pods" || text == "policies" || text == "all"
                  ? Result<void>()
                  : wrong("kind of watch", "write nodes, pods, policies or all");
+    case Target::Calls:
+      return is_one_of(slow_calls(), text)
+                 ? Result<void>()
+                 : wrong("kind of call", "write reads, writes, deletions, leases or all");
     case Target::Replica:
       return text.starts_with("moonfence-")
                  ? Result<void>()

@@ -5,7 +5,7 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 37> kWords = {{
+  static constexpr std::array<VerbWord, 40> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
@@ -30,6 +30,9 @@ std::span<const VerbWord> verb_words() {
       {"outage", Verb::Outage, Target::Nothing, "for", true},
       {"hush-watches", Verb::HushWatches, Target::Watches, "for", true},
       {"refuse-writes", Verb::RefuseWrites, Target::Writes, "for", true, "how"},
+      {"slow-servers", Verb::SlowServers, Target::Calls, "for", true, "by"},
+      {"step-server-clock", Verb::StepServerClock, Target::Nothing, "by", true},
+      {"step-node-clock", Verb::StepNodeClock, Target::Node, "by", true},
       {"restart-controllers", Verb::RestartControllers, Target::Nothing, "for"},
       {"stop-attacher", Verb::StopAttacher, Target::Nothing, "for"},
       {"refuse-attach", Verb::RefuseAttach, Target::Node, "for"},

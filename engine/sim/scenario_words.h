@@ -21,7 +21,8 @@ enum class Target {
   Server,
   Replica,
   Writes,
-  Watches
+  Watches,
+  Calls
 };
 
 struct VerbWord {

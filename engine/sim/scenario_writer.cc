@@ -200,6 +200,13 @@ std::string write_scenario(const Plan& plan) {
   if (plan.engines != usual.engines) {
     statement(out, "world", "engines " + std::to_string(plan.engines));
   }
+  if (!plan.seats.empty()) {
+    std::string seats = "seats";
+    for (const std::string& seat : plan.seats) {
+      seats += " " + seat;
+    }
+    statement(out, "world", seats);
+  }
   if (plan.servers != usual.servers) {
     statement(out, "world", "servers " + std::to_string(plan.servers));
   }

@@ -43,6 +43,9 @@ bool disturbs(Verb verb) {
     case Verb::Outage:
     case Verb::HushWatches:
     case Verb::RefuseWrites:
+    case Verb::SlowServers:
+    case Verb::StepServerClock:
+    case Verb::StepNodeClock:
     case Verb::RestartControllers:
     case Verb::StopAttacher:
     case Verb::RefuseAttach:

@@ -213,6 +213,9 @@ bool change_objects(const Ground& ground, const Step& step) {
     case Verb::Outage:
     case Verb::HushWatches:
     case Verb::RefuseWrites:
+    case Verb::SlowServers:
+    case Verb::StepServerClock:
+    case Verb::StepNodeClock:
     case Verb::RestartControllers:
     case Verb::StopAttacher:
     case Verb::RefuseAttach:

@@ -168,11 +168,16 @@ void Wire::send(const WireRequest& request, std::size_t server,
     lose(back, draw_latency());
     return;
   }
+  const Duration slow = slow_calls_.delay(request, time_.now);
+  if (slow > server_limit(request)) {
+    silence(back);  // the server gives it up; its sender does not wait that long either
+    return;
+  }
   auto flight = std::make_unique<Flight>();
   flight->request = request;
   flight->server = server;
   flight->back = back;
-  flight->timer = loop_.after(draw_latency() + (time_.now - loop_.now()),
+  flight->timer = loop_.after(draw_latency() + slow + (time_.now - loop_.now()),
                               [this, id = request.id] { arrive(id); });
   flights_.insert_or_assign(request.id, std::move(flight));
 }

@@ -23,6 +23,7 @@
 #include "port/random.h"
 #include "sim/api_server.h"
 #include "sim/faults.h"
+#include "sim/slow_calls.h"
 #include "sim/time_line.h"
 
 namespace moonfence::sim {
@@ -92,6 +93,7 @@ class Wire {
   // From now on, for what happens from now on. Connections that had fallen silent break.
   void set_faults(const Faults& faults);
   void set_partitioned(const std::string& replica, bool partitioned);
+  [[nodiscard]] SlowCalls& slow_calls() { return slow_calls_; }
   [[nodiscard]] bool partitioned(const std::string& replica) const {
     return partitioned_.contains(replica);
   }
@@ -144,6 +146,7 @@ class Wire {
   std::unique_ptr<port::Random> piece_random_;
   std::unique_ptr<port::Random> route_random_;
   std::set<std::string> partitioned_;
+  SlowCalls slow_calls_;
   std::map<std::uint64_t, std::unique_ptr<Flight>> flights_;
   std::map<std::uint64_t, std::unique_ptr<Relay>> relays_;  // open watches
   std::vector<std::weak_ptr<Channel>> silent_;              // to be broken when faults end

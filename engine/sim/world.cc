@@ -32,18 +32,6 @@ class ClusterPoller final : public loop::Poller {
   const TimeLine& time_;
 };
 
-// "30s" or "-30s"; zero for anything else.
-Duration argument(const Step& step, const std::string& name) {
-  const auto found = step.arguments.find(name);
-  if (found == step.arguments.end()) {
-    return {};
-  }
-  const bool negative = found->second.starts_with('-');
-  const Duration length =
-      parse_duration(std::string_view(found->second).substr(negative ? 1 : 0)).value_or(Duration());
-  return negative ? -length : length;
-}
-
 Faults calmed(const Faults& faults) {
   Faults calm;
   calm.piece_limit = faults.piece_limit;
@@ -64,7 +52,8 @@ struct World::State {
         loop(poller),
         cluster_random(random.fork("cluster")),
         cluster(
-            loop, *cluster_random, [this] { return true_wall_time(time); }, plan, story),
+            loop, *cluster_random, [this] { return true_wall_time(time) + server_clock; }, plan,
+            story),
         truth(time, cluster.store(), cluster.machines()),
         judge(plan, truth, time, story),
         wire_random(random.fork("wire")),
@@ -125,6 +114,9 @@ struct World::State {
             .on_died = [this](const Life& life, bool told) { judge.on_died(life, told); }},
         "moonfence-" + std::to_string(index),
         balanced ? "http://api.sim" : "http://api-" + std::to_string(server) + ".sim",
+        static_cast<std::size_t>(index) < plan.seats.size()
+            ? plan.seats[static_cast<std::size_t>(index)]
+            : "",
         ahead ? skew : -skew));
   }
 
@@ -142,13 +134,18 @@ struct World::State {
 
   // Inside a turn of the cluster's loop.
   void perform(const Step& step) {
-    if (step.verb == Verb::Calm) {
+    if (step.verb == Verb::SlowServers) {
+      wire.slow_calls().add(step.target, duration_argument(step, "by"),
+                            time.now + duration_argument(step, "for"));
+    } else if (step.verb == Verb::StepServerClock) {
+      server_clock += duration_argument(step, "by");
+    } else if (step.verb == Verb::Calm) {
       calm();
       (void)cluster.perform(step);
     } else if (!perform_on_engine(step)) {
       (void)cluster.perform(step);
     }
-    disturbed = std::max(disturbed, time.now + argument(step, "for"));
+    disturbed = std::max(disturbed, time.now + duration_argument(step, "for"));
   }
 
   bool perform_on_engine(const Step& step) {
@@ -156,7 +153,7 @@ struct World::State {
     if (host == nullptr) {
       return false;
     }
-    const Duration length = argument(step, "for");
+    const Duration length = duration_argument(step, "for");
     if (step.verb == Verb::CrashEngine) {
       const auto inside = step.arguments.find("inside");
       if (inside == step.arguments.end()) {
@@ -171,7 +168,7 @@ struct World::State {
     } else if (step.verb == Verb::PartitionEngine) {
       cut_off(*host, length);
     } else if (step.verb == Verb::StepClock) {
-      host->step_clock(argument(step, "by"));
+      host->step_clock(duration_argument(step, "by"));
     } else {
       return false;
     }
@@ -197,6 +194,7 @@ struct World::State {
       reconnect(*host);
     }
     wire.set_faults(calmed(plan.faults));
+    wire.slow_calls().clear();
     calmed_down = true;
   }
 
@@ -257,6 +255,7 @@ struct World::State {
   Story& story;
   port::SeededRandom random;
   TimeLine time;
+  Duration server_clock{};  // how far the control plane's clocks are off
   ClusterPoller poller;
   loop::Loop loop;
   std::unique_ptr<port::Random> cluster_random;

@@ -91,7 +91,7 @@ def lease(name: str, node_uid: str) -> dict:
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]},
-            "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now_micro()}}
+            "spec": {"holderIdentity": name, "leaseDurationSeconds": 8, "renewTime": now_micro()}}
 
 
 def csi_node(name: str, node_uid: str, drivers: list) -> dict:

@@ -45,6 +45,8 @@ CASES = {
     "MoonfenceLimitOff": ({LIMIT_OFF % "maxDown": "1x1500", LIMIT_OFF % "maxAtOnce": "0x1500"}, {LIMIT_OFF % "maxDown": "1x1400 0x100"}),
     "MoonfenceDoubtsItself": ({f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x5 1x20"},
                               {f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x14 1x6"}),
+    "MoonfenceServerTooSlow": ({f'moonfence_api_server_too_slow{{{JOB}, pod="a"}}': "0x5 1x20"},
+                               {f'moonfence_api_server_too_slow{{{JOB}, pod="a"}}': "0x14 1x6"}),
     "MoonfenceQuarantineKept": ({QUARANTINED % "kept": "0x3 2x20", QUARANTINED % "fenced": "2x20"},
                                 {QUARANTINED % "kept": "0x6 1x20", QUARANTINED % "fenced": "1x20"}),
     "MoonfenceIncidentLasts": ({f"moonfence_incidents_open{{{JOB}}}": "0x2 1x20"},

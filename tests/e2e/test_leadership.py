@@ -139,4 +139,4 @@ def test_without_rights_to_the_lease_it_says_so_and_does_nothing(cluster, victim
 
 def test_the_rights_of_the_documentation_are_enough(start_engine, lease):
     start_engine(elect=True, rules=RULES)
-    wait_for("it leads with the default term", lambda: lease().get("leaseDurationSeconds") == 15)
+    wait_for("it leads with the default term", lambda: lease().get("leaseDurationSeconds") == 5)

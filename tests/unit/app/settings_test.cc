@@ -163,9 +163,10 @@ TEST(Settings, times_that_belong_together_are_checked_together) {
 
 TEST(Settings, a_term_that_could_not_be_kept_is_refused) {
   EXPECT_EQ(fault("api: 1\nleaseDuration: 30s\nleaseRenewDeadline: 20s\nleaseRetry: 4s\n"), "");
+  EXPECT_EQ(fault("api: 1\nleaseDuration: 15s\nleaseRenewDeadline: 10s\nleaseRetry: 2s\n"), "");
   for (const char* text :
-       {"leaseDuration: 10s", "leaseRenewDeadline: 15s", "leaseRetry: 9s", "leaseRetry: 1ms",
-        "leaseDuration: 15s500ms", "leaseDuration: 6s\nleaseRenewDeadline: 4s\nleaseRetry: 1s"}) {
+       {"leaseDuration: 3s", "leaseRenewDeadline: 1s", "leaseRetry: 9s", "leaseRetry: 1ms",
+        "leaseDuration: 15s500ms", "leaseDuration: 4s\nleaseRenewDeadline: 4s\nleaseRetry: 2s"}) {
     const std::string message = fault("api: 1\n" + std::string(text) + "\n");
     EXPECT_NE(message.find("lease"), std::string::npos) << text;
   }

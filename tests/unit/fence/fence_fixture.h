@@ -170,6 +170,7 @@ struct FenceTest : testing::Test {
   bool plans_ahead = false;
   Preplannings preplannings;
   ProvePolicies prove_policies;
+  kube::Revisions revisions;  // by which a Lease of the default is silent for long
   std::map<std::string, test::FakeAnswer> list_answer_in;  // by namespace, in place of that
   // How the next deletions of a pod are answered; a pod without a script is deleted.
   std::map<std::string, std::vector<test::FakeAnswer>> scripts;
@@ -179,6 +180,7 @@ struct FenceTest : testing::Test {
     actions.emplace(loop, kube::Destroyer(caller), trail);
     start_journal("moonfence-0_a");
     count_nodes(10, 1);
+    revisions.note(ResourceVersion("100"), loop.now() - 1h);
     (void)doubt.look({}, loop.now());
     http.on(port::Method::Get, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return read_node(request); });
@@ -401,7 +403,8 @@ struct FenceTest : testing::Test {
             /*on_evaluation=*/{},
             /*looks=*/nullptr,
             plans_ahead ? &preplannings : nullptr,
-            prove_policies};
+            prove_policies,
+            &revisions};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.
@@ -512,6 +515,11 @@ struct FenceTest : testing::Test {
     return {.body = node.dump()};
   }
 
+  // That of a silent node was written long ago, every other after the store was last looked at.
+  static std::string lease_version(const NodeState& state) {
+    return state.ready == "Unknown" && state.renewed <= state.since ? "5" : "1000";
+  }
+
   test::FakeAnswer read_lease(const test::FakeRequest& request) {
     test::FakeAnswer answer = lease_answer;
     const std::string name = name_in(request);
@@ -519,14 +527,15 @@ struct FenceTest : testing::Test {
       return status(404, "NotFound", name);
     }
     if (answer.body.empty()) {
-      answer.body =
-          nlohmann::json{
-              {"metadata", {{"name", name}, {"uid", "lease-" + name}, {"resourceVersion", "5"}}},
-              {"spec",
-               {{"holderIdentity", name},
-                {"leaseDurationSeconds", 40},
-                {"renewTime", nodes.at(name).renewed}}}}
-              .dump();
+      answer.body = nlohmann::json{{"metadata",
+                                    {{"name", name},
+                                     {"uid", "lease-" + name},
+                                     {"resourceVersion", lease_version(nodes.at(name))}}},
+                                   {"spec",
+                                    {{"holderIdentity", name},
+                                     {"leaseDurationSeconds", 40},
+                                     {"renewTime", nodes.at(name).renewed}}}}
+                        .dump();
     }
     return answer;
   }

@@ -13,9 +13,9 @@ TEST_F(GuardTest, a_closed_incident_may_do_nothing) {
 }
 
 TEST_F(GuardTest, only_the_leader_acts_and_only_if_it_still_is_when_the_call_ends) {
-  leadership.until = now + kActionSpan;
+  leadership.until = now + Limits{}.action_span();
   EXPECT_EQ(answer(), std::nullopt);
-  leadership.until = now + kActionSpan - 1ns;
+  leadership.until = now + Limits{}.action_span() - 1ns;
   EXPECT_EQ(answer(), Reason::NotLeader);
   leadership.until = std::nullopt;
   EXPECT_EQ(answer(), Reason::NotLeader);

@@ -110,12 +110,12 @@ TEST_F(ReleaseGuardTest, no_policy_releases_what_a_living_kubelet_has) {
 }
 
 TEST_F(ReleaseGuardTest, everything_it_rests_on_is_at_most_a_second_old) {
-  volume.checked = now - kReadingLifetime;
+  volume.checked = now - Limits{}.reading;
   EXPECT_EQ(refuse(), std::nullopt);
   volume.checked -= 1ns;
   EXPECT_EQ(refuse(), Reason::ReadingTooOld);
   volume.checked = now;
-  authority.reading.sent = now - kReadingLifetime - 1ns;
+  authority.reading.sent = now - Limits{}.reading - 1ns;
   EXPECT_EQ(refuse(), Reason::ReadingTooOld);
 }
 

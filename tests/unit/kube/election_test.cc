@@ -56,7 +56,7 @@ class ElectionTest : public testing::Test {
   // Reads an absent Lease and has its write answered `took` after it was sent.
   void become_leader(Moment sent, Duration took = {}) {
     (void)election.start();
-    const auto effects = election.read(std::nullopt, sent, wall({}), 0);
+    const auto effects = election.read(std::nullopt, sent, sent, wall({}), 0);
     const auto* write = only<Election::Write>(effects);
     ASSERT_NE(write, nullptr);
     lease = held_by("us", 1);
@@ -65,7 +65,10 @@ class ElectionTest : public testing::Test {
     ASSERT_NE(only<Election::Lead>(then), nullptr);
   }
 
-  Election election{"us", {}};
+  // As client-go's: what the terms below count by.
+  static constexpr ElectionRules kRules = {
+      .duration = seconds(15), .renew_deadline = seconds(10), .retry = seconds(2)};
+  Election election{"us", kRules};
   Lease lease;
 };
 
@@ -83,12 +86,12 @@ TEST_F(ElectionTest, WhatWeHoldCountsFromWhenTheWriteWasSent) {
   EXPECT_EQ(election.leading_until(), at(seconds(18)));
 }
 
-TEST_F(ElectionTest, AnAnswerBeyondTheRenewDeadlineIsNoLeadership) {
+TEST_F(ElectionTest, AnAnswerThatComesWhenTheTermIsOverIsNoLeadership) {
   (void)election.start();
-  const auto write = election.read(std::nullopt, at({}), wall({}), 0);
+  const auto write = election.read(std::nullopt, at({}), at({}), wall({}), 0);
   Lease answer = held_by("us", 1);
   answer.record = only<Election::Write>(write)->record;
-  EXPECT_EQ(only<Election::Lead>(election.written(answer, at({}), at(seconds(11)), 0)), nullptr);
+  EXPECT_EQ(only<Election::Lead>(election.written(answer, at({}), at(seconds(15)), 0)), nullptr);
   EXPECT_FALSE(election.leading_until().has_value());
 }
 
@@ -96,31 +99,40 @@ TEST_F(ElectionTest, AnotherHoldersLeaseIsLeftAloneForItsOwnDuration) {
   (void)election.start();
   Lease other = held_by("them", 1);
   other.record.duration = seconds(40);
-  EXPECT_EQ(only<Election::Write>(election.read(other, at({}), wall({}), 0)), nullptr);
-  EXPECT_EQ(only<Election::Write>(election.read(other, at(seconds(39)), wall({}), 0)), nullptr);
-  EXPECT_NE(only<Election::Write>(election.read(other, at(seconds(40)), wall({}), 0)), nullptr);
+  EXPECT_EQ(only<Election::Write>(election.read(other, at({}), at({}), wall({}), 0)), nullptr);
+  EXPECT_EQ(
+      only<Election::Write>(election.read(other, at(seconds(39)), at(seconds(39)), wall({}), 0)),
+      nullptr);
+  EXPECT_NE(
+      only<Election::Write>(election.read(other, at(seconds(40)), at(seconds(40)), wall({}), 0)),
+      nullptr);
 }
 
 TEST_F(ElectionTest, OnlyOurOwnClockJudges) {
   (void)election.start();
   // It says that it was renewed a year ago; we have seen it for a second.
   Lease other = held_by("them", 1, -std::chrono::hours(24 * 365));
-  (void)election.read(other, at({}), wall({}), 0);
-  EXPECT_EQ(only<Election::Write>(election.read(other, at(seconds(1)), wall({}), 0)), nullptr);
+  (void)election.read(other, at({}), at({}), wall({}), 0);
+  EXPECT_EQ(
+      only<Election::Write>(election.read(other, at(seconds(1)), at(seconds(1)), wall({}), 0)),
+      nullptr);
 }
 
 TEST_F(ElectionTest, ARenewalOfTheOtherBeginsTheWaitAgain) {
   (void)election.start();
-  (void)election.read(held_by("them", 1), at({}), wall({}), 0);
-  (void)election.read(held_by("them", 2, seconds(14)), at(seconds(14)), wall({}), 0);
-  const auto effects = election.read(held_by("them", 2, seconds(14)), at(seconds(28)), wall({}), 0);
+  (void)election.read(held_by("them", 1), at({}), at({}), wall({}), 0);
+  (void)election.read(held_by("them", 2, seconds(14)), at(seconds(14)), at(seconds(14)), wall({}),
+                      0);
+  const auto effects =
+      election.read(held_by("them", 2, seconds(14)), at(seconds(28)), at(seconds(28)), wall({}), 0);
   EXPECT_EQ(only<Election::Write>(effects), nullptr);
 }
 
 TEST_F(ElectionTest, TakingOverCountsATransitionAndNamesTheVersion) {
   (void)election.start();
-  (void)election.read(held_by("them", 7), at({}), wall({}), 0);
-  const auto effects = election.read(held_by("them", 7), at(seconds(15)), wall(seconds(15)), 0);
+  (void)election.read(held_by("them", 7), at({}), at({}), wall({}), 0);
+  const auto effects =
+      election.read(held_by("them", 7), at(seconds(15)), at(seconds(15)), wall(seconds(15)), 0);
   const auto* write = only<Election::Write>(effects);
   ASSERT_NE(write, nullptr);
   EXPECT_EQ(write->record.holder, "us");
@@ -144,7 +156,8 @@ TEST_F(ElectionTest, AConflictMeansReadAgainAndAnotherHolderTheEnd) {
   EXPECT_NE(only<Election::Read>(
                 election.write_failed(error_of(Error::Kind::Conflict), at(seconds(2)), 0)),
             nullptr);
-  const auto effects = election.read(held_by("them", 9), at(seconds(2)), wall({}), 0);
+  const auto effects =
+      election.read(held_by("them", 9), at(seconds(2)), at(seconds(2)), wall({}), 0);
   EXPECT_NE(only<Election::Lose>(effects), nullptr);
   EXPECT_FALSE(election.leading_until().has_value());
 }
@@ -155,7 +168,7 @@ TEST_F(ElectionTest, AConflictOverALabelIsSurvived) {
   (void)election.write_failed(error_of(Error::Kind::Conflict), at(seconds(2)), 0);
   Lease labelled = lease;
   labelled.version = ResourceVersion("2");
-  const auto effects = election.read(labelled, at(seconds(2)), wall({}), 0);
+  const auto effects = election.read(labelled, at(seconds(2)), at(seconds(2)), wall({}), 0);
   const auto* write = only<Election::Write>(effects);
   ASSERT_NE(write, nullptr);
   EXPECT_EQ(write->over->version, ResourceVersion("2"));
@@ -169,13 +182,14 @@ TEST_F(ElectionTest, ALostAnswerIsLookedUp) {
   EXPECT_NE(only<Election::Read>(election.timer_fired(at(seconds(7)), wall(seconds(7)), 0)),
             nullptr);
   Lease written = lease;
+  written.version = ResourceVersion("2");
   written.record = only<Election::Write>(renewal)->record;
-  (void)election.read(written, at(seconds(7)), wall(seconds(7)), 0);
+  (void)election.read(written, at(seconds(7)), at(seconds(7)), wall(seconds(7)), 0);
   // from when that write left, not from when we learnt of it
   EXPECT_EQ(election.leading_until(), at(seconds(17)));
 }
 
-TEST_F(ElectionTest, WithoutRenewalItStepsDownAtTheDeadlineNotAtTheEnd) {
+TEST_F(ElectionTest, WithoutRenewalItStepsDownAtTheDeadline) {
   become_leader(at({}));
   Moment now = at(seconds(2));
   for (int attempt = 0; attempt < 4; ++attempt) {
@@ -198,7 +212,7 @@ TEST_F(ElectionTest, ADeletedLeaseIsLost) {
   become_leader(at({}));
   (void)election.timer_fired(at(seconds(2)), wall({}), 0);
   (void)election.write_failed(error_of(Error::Kind::NotFound), at(seconds(2)), 0);
-  const auto effects = election.read(std::nullopt, at(seconds(2)), wall({}), 0);
+  const auto effects = election.read(std::nullopt, at(seconds(2)), at(seconds(2)), wall({}), 0);
   EXPECT_NE(only<Election::Lose>(effects), nullptr);
 }
 
@@ -211,7 +225,9 @@ TEST_F(ElectionTest, APreferredHolderIsMadeRoomFor) {
   const auto effects = election.written(answer, at(seconds(2)), at(seconds(2)), 0);
   EXPECT_NE(only<Election::Lose>(effects), nullptr);
   // and not taken back while that one is wanted
-  EXPECT_EQ(only<Election::Write>(election.read(answer, at(seconds(60)), wall({}), 0)), nullptr);
+  EXPECT_EQ(
+      only<Election::Write>(election.read(answer, at(seconds(60)), at(seconds(60)), wall({}), 0)),
+      nullptr);
 }
 
 TEST_F(ElectionTest, ReleaseFreesTheLeaseAndEndsEverything) {
@@ -231,7 +247,7 @@ TEST_F(ElectionTest, ReleaseFreesTheLeaseAndEndsEverything) {
 
 TEST_F(ElectionTest, AFollowerReleasesNothing) {
   (void)election.start();
-  (void)election.read(held_by("them", 1), at({}), wall({}), 0);
+  (void)election.read(held_by("them", 1), at({}), at({}), wall({}), 0);
   const auto effects = election.release(wall({}));
   EXPECT_NE(only<Election::Released>(effects), nullptr);
   EXPECT_EQ(only<Election::Write>(effects), nullptr);
@@ -239,10 +255,209 @@ TEST_F(ElectionTest, AFollowerReleasesNothing) {
 
 TEST_F(ElectionTest, CandidatesDriftApart) {
   (void)election.start();
-  const auto early = election.read(held_by("them", 1), at({}), wall({}), 0);
-  const auto late = election.read(held_by("them", 1), at({}), wall({}), 0.99);
-  EXPECT_EQ(only<Election::SetTimer>(early)->delay, seconds(2));
-  EXPECT_GT(only<Election::SetTimer>(late)->delay, seconds(4));
+  const auto early = election.read(held_by("them", 1), at({}), at({}), wall({}), 0);
+  const auto late = election.read(held_by("them", 1), at({}), at({}), wall({}), 0.99);
+  EXPECT_EQ(only<Election::SetTimer>(early)->delay, seconds(1));
+  EXPECT_GT(only<Election::SetTimer>(late)->delay, milliseconds(1100));
+}
+
+// Hand-over after a crash: what is seen late, and what is waited for.
+TEST_F(ElectionTest, AFollowerLooksInTheVeryMomentInWhichTheLeaseIsFree) {
+  Election follower("us", {});
+  (void)follower.start();
+  Lease other = held_by("them", 1);
+  other.record.duration = seconds(5);
+  const auto first = follower.read(other, at({}), at({}), wall({}), 0.99);
+  EXPECT_LE(only<Election::SetTimer>(first)->delay, milliseconds(600));
+  const Moment late = at(milliseconds(4900));
+  const auto last = follower.read(other, late, late, wall({}), 0.99);
+  EXPECT_EQ(only<Election::SetTimer>(last)->delay, milliseconds(100));
+}
+
+// A webhook that takes 30 s, three times in a row: longer than the term, and nobody else took it.
+TEST_F(ElectionTest, LeadershipIsNotLostToAWriteThatIsSlowAndSucceeds) {
+  become_leader(at({}));
+  Moment now = at(seconds(2));
+  for (int time = 0; time < 3; ++time) {
+    auto effects = election.timer_fired(now, wall(now.time_since_epoch()), 0);
+    const auto* write = only<Election::Write>(effects);
+    ASSERT_NE(write, nullptr);
+    const LeaseRecord record = write->record;
+    const Moment sent = now;
+    for (; now < sent + seconds(30); now += seconds(2)) {
+      effects = election.timer_fired(now, wall({}), 0);
+      EXPECT_NE(only<Election::Read>(effects), nullptr);
+      EXPECT_EQ(only<Election::Lose>(election.read(lease, now, now, wall({}), 0)), nullptr);
+    }
+    lease.record = record;
+    lease.version = ResourceVersion(lease.version.text() + "0");
+    EXPECT_EQ(only<Election::Lose>(election.written(lease, sent, now, 0)), nullptr);
+    EXPECT_EQ(election.state(), Election::State::Leading);
+    // It counts from the last read that still showed the record before.
+    EXPECT_EQ(election.leading_until(), now - seconds(2) + seconds(15));
+  }
+}
+
+// While it is under way nobody acts beyond the term that is proven.
+TEST_F(ElectionTest, AWriteThatIsUnderWayProlongsNothing) {
+  become_leader(at({}));
+  (void)election.timer_fired(at(seconds(2)), wall({}), 0);
+  (void)election.read(lease, at(seconds(4)), at(seconds(4)), wall({}), 0);
+  EXPECT_EQ(election.leading_until(), at(seconds(15)));
+}
+
+TEST_F(ElectionTest, AWriteThatMayBeLostIsSentOnceMoreBesideTheFirst) {
+  become_leader(at({}));
+  const auto first = election.timer_fired(at(seconds(2)), wall(seconds(2)), 0);
+  (void)election.read(lease, at(seconds(4)), at(seconds(4)), wall({}), 0);
+  const auto second = election.timer_fired(at(seconds(6)), wall(seconds(6)), 0);
+  ASSERT_NE(only<Election::Write>(second), nullptr);
+  EXPECT_EQ(only<Election::Write>(second)->record, only<Election::Write>(first)->record);
+  EXPECT_EQ(only<Election::Write>(second)->over->version, lease.version);
+  EXPECT_EQ(only<Election::Write>(election.timer_fired(at(seconds(8)), wall({}), 0)), nullptr);
+  // The first is lost; the second does it.
+  EXPECT_TRUE(election.write_failed(error_of(Error::Kind::Unknown), at(seconds(9)), 0).empty());
+  lease.record = only<Election::Write>(first)->record;
+  (void)election.written(lease, at(seconds(6)), at(seconds(9)), 0);
+  EXPECT_EQ(election.state(), Election::State::Leading);
+  EXPECT_EQ(election.leading_until(), at(seconds(21)));
+}
+
+TEST_F(ElectionTest, AnotherNameIsSeenWhileAWriteIsUnderWay) {
+  become_leader(at({}));
+  (void)election.timer_fired(at(seconds(2)), wall({}), 0);
+  const auto effects =
+      election.read(held_by("them", 9), at(seconds(4)), at(seconds(4)), wall({}), 0);
+  EXPECT_NE(only<Election::Lose>(effects), nullptr);
+}
+
+TEST_F(ElectionTest, WhatIsWrittenLastsForTheTermThatTheServersPaceAsksFor) {
+  become_leader(at({}));
+  election.set_term(seconds(40));
+  const auto effects = election.timer_fired(at(seconds(2)), wall({}), 0);
+  EXPECT_EQ(only<Election::Write>(effects)->record.duration, seconds(40));
+  EXPECT_EQ(election.leading_until(), at(seconds(15)));  // until it stands there
+  lease.record = only<Election::Write>(effects)->record;
+  (void)election.written(lease, at(seconds(2)), at(seconds(3)), 0);
+  EXPECT_EQ(election.leading_until(), at(seconds(42)));
+}
+
+// Where replicas sit. "them" is on n1, we on n2.
+class SeatsTest : public ElectionTest {
+ protected:
+  SeatsTest() {
+    election = Election("us", kRules, {.node = "n2", .seat_of = [this](const std::string& node) {
+                                         return seats.contains(node) ? seats.at(node) : Seat::Well;
+                                       }});
+    other = held_by("them", 1);
+    other.notes.seat = "them n1";
+  }
+  std::map<std::string, Seat> seats;
+  Lease other;
+};
+
+TEST_F(SeatsTest, WhoLeadsSaysOnWhichNode) {
+  (void)election.start();
+  const auto effects = election.read(std::nullopt, at({}), at({}), wall({}), 0);
+  EXPECT_EQ(only<Election::Write>(effects)->notes.seat, "us n2");
+}
+
+TEST_F(SeatsTest, OneThatSitsBetterAsksForTheLeaseAndLeavesItsRecordAsItIs) {
+  (void)election.start();
+  EXPECT_EQ(only<Election::Write>(election.read(other, at({}), at({}), wall({}), 0)), nullptr);
+  seats["n1"] = Seat::Down;
+  const auto effects = election.read(other, at(seconds(1)), at(seconds(1)), wall({}), 0);
+  const auto* write = only<Election::Write>(effects);
+  ASSERT_NE(write, nullptr);
+  EXPECT_EQ(write->record, other.record);
+  EXPECT_EQ(write->notes.wanted_by, "us");
+  EXPECT_EQ(write->notes.seat, "them n1");
+  EXPECT_EQ(election.state(), Election::State::Following);
+  // Once: the note stays until the holder has read it.
+  other.version = ResourceVersion("2");
+  other.notes.wanted_by = "us";
+  (void)election.written(other, at(seconds(1)), at(seconds(1)), 0);
+  EXPECT_EQ(
+      only<Election::Write>(election.read(other, at(seconds(2)), at(seconds(2)), wall({}), 0)),
+      nullptr);
+}
+
+TEST_F(SeatsTest, OneThatSitsAsBadlyDoesNotAsk) {
+  (void)election.start();
+  seats["n1"] = seats["n2"] = Seat::Down;
+  EXPECT_EQ(only<Election::Write>(election.read(other, at({}), at({}), wall({}), 0)), nullptr);
+}
+
+TEST_F(SeatsTest, ANoteOfAHolderBeforeSaysNothing) {
+  (void)election.start();
+  seats["n1"] = Seat::Down;
+  other.notes.seat = "somebody n1";
+  EXPECT_EQ(only<Election::Write>(election.read(other, at({}), at({}), wall({}), 0)), nullptr);
+}
+
+TEST_F(SeatsTest, ALeaderOnANodeThatIsDownHandsOverWhenOneAsks) {
+  become_leader(at({}));
+  seats["n2"] = Seat::Down;
+  Lease asked = lease;
+  asked.version = ResourceVersion("2");
+  asked.notes.wanted_by = "them";
+  (void)election.timer_fired(at(seconds(2)), wall({}), 0);
+  (void)election.write_failed(error_of(Error::Kind::Conflict), at(seconds(2)), 0);
+  auto effects = election.read(asked, at(seconds(2)), at(seconds(2)), wall({}), 0);
+  EXPECT_NE(only<Election::Wanted>(effects), nullptr);
+  EXPECT_EQ(election.state(), Election::State::Leading);  // until what it started has ended
+  effects = election.hand_over(wall(seconds(3)));
+  const auto* write = only<Election::Write>(effects);
+  ASSERT_NE(write, nullptr);
+  EXPECT_EQ(write->record.holder, "");
+  Lease freed = asked;
+  freed.version = ResourceVersion("3");
+  freed.record = write->record;
+  effects = election.written(freed, at(seconds(3)), at(seconds(3)), 0);
+  EXPECT_NE(only<Election::Lose>(effects), nullptr);
+  EXPECT_FALSE(election.leading_until().has_value());
+  EXPECT_EQ(election.state(), Election::State::Following);
+}
+
+TEST_F(SeatsTest, ALeaderThatIsNotAskedGoesOn) {
+  become_leader(at({}));
+  seats["n2"] = Seat::Down;
+  for (int second = 2; second < 60; second += 2) {
+    const Moment now = at(seconds(second));
+    const auto effects = election.timer_fired(now, wall(seconds(second)), 0);
+    ASSERT_NE(only<Election::Write>(effects), nullptr);
+    EXPECT_EQ(only<Election::Wanted>(effects), nullptr);
+    lease.record = only<Election::Write>(effects)->record;
+    (void)election.written(lease, now, now, 0);
+  }
+  EXPECT_EQ(election.state(), Election::State::Leading);
+}
+
+TEST_F(SeatsTest, ALeaderThatSitsWellStays) {
+  become_leader(at({}));
+  Lease asked = lease;
+  asked.version = ResourceVersion("2");
+  asked.notes.wanted_by = "them";
+  (void)election.timer_fired(at(seconds(2)), wall({}), 0);
+  (void)election.write_failed(error_of(Error::Kind::Conflict), at(seconds(2)), 0);
+  const auto effects = election.read(asked, at(seconds(2)), at(seconds(2)), wall({}), 0);
+  EXPECT_EQ(only<Election::Wanted>(effects), nullptr);
+  EXPECT_EQ(only<Election::Write>(effects)->notes.wanted_by, "");
+}
+
+TEST_F(SeatsTest, AFreeLeaseIsLeftToThoseThatSitBetterForAWhileAndThenTaken) {
+  for (const auto& [seat, patience] :
+       {std::pair(Seat::Leaving, seconds(3)), std::pair(Seat::Down, seconds(6))}) {
+    election = Election("us", kRules,
+                        {.node = "n2", .seat_of = [seat = seat](const auto&) { return seat; }});
+    (void)election.start();
+    Lease free = held_by("", 1);
+    EXPECT_EQ(only<Election::Write>(election.read(free, at({}), at({}), wall({}), 0)), nullptr);
+    const Moment before = at(patience - milliseconds(1));
+    EXPECT_EQ(only<Election::Write>(election.read(free, before, before, wall({}), 0)), nullptr);
+    EXPECT_NE(only<Election::Write>(election.read(free, at(patience), at(patience), wall({}), 0)),
+              nullptr);
+  }
 }
 
 // Three candidates over a server that loses requests, loses answers and is slow, and candidates
@@ -251,8 +466,10 @@ class Contest {
  public:
   explicit Contest(std::uint64_t seed) : random_(seed) {
     for (int index = 0; index < 3; ++index) {
-      candidates_.push_back(
-          std::make_unique<Election>("c" + std::to_string(index), ElectionRules{}));
+      candidates_.push_back(std::make_unique<Election>(
+          "c" + std::to_string(index), ElectionRules{},
+          Seats{.node = "n" + std::to_string(index),
+                .seat_of = [this](const std::string& node) { return seats_[node]; }}));
       const std::size_t who = candidates_.size() - 1;
       later({}, [this, who] { perform(who, candidates_[who]->start()); });
     }
@@ -291,11 +508,18 @@ class Contest {
     for (const auto& effect : effects) {
       if (std::holds_alternative<Election::Read>(effect)) {
         read(who);
+      } else if (std::holds_alternative<Election::Wanted>(effect)) {
+        hear(who, draw(seconds(3)), [this](Election& election) {
+          return election.hand_over(wall(now_.time_since_epoch()));
+        });
       } else if (const auto* write = std::get_if<Election::Write>(&effect)) {
         send(who, *write);
       } else if (const auto* timer = std::get_if<Election::SetTimer>(&effect)) {
-        hear(who, timer->delay, [this](Election& election) {
-          return election.timer_fired(now_, wall(now_.time_since_epoch()), random_.unit());
+        const int set = ++timers_[who];
+        hear(who, timer->delay, [this, who, set](Election& election) {
+          return timers_[who] == set
+                     ? election.timer_fired(now_, wall(now_.time_since_epoch()), random_.unit())
+                     : Election::Effects{};
         });
       } else if (std::holds_alternative<Election::Lead>(effect)) {
         ++changes_;
@@ -303,15 +527,25 @@ class Contest {
     }
   }
 
+  // Nodes fall and come back, and terms are as long as the server's pace asks for.
+  void draw_conditions(Election& election) {
+    if (chance(0.01)) {
+      seats_["n" + std::to_string(random_.next() % 3)] = static_cast<Seat>(random_.next() % 3);
+    }
+    election.set_term(seconds(5 + static_cast<int>(random_.next() % 30)));
+  }
+
   void read(std::size_t who) {
+    draw_conditions(*candidates_[who]);
+    const Moment sent = now_;
     if (chance(0.1)) {
       hear(who, seconds(5),
            [this](Election& election) { return election.read_failed(now_, random_.unit()); });
       return;
     }
-    later(draw(milliseconds(400)), [this, who] {
-      hear(who, draw(milliseconds(400)), [this, seen = stored_](Election& election) {
-        return election.read(seen, now_, wall(now_.time_since_epoch()), random_.unit());
+    later(draw(milliseconds(400)), [this, who, sent] {
+      hear(who, draw(milliseconds(400)), [this, sent, seen = stored_](Election& election) {
+        return election.read(seen, sent, now_, wall(now_.time_since_epoch()), random_.unit());
       });
     });
   }
@@ -327,7 +561,8 @@ class Contest {
       fail(Error::Kind::Unknown, seconds(5));
       return;
     }
-    later(draw(seconds(4)), [this, who, sent, write, fail] {
+    // Some take longer than a term.
+    later(draw(chance(0.1) ? seconds(30) : seconds(2)), [this, who, sent, write, fail] {
       const bool fits = stored_.has_value() == write.over.has_value() &&
                         (!stored_ || stored_->version == write.over->version);
       if (!fits) {
@@ -337,6 +572,7 @@ class Contest {
       stored_ = Lease{.record = write.record,
                       .uid = Uid("u"),
                       .version = ResourceVersion(std::to_string(++version_)),
+                      .notes = write.notes,
                       .raw = nullptr};
       if (chance(0.1)) {
         fail(Error::Kind::Unknown, seconds(5));
@@ -362,6 +598,8 @@ class Contest {
   std::vector<std::unique_ptr<Election>> candidates_;
   std::map<std::pair<Moment, int>, std::function<void()>> events_;
   int next_ = 0;
+  std::map<std::string, Seat> seats_;
+  std::map<std::size_t, int> timers_;  // how many were set: the newest counts
   std::optional<Lease> stored_;
   int version_ = 0;
   int changes_ = 0;

@@ -36,7 +36,7 @@ TEST(Lease, AWriteKeepsWhatWeDoNotKnow) {
   ASSERT_TRUE(lease.has_value());
   LeaseRecord record = lease->record;
   record.holder = "moonfence-0_def";
-  const json body = json::parse(lease_body(kRef, record, &*lease));
+  const json body = json::parse(lease_body(kRef, record, lease->notes, &*lease));
   EXPECT_EQ(body["spec"]["strategy"], "OldestEmulationVersion");
   EXPECT_EQ(body["metadata"]["labels"]["team"], "storage");
   EXPECT_EQ(body["metadata"]["resourceVersion"], "7");
@@ -51,7 +51,7 @@ TEST(Lease, AWriteReadsBackAsItWas) {
                            .renewed = parse_rfc3339("2026-01-02T03:04:05.000007Z"),
                            .transitions = 1,
                            .preferred_holder = {}};
-  json body = json::parse(lease_body(kRef, record, nullptr));
+  json body = json::parse(lease_body(kRef, record, {}, nullptr));
   EXPECT_FALSE(body["metadata"].contains("resourceVersion"));
   body["metadata"]["uid"] = "u1";
   body["metadata"]["resourceVersion"] = "1";

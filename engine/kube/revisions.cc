@@ -1,0 +1,62 @@
+#include "kube/revisions.h"
+
+#include <algorithm>
+
+#include "kube/json.h"
+#include "kube/lease.h"
+#include "kube/list_plan.h"
+
+namespace moonfence::kube {
+namespace {
+
+constexpr Duration kLimit = std::chrono::seconds(5);
+
+}  // namespace
+
+void Revisions::note(const ResourceVersion& reached, Moment arrived) {
+  if (!reached_.empty()) {
+    const auto order = compare_versions(reached, reached_.back().version);
+    if (!order || *order < 0) {
+      reached_.clear();
+    } else if (*order == 0) {
+      return;
+    }
+  }
+  reached_.push_back({.version = reached, .at = arrived});
+  // One that is older than needed stays: in a quiet store it is the newest for long.
+  while (reached_.size() > 1 && arrived - reached_[1].at > kRemembered) {
+    reached_.pop_front();
+  }
+}
+
+std::optional<Moment> Revisions::since(const ResourceVersion& version) const {
+  const auto found = std::find_if(reached_.begin(), reached_.end(), [&](const Reached& reached) {
+    const auto order = compare_versions(reached.version, version);
+    return order && *order >= 0;
+  });
+  return found == reached_.end() ? std::nullopt : std::optional(found->at);
+}
+
+void LeaseRevisions::ask() {
+  next_ = loop_.after(kEvery, [this] { ask(); });
+  if (call_) {
+    return;  // a slow one is waited for
+  }
+  ApiRequest request;
+  request.path = *leases_path(Namespace("kube-node-lease"));
+  request.query = {{"fieldSelector", "metadata.name=moonfence-compares-versions"}};
+  request.timeout = kLimit;
+  call_ = caller_.call(std::move(request), [this](const Result<ApiReply>& reply) {
+    const CallHandle ended = std::move(call_);
+    if (!reply) {
+      return;
+    }
+    Fields fields(reply->body);
+    const ResourceVersion version(fields.required({"metadata", "resourceVersion"}));
+    if (!fields.fault()) {
+      revisions_.note(version, loop_.now());
+    }
+  });
+}
+
+}  // namespace moonfence::kube

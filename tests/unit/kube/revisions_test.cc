@@ -1,0 +1,76 @@
+#include "kube/revisions.h"
+
+#include "unit/kube/wire_fixture.h"
+
+namespace moonfence::kube {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Moment kStart{100s};
+
+ResourceVersion version(int number) {
+  return ResourceVersion(std::to_string(number));
+}
+
+TEST(RevisionsTest, what_was_reached_by_a_moment_was_written_before_it) {
+  Revisions revisions;
+  EXPECT_FALSE(revisions.since(version(1)).has_value());
+  revisions.note(version(10), kStart);
+  revisions.note(version(10), kStart + 2s);
+  revisions.note(version(25), kStart + 4s);
+  EXPECT_EQ(revisions.since(version(9)), kStart);
+  EXPECT_EQ(revisions.since(version(10)), kStart);
+  EXPECT_EQ(revisions.since(version(11)), kStart + 4s);
+  EXPECT_FALSE(revisions.since(version(26)).has_value());
+}
+
+TEST(RevisionsTest, versions_order_as_numbers) {
+  Revisions revisions;
+  revisions.note(version(99), kStart);
+  EXPECT_FALSE(revisions.since(version(100)).has_value());
+}
+
+// A backup was put back: what it holds was not written when the same numbers were reached before.
+TEST(RevisionsTest, a_store_that_went_back_makes_what_was_known_worthless) {
+  Revisions revisions;
+  revisions.note(version(50), kStart);
+  revisions.note(version(40), kStart + 10s);
+  EXPECT_EQ(revisions.since(version(35)), kStart + 10s);
+  revisions.note(ResourceVersion("odd"), kStart + 12s);
+  EXPECT_FALSE(revisions.since(version(35)).has_value());
+}
+
+TEST(RevisionsTest, old_ones_are_forgotten_but_for_the_newest_of_them) {
+  Revisions revisions;
+  for (int second = 0; second <= 600; second += 2) {
+    revisions.note(version(1000 + second), kStart + second * 1s);
+  }
+  EXPECT_EQ(revisions.since(version(1)), kStart + 478s);
+  EXPECT_EQ(revisions.since(version(1600)), kStart + 600s);
+}
+
+struct LeaseRevisionsTest : WireTest {};
+
+TEST_F(LeaseRevisionsTest, the_store_is_asked_every_two_seconds_by_a_consistent_list_of_nothing) {
+  int asked = 0;
+  http.on(port::Method::Get,
+          "/prefix/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+          [&asked](const test::FakeRequest& request) {
+            EXPECT_EQ(request.query.find("resourceVersion"), std::string::npos);
+            return test::FakeAnswer{
+                .body = R"({"kind":"LeaseList","items":[],"metadata":{"resourceVersion":")" +
+                        std::to_string(100 + ++asked) + R"("}})"};
+          });
+  LeaseRevisions leases(loop, caller);
+  leases.start();
+  test::run_for(loop, 9s);
+  EXPECT_EQ(asked, 5);
+  const auto first = leases.revisions().since(version(101));
+  const auto last = leases.revisions().since(version(105));
+  ASSERT_TRUE(first && last);
+  EXPECT_EQ(*last - *first, 8s);
+}
+
+}  // namespace
+}  // namespace moonfence::kube
