@@ -195,14 +195,7 @@ bool NodeReading::roll_is_readable() const {
 
 // Others are as silent as this node and were not called so yet.
 void NodeReading::heed_roll() {
-  auto renewed = *lease_ ? (*lease_)->record.renewed : std::nullopt;
-  // By the server's clock, where the store tells; its own stamp may be of any clock.
-  const auto written = *lease_ && around_.revisions != nullptr
-                           ? around_.revisions->since((*lease_)->version)
-                           : std::nullopt;
-  if (written) {
-    renewed = around_.cluster_facts().now - (around_.loop.now() - *written);
-  }
+  const auto renewed = *lease_ ? (*lease_)->record.renewed : std::nullopt;
   const RollCall::Silent silent =
       around_.roll_call.silent_beside(renewed, fresh_->ready->last_transition_time);
   if (around_.brake.too_many_with(silent.workers, silent.machines)) {
