@@ -41,6 +41,8 @@ using HeldPods = std::map<Uid, std::string>;
 
 // How old a namespace's word, and the list that showed a pod, may be when something is deleted.
 constexpr Duration kHoldLifetime = std::chrono::seconds(5);
+// Asked again a little sooner: what is fresh when a call leaves is to be fresh at the wire.
+constexpr Duration kHoldFreshness = std::chrono::seconds(4);
 // When what is held is looked at again.
 constexpr Duration kHoldPause = std::chrono::seconds(15);
 

@@ -83,6 +83,10 @@ void Inquiry::begin(kube::Node node) {
   node_judged_.assign(occasion_.set->bindings.size(), false);
   node_holds_.clear();
   standings_.clear();
+  const auto changed = node_.ready ? node_.ready->last_transition_time : std::nullopt;
+  if (changed != memory_.word.changed) {
+    memory_.word = {.changed = changed, .heard = authority_->reading.sent};
+  }
   for (const Binding& binding : occasion_.set->bindings) {
     // A health source knows of no kubelet.
     const Duration held = authority_->source.empty() ? binding.hold_down : Duration::zero();
@@ -91,7 +95,8 @@ void Inquiry::begin(kube::Node node) {
                              ? Standing{.kind = Standing::Kind::OtherWord}
                              : standing_of(binding.policy->trigger(), held, occasion_.downtime,
                                            {.silent = authority_->reading.pulse == Pulse::Dead,
-                                            .deleted = is_of_deleted_node(authority_->reading)},
+                                            .deleted = is_of_deleted_node(authority_->reading),
+                                            .unbroken_since = memory_.word.heard},
                                            around_.loop.now()));
   }
 }

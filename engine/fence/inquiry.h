@@ -106,6 +106,11 @@ struct Memory {
   // The node's boot when the leader before us last read it, for as long as nobody has compared.
   std::optional<std::string> inherited_boot;
   PulseWatch pulse;
+  // When its Ready condition last changed, by its own word, and when that word was first heard.
+  struct Word {
+    std::optional<WallTime> changed;
+    Moment heard{};
+  } word;
   std::map<std::string, Detachment> detachments;   // by the attachment's name
   Duration detach_pause{};                         // between looks at attachments that are going
   std::map<std::string, PendingRelease> releases;  // by the attachment's name

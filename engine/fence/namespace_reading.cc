@@ -32,10 +32,16 @@ NamespaceReading::NamespaceReading(Surroundings& surroundings, const Occasion& o
       authority_(std::move(authority)),
       arrived_(std::move(arrived)) {}
 
+void NamespaceReading::forget_old() {
+  std::erase_if(authority_->namespaces, [now = around_.loop.now()](const auto& known) {
+    return now - known.second.sent > kHoldFreshness;
+  });
+}
+
 bool NamespaceReading::ask(const Namespace& space) {
   const Moment now = around_.loop.now();
   const auto known = authority_->namespaces.find(space);
-  if (known != authority_->namespaces.end() && now - known->second.sent <= kHoldLifetime) {
+  if (known != authority_->namespaces.end() && now - known->second.sent <= kHoldFreshness) {
     return true;
   }
   if (!calls_.contains(space) && is_dns_label(space.text())) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // NamespaceReading reads the namespaces in which something is to be deleted, live and each once
-// every kHoldLifetime at most: somebody may hold one (fence/holds). The first read of one goes
+// every kHoldFreshness at most: somebody may hold one (fence/holds). The first read of one goes
 // beside the write of the incident's record, so a deletion does not wait for it. What it hears goes
 // into the authority, which the guard asks. One that cannot be read is as good as held.
 
@@ -22,6 +22,9 @@ class NamespaceReading {
   NamespaceReading(Surroundings& surroundings, const Occasion& occasion,
                    std::shared_ptr<Authority> authority, std::function<void()> arrived);
 
+  // At the beginning of a pass: what an old word says would keep its pods from being judged, and
+  // nobody would ask again.
+  void forget_old();
   // Reads it, unless its word is fresh or on its way. Whether it is fresh.
   bool ask(const Namespace& space);
   // Calls nobody back from now on.

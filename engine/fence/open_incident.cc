@@ -74,6 +74,7 @@ OpenIncident::OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint
   authority_->source = around_.source == nullptr ? std::string() : around_.source->key();
   restore(memory_, page->record(), opened_);
   memory_.boot_id = node.boot_id;
+  memory_.word = {.changed = node.since, .heard = downtime.since};
   node_ = node;
   authority_->page = std::move(page);
 }
@@ -125,6 +126,9 @@ void OpenIncident::node_seen(const NodeView& node, Look why) {
   }
   if (node.uid == authority_->node_uid) {
     node_ = node;
+    // Told in order: it was not Ready in between, unless a gap of the watch hid that.
+    memory_.word = {.changed = node.since,
+                    .heard = why == Look::Fell ? around_.loop.now() : memory_.word.heard};
   }
   perform(machine_.node_seen(node, around_.loop.now()));
 }

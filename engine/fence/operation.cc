@@ -78,6 +78,7 @@ void Operation::start(ReadAhead ahead) {
   listing_->tell(
       [this](std::size_t list, Result<kube::ItemTexts>& pods) { pods_arrived(list, pods); });
   ahead_ = std::move(ahead);
+  namespaces_.forget_old();
   for (const kube::Pod& pod : ahead_.decoded) {
     if (ahead_.planned.contains(pod.uid)) {
       (void)namespaces_.ask(pod.ref.space);
@@ -134,6 +135,8 @@ void Operation::pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods) {
     return;
   }
   listed_ = true;
+  // Of a server that is slow to answer nothing younger can be had.
+  listing_took_ = around_.loop.now() - listing_->asked_at();
   if (std::exchange(has_early_texts_, false)) {
     docket_.drop();  // this list and its like bring them as they are now
   }
@@ -290,7 +293,7 @@ bool Operation::may_leave(const Waiting& waiting) const {
 // The next pass judges it as it is now.
 bool Operation::is_outdated(const Waiting& waiting) const {
   const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
-  const bool old = around_.loop.now() - known_since_ > kHoldLifetime;
+  const bool old = around_.loop.now() - known_since_ > kHoldLifetime + listing_took_;
   return pod != nullptr && (changed_.contains(pod->pod.uid) || old);
 }
 

@@ -159,6 +159,7 @@ class Operation final : private Docket::Court {
   std::set<Uid> leaving_;  // pods whose deletion was sent in this pass
   std::set<Uid> changed_;  // pods that were judged as an older list showed them
   Moment known_since_{};   // when the oldest was asked for that tells who uses a volume
+  Duration listing_took_ = Duration::zero();
   bool has_early_texts_ = false;
   std::deque<Waiting> queue_;
   std::size_t in_flight_ = 0;

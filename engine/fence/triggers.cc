@@ -37,7 +37,8 @@ Standing standing_of(const policy::Trigger& trigger, Duration held, const Downti
   }
   const bool speaks = !signal.silent && !signal.deleted;
   const Moment due =
-      downtime.since + (speaks ? std::max(hold_down(trigger), held) : hold_down(trigger));
+      speaks ? std::max(downtime.since, signal.unbroken_since) + std::max(hold_down(trigger), held)
+             : downtime.since + hold_down(trigger);
   if (now < due) {
     return {.kind = Standing::Kind::NotDueYet, .due_in = due - now};
   }

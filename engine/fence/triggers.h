@@ -45,6 +45,9 @@ struct Standing {
 struct Signal {
   bool silent = false;   // its kubelet is dead by its Lease (fence/pulse)
   bool deleted = false;  // the Node object does not exist
+  // Since when a kubelet that speaks says so without a break: a watch that stands still does not
+  // tell that it was Ready in between.
+  Moment unbroken_since{};
 };
 // `held`: see policy::Binding::hold_down.
 [[nodiscard]] Standing standing_of(const policy::Trigger& trigger, Duration held,
