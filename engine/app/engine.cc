@@ -25,6 +25,7 @@
 #include "kube/events.h"
 #include "kube/heartbeat.h"
 #include "kube/live_credentials.h"
+#include "kube/revisions.h"
 #include "kube/server_clock.h"
 #include "kube/server_pace.h"
 #include "policy/builtin.h"
@@ -218,7 +219,9 @@ class Engine::Graph final : public fence::Leadership {
     tell_start();
     tell_state();
     heartbeat_.start();
-    lease_revisions_.start();
+    if (!told_.on_demand) {
+      lease_revisions_.start();
+    }
     if (elector_) {
       elector_->start();
     } else {
@@ -314,7 +317,18 @@ class Engine::Graph final : public fence::Leadership {
                 : [this](std::weak_ptr<const void> alive,
                          std::function<void(const Result<void>&)>
                              done) { feed_->prove(std::move(alive), std::move(done)); },
-            &lease_revisions_.revisions()};
+            [this](const kube::Lease& lease) { return written_by(lease); }};
+  }
+
+  // A plan is asked for by somebody who has watched nothing yet, and acts on nothing: it believes
+  // the stamps. Whoever acts has looked on for long.
+  [[nodiscard]] std::optional<Moment> written_by(const kube::Lease& lease) const {
+    if (!told_.on_demand) {
+      return lease_revisions_.revisions().since(lease.version);
+    }
+    return lease.record.renewed
+               ? std::optional(loop_.now() - (server_now() - *lease.record.renewed))
+               : std::nullopt;
   }
 
   void lead() {
@@ -438,7 +452,9 @@ class Engine::Graph final : public fence::Leadership {
   void activate(std::shared_ptr<const policy::PolicySet> set) {
     active_.activate(std::move(set));
     desk_.policies_changed();
-    nodes_.look_again(cluster::Look::PoliciesChanged);
+    // Which of the two lists comes first at the start says nothing.
+    nodes_.look_again(std::exchange(knows_policies_, true) ? cluster::Look::PoliciesChanged
+                                                           : cluster::Look::Swept);
   }
 
   void tell_reload(const policy::ReloadReport& report,
@@ -744,6 +760,7 @@ class Engine::Graph final : public fence::Leadership {
   loop::Timer drain_poll_;
   loop::Timer yield_poll_;
   bool told_synced_ = false;
+  bool knows_policies_ = false;
   std::set<NodeName> supposed_deleted_;      // that are asked about and do not exist
   std::optional<cluster::Census> supposed_;  // with the nodes that are only supposed to be down
   std::function<void()> left_;

@@ -26,7 +26,7 @@ namespace moonfence::cluster {
 // Why the listener is told to look at a node.
 enum class Look {
   Fell,     // it was Ready (or fell again inside a gap of the watch) and is down or gone now
-  Swept,    // down in the first list after start
+  Swept,    // down in the first list after start, or when the first policies come
   Expired,  // down, and the entry is older than the expiry
   PoliciesChanged,  // down, and those who decide about such nodes have changed
   TookOver,         // down, and until now another replica dealt with such nodes

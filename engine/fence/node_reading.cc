@@ -300,10 +300,8 @@ Reading NodeReading::by_lease() {
   if (successor_) {
     found = {.pulse = Pulse::Dead};
   } else if (lease_) {
-    const bool is_there = lease_->has_value();
-    const auto unwritten_since = is_there && around_.revisions != nullptr
-                                     ? around_.revisions->since((*lease_)->version)
-                                     : std::nullopt;
+    const auto unwritten_since =
+        lease_->has_value() && around_.written_by ? around_.written_by(**lease_) : std::nullopt;
     found = memory_.pulse.feel(*lease_, readiness(), unwritten_since, sent_, around_.loop.now(),
                                around_.doubt.outage_ended());
   }

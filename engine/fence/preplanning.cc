@@ -59,7 +59,8 @@ Surroundings hushed(const Surroundings& surroundings, port::Log& log, audit::Tra
           .endpoints = surroundings.endpoints,
           .release = surroundings.release,
           .quarantine = surroundings.quarantine,
-          .source = surroundings.source};
+          .source = surroundings.source,
+          .written_by = surroundings.written_by};
 }
 
 // Of a record like the incident's, in which plans show.

@@ -16,8 +16,8 @@
 #include "fence/pod_watch.h"
 #include "fence/roll_call.h"
 #include "fence/turns.h"
+#include "kube/lease.h"
 #include "kube/reader.h"
-#include "kube/revisions.h"
 #include "loop/loop.h"
 #include "policy/policy_set.h"
 #include "policy/trace.h"
@@ -65,8 +65,9 @@ struct Surroundings {
   Turns* looks = nullptr;                // of Verifying; null: incidents look side by side
   Preplannings* preplannings = nullptr;  // null: a pass reads nothing before it begins
   ProvePolicies prove_policies = {};     // empty: they come from no server
-  // Of the kubelets' Leases; null: only what an incident itself has seen counts.
-  const kube::Revisions* revisions = nullptr;
+  // When a kubelet's Lease was written last, at the latest; empty: only what an incident itself has
+  // seen counts.
+  std::function<std::optional<Moment>(const kube::Lease&)> written_by = {};
 };
 
 }  // namespace moonfence::fence

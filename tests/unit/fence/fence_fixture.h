@@ -26,6 +26,7 @@
 #include "kube/caller.h"
 #include "kube/destroyer.h"
 #include "kube/reader.h"
+#include "kube/revisions.h"
 #include "support/fake_credentials.h"
 #include "support/fake_files.h"
 #include "support/fake_http.h"
@@ -305,7 +306,7 @@ struct FenceTest : testing::Test {
                                                     : cluster::Readiness::Missing,
             .keeps_replacements_off = state.tainted || state.is_fenced(),
             .unschedulable = state.unschedulable,
-            .since = std::nullopt,
+            .since = parse_rfc3339(state.since),
             .boot_id = state.boot_id,
             .fenced = state.is_fenced(),
             .fence_mark = state.fence_mark(),
@@ -404,7 +405,7 @@ struct FenceTest : testing::Test {
             /*looks=*/nullptr,
             plans_ahead ? &preplannings : nullptr,
             prove_policies,
-            &revisions};
+            [this](const kube::Lease& lease) { return revisions.since(lease.version); }};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.
