@@ -7,12 +7,15 @@
 #include "sim/fields.h"
 #include "sim/leadership_checker.h"
 #include "sim/settling.h"
+#include "sim/slow_calls.h"
 
 namespace moonfence::sim {
 namespace {
 
-// 5 s on the server's side, half a second of travel, the live read after a refusal, a turn.
-constexpr Duration kOutcomeTime = std::chrono::seconds(38);
+// What waits to leave waits behind calls of 35 s at most.
+constexpr Duration kLeavingTime = std::chrono::seconds(38);
+// Beside the limit that the call itself names: the way, the live read after a refusal, a turn.
+constexpr Duration kTellingTime = std::chrono::seconds(3);
 
 // By incident and object. A node that comes back is handed back at once, also while what came of
 // its taint is not known: both patches test what they change.
@@ -88,7 +91,7 @@ void AuditChecker::on_intent(const AuditLine& line) {
   intended_.insert(line.subject());
   intended_.insert(line.node_uid);
   if (!book.intents
-           .emplace(key_of(line), Pending{.since = now(),
+           .emplace(key_of(line), Pending{.due = now() + kLeavingTime,
                                           .subject = line.subject(),
                                           .node_uid = line.node_uid,
                                           .releases = line.action == "release_volume"})
@@ -155,6 +158,7 @@ void AuditChecker::on_left(const WireRequest& request) {
     return;
   }
   intent->second.left = true;
+  intent->second.due = now() + server_limit(request) + kTellingTime;
 }
 
 void AuditChecker::on_change(const Change& change) {
@@ -186,10 +190,10 @@ void AuditChecker::after_turn(const Standing& standing) {
     return;
   }
   for (auto& [key, pending] : book->second.intents) {
-    if (now() - pending.since > kOutcomeTime) {
+    if (now() > pending.due) {
       accuse(rules::kOutcomeRecorded,
              standing.life.replica + " has not told the outcome for pod UID " + key.second);
-      pending.since = Moment::max();
+      pending.due = Moment::max();
     }
   }
 }
@@ -200,7 +204,7 @@ void AuditChecker::on_paused(const Life& life, bool paused) {
     return;
   }
   for (auto& [key, pending] : book->second.intents) {
-    pending.since = now();  // its time begins again
+    pending.due = now() + kLeavingTime;  // its time begins again
   }
 }
 
@@ -231,7 +235,8 @@ void AuditChecker::at_end(Duration calm_for) {
   for (const auto& [life, book] : books_) {
     for (const auto& [node, open] : book.incidents) {
       const Duration limit = open.acted ? closing_time(plan()) : settled;
-      if (calm_for >= limit && now() - open.since > limit && !keeps_a_pod(node)) {
+      if (calm_for >= limit && now() - open.since > limit && !keeps_a_pod(node) &&
+          !is_own_node_of_all(node)) {
         accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
                                            node + " is open since " +
                                            format_duration(now() - open.since));

@@ -32,7 +32,7 @@ class AuditChecker final : public Checker {
 
  private:
   struct Pending {
-    Moment since{};
+    Moment due{};         // of its outcome
     std::string subject;  // its UID
     std::string node_uid;
     bool releases = false;  // of one patch for several of them

@@ -95,6 +95,8 @@ class Checker {
   [[nodiscard]] const Truth& truth() const { return bench_.truth; }
   [[nodiscard]] Moment now() const { return bench_.truth.now(); }
   [[nodiscard]] const Plan& plan() const { return bench_.plan; }
+  // A replica runs on it, and none on a node that is up: nobody may act there.
+  [[nodiscard]] bool is_own_node_of_all(const std::string& node) const;
   void accuse(std::string_view rule, std::string text) const {
     bench_.accuse(rule, std::move(text));
   }

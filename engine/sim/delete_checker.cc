@@ -90,7 +90,7 @@ void DeleteChecker::on_audit(const AuditLine& line) {
 void DeleteChecker::on_ended(const WireRequest& request) {
   if (request.method == port::Method::Get && request.lane == port::Lane::Writes) {
     Duration& slowest = known_[life_of(request)].slowest_read;
-    slowest = std::max(slowest, now() - request.left);
+    slowest = std::max(slowest, now() - request.issued);
   }
 }
 
@@ -301,7 +301,7 @@ bool DeleteChecker::was_read(const AuditLine& intent, const Known& known, Signal
          std::any_of(read->second.begin(), read->second.end(), [&](const Reading& reading) {
            const bool own = reading.uid == intent.node_uid;
            const bool fits = as == Signal::Deleted     ? reading.absent
-                             : as == Signal::Succeeded ? !reading.absent && !own
+                             : as == Signal::Succeeded ? !reading.uid.empty() && !own
                                                        : reading.down && own;
            return fits && now() - reading.left <= lifetime_;
          });
@@ -396,10 +396,9 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
   bool permits_kind = false;
   bool fits_signal = false;
   bool fits_deleted = signal != Signal::Deleted;
-  const bool was_silent =
-      signal == Signal::Succeeded || node == nullptr
-          ? signal == Signal::Succeeded
-          : (node->silent.held_within(now(), lifetime_) || stands_still(*node));
+  const bool was_silent = signal == Signal::Succeeded || node == nullptr
+                              ? signal == Signal::Succeeded
+                              : (node->silent.held_within(now(), lifetime_) || stands_still(*node));
   // Finished only since it was listed: the list could not know.
   const auto listed = known.listed.find(intent.pod_uid);
   const bool finished = pod.finished.holds && !pod.marked && listed != known.listed.end() &&

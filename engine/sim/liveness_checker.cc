@@ -19,7 +19,8 @@ void LivenessChecker::at_end(Duration calm_for) {
     return;
   }
   for (const auto& [uid, node] : truth().nodes()) {
-    if (!node.down.held_for(now(), settled) || !node.tainted.held_for(now(), settled)) {
+    if (!node.down.held_for(now(), settled) || !node.tainted.held_for(now(), settled) ||
+        is_own_node_of_all(node.name)) {
       continue;
     }
     for (const auto& [pod_uid, pod] : truth().pods()) {

@@ -25,11 +25,12 @@ constexpr std::array kAll = {
          "the engine writes nothing but deletions of pods and attachments, volumesInUse of nodes, "
          "its taint, events, its Lease and its own ConfigMaps"},
     Rule{kLiveRead,
-         "when a deletion leaves, a live reading that left at most 1 s before said "
-         "that this very node is down, or that there is none of its name"},
+         "when a deletion leaves, a live reading said that this very node is down, or that "
+         "there is none of its name; it left at most 1 s before, on a slow server twice as "
+         "long as its slowest read took, and 5 s at most"},
     Rule{kRecoveredNode,
-         "when a deletion leaves, the node has in truth been clear of its down "
-         "signal for at most 1 s"},
+         "when a deletion leaves, the node has in truth been clear of its down signal for no "
+         "longer than a reading may be old (`live-read`)"},
     Rule{kSilentKubelet,
          "a policy without live_kubelet deletes only while Ready is Unknown, or "
          "was within the last second, or when the Lease has stood still for its duration"},
@@ -37,14 +38,14 @@ constexpr std::array kAll = {
          "while Ready is Unknown nothing is deleted that rests on a Lease renewed "
          "since, less than its duration and more than a second ago"},
     Rule{kTaintedNode,
-         "when a deletion leaves, the node carries a NoSchedule taint that says "
-         "down, or did within the last second, or does not exist"},
+         "when a deletion leaves, the node carries a NoSchedule taint that says down, or did "
+         "when the reading was made (`live-read`), or does not exist"},
     Rule{kDeletedNode,
          "on a node that does not exist only pods and attachments are deleted, by a policy with "
          "`deleted`"},
     Rule{kLeaseHolder,
          "of several replicas, whoever has deleted something or changed a node holds the Lease "
-         "in that moment, unless the call was under way for more than 5.5 s"},
+         "in that moment, unless the call was under way for longer than it says (`timeout=`)"},
     Rule{kOneActor, "no two replicas have such calls under way at the same time"},
     Rule{kOwnTaint,
          "of a node the engine changes the taint and the annotation moonfence.io/fenced only, and "
@@ -72,8 +73,8 @@ constexpr std::array kAll = {
          "an intent is in the audit before its DELETE or the PATCH of its node leaves, one for "
          "each"},
     Rule{kOutcomeRecorded,
-         "an intent is followed by its outcome or refusal within 6 s of the "
-         "replica's running"},
+         "an intent is followed by its outcome or refusal, 3 s after the limit that its call "
+         "names (`timeout=`) at the latest, while the replica runs"},
     Rule{kAuditComplete,
          "whatever the engine deleted, and every node that it changed, can be found in the "
          "audit as an intent before it"},

@@ -196,7 +196,7 @@ class ScenarioWire::Wrapped final : public Replica {
     const ReplicaSurroundings inner{
         around.loop,      line_,         around.files, around.processes,    around.wall_clock,
         around.cpu_clock, around.random, around.log,   around.append_audit, around.name,
-        around.server};
+        around.server,    around.node};
     replica_ = make(inner);
   }
   void start() override { replica_->start(); }

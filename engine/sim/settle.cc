@@ -33,7 +33,8 @@ class Settler {
     for (const NodePlan& node : plan_.nodes) {
       add_node(node);
     }
-    std::set<std::string> spaces = {"moonfence"};
+    std::set<std::string> spaces = {"default", "kube-node-lease", "kube-public", "kube-system",
+                                    "moonfence"};
     for (const WorkloadPlan& workload : plan_.workloads) {
       spaces.insert(workload.space);
     }

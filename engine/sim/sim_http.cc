@@ -93,7 +93,8 @@ std::unique_ptr<port::Transfer> SimHttp::start(port::HttpRequest request, port::
                     .target = target_of(request.url),
                     .headers = request.headers,
                     .body = request.body,
-                    .lane = request.lane};
+                    .lane = request.lane,
+                    .issued = wire_.now()};
   for (port::Header& header : exchange->wire.headers) {
     header.name = lower_cased(header.name);
   }

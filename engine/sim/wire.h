@@ -38,6 +38,7 @@ struct WireRequest {
   std::vector<port::Header> headers;  // names in lower case
   std::string body;
   port::Lane lane = port::Lane::Writes;
+  Moment issued{};  // by the replica, which may have to connect first
   Moment left{};
 };
 

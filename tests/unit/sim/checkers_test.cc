@@ -497,6 +497,7 @@ TEST_F(JudgeTest, while_too_many_nodes_are_down_everything_may_be_left) {
 }
 
 TEST_F(JudgeTest, what_was_heard_of_too_many_nodes_for_a_second_stops_deletions) {
+  make_pod("web-0", "spare", "StatefulSet");
   hear_nodes();
   fall("spare");
   hear_nodes();
@@ -543,6 +544,7 @@ struct ZonesTest : JudgeTest {
   ZonesTest() {
     for (const char* name : {"z1", "z2", "z3", "z4", "z5", "m1", "m2", "m3"}) {
       make_node(name);
+      make_pod("web-" + std::string(name), name, "StatefulSet");  // one without pods is no loss
       (void)store.update(
           {.resource = "nodes", .space = {}, .name = name},
           [name](Json& node) {

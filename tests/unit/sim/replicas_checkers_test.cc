@@ -24,8 +24,9 @@ struct ReplicasTest : JudgeTest {
         ObjectStore::Part::Whole, "somebody");
   }
   WireRequest deletion(const Life& sender, std::uint64_t id) const {
-    WireRequest made = request(port::Method::Delete, "/api/v1/namespaces/noobaa/pods/core-0",
-                               R"({"preconditions":{"uid":")" + pod_uid + R"("}})");
+    WireRequest made =
+        request(port::Method::Delete, "/api/v1/namespaces/noobaa/pods/core-0?timeout=5s",
+                R"({"preconditions":{"uid":")" + pod_uid + R"("}})");
     made.replica = sender.replica;
     made.incarnation = sender.incarnation;
     made.id = id;

@@ -237,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "put a '#' before what is meant as a comment)"),
         std::tuple("world engine 2",
                    "'engine' is no word for 'world' (did you mean 'engines'?) "
-                   "(known: nodes, engines, servers, kubernetes)"),
+                   "(known: nodes, engines, seats, servers, kubernetes)"),
         std::tuple("world nodes", "a world has 1 to 5000 nodes (write world nodes n1 n2 n3)"),
         std::tuple("node n1 zone", "'zone' has no value (write zone=VALUE without blanks)"),
         std::tuple("node n1 control-plane=yes",
