@@ -241,7 +241,7 @@ Election::Effects Election::read_failed(Moment now, double chance) {
     case State::Taking:
       return {SetTimer{rules_.retry}};
     case State::Following:
-      return wait(2 * rules_.retry, chance);
+      return wait(4 * rules_.retry, chance);  // nobody could be followed either
     case State::Releasing:
     case State::Stopped:
       return {};

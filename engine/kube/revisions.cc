@@ -49,6 +49,7 @@ void LeaseRevisions::ask() {
   call_ = caller_.call(std::move(request), [this](const Result<ApiReply>& reply) {
     const CallHandle ended = std::move(call_);
     if (!reply) {
+      next_ = loop_.after(kAfterFailure, [this] { ask(); });
       return;
     }
     Fields fields(reply->body);

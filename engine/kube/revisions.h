@@ -39,6 +39,7 @@ class Revisions {
 class LeaseRevisions {
  public:
   static constexpr Duration kEvery = std::chrono::seconds(2);
+  static constexpr Duration kAfterFailure = std::chrono::seconds(10);
 
   LeaseRevisions(loop::Loop& loop, Caller& caller) : loop_(loop), caller_(caller) {}
   LeaseRevisions(const LeaseRevisions&) = delete;

@@ -38,7 +38,7 @@ std::string decoded(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = text[i] == '%' ? byte_at(text, i) : std::nullopt;
     out += byte.value_or(text[i]);
-    i += byte ? 2 : 0;
+    i += byte ? 2U : 0U;
   }
   return out;
 }

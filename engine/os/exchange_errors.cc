@@ -11,9 +11,8 @@ namespace moonfence::os {
 namespace {
 
 constexpr std::string_view kReachHint =
-    "is the API server running, and may this machine reach that address? In a pod: a NetworkPolicy "
-    "has to name the port that the API server itself listens on, which is often another one than "
-    "its Service's (kubectl get endpointslices -n default); docs/install.md, Other ports";
+    "is the API server running, and may this machine reach that address? In a pod a NetworkPolicy "
+    "has to allow its port: docs/install.md, Other ports";
 constexpr std::string_view kClientCertificateHint =
     "check client-certificate and client-key in the kubeconfig";
 
