@@ -3,6 +3,7 @@
 import itertools
 import re
 import signal
+import threading
 import warnings
 
 import pytest
@@ -22,7 +23,9 @@ GRACE = 8
 
 def pytest_configure(config):
     # SIGTERM as Ctrl-C: fixtures are torn down and every process is ended
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    # (execnet runs a worker in another thread when its main thread is late; that has no signals)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
 
 
 @pytest.hookimpl(hookwrapper=True)

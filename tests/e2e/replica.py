@@ -30,7 +30,7 @@ from .control_plane import REPO
 from .engine import Engine, binary
 from .installation import ACCOUNT, NAMESPACE, ShippedAccount, manifest, one
 
-OVERLAYS = ("observe", "enforce", "noobaa", "longhorn", "storageos", "iomesh")
+OVERLAYS = ("observe", "enforce", "longhorn", "storageos")
 
 
 def pod_spec(overlay: str) -> dict:
@@ -123,7 +123,7 @@ class Volumes:
 
     def __init__(self, client, account, folder: Path, spec: dict):
         self.client, self.account, self.folder = client, account, folder
-        self.group = spec["securityContext"]["fsGroup"]
+        self.group = spec["securityContext"].get("fsGroup")
         mounts = spec["containers"][0]["volumeMounts"]
         kinds = {"configMap": self._config_map, "secret": self._secret, "projected": self._projected}
         for volume in spec["volumes"]:
@@ -161,8 +161,9 @@ class Volumes:
         for path, content in files.items():
             file = self.folder / name / path
             file.write_bytes(content)
-            os.chown(file, 0, self.group)
-            file.chmod(0o640)
+            # without a group of the pod's own everybody may read it, as a kubelet has it
+            os.chown(file, 0, self.group or 0)
+            file.chmod(0o640 if self.group else 0o644)
 
 
 class Replica(Engine):
@@ -207,10 +208,11 @@ class Replica(Engine):
     def launch(self) -> subprocess.Popen:
         volumes = Volumes(self.cluster.client, self.account, self.place, self.spec)
         about, security = self.spec["securityContext"], self.container["securityContext"]
+        user, group = map(int, self.image.config["User"].split(":"))  # unless the pod names others
         spec = self.folder / f"{self.name}.container.json"
         spec.write_text(json.dumps({
-            "root": str(self.image.root), "mounts": volumes.mounts, "user": about["runAsUser"], "group": about["runAsGroup"],
-            "groups": [about["fsGroup"]], "writable": not security["readOnlyRootFilesystem"],
+            "root": str(self.image.root), "mounts": volumes.mounts, "user": about.get("runAsUser", user), "group": about.get("runAsGroup", group),
+            "groups": [about.get("fsGroup", group)], "writable": not security["readOnlyRootFilesystem"],
             "privileges": security["allowPrivilegeEscalation"] or security["capabilities"]["drop"] != ["ALL"],
             "command": self.command(), "environment": self.environment()}))
         with open(self.log_file, "ab") as log, open(self.record_file, "ab") as records:

@@ -257,6 +257,11 @@ class Stage:
         return next(parse_time(r["time"]) for r in self.engine.records() if r["kind"] == "intent"
                     and r.get("pod_uid") == self.subjects[row].uid and r["action"] == f"delete_{what}")
 
+    def judged_at(self, row: str) -> float:
+        """When a policy first spoke of its pod, by the engine's own record and clock."""
+        return next(parse_time(r["time"]) for r in self.engine.records() if r["kind"] == "verdict"
+                    and r.get("pod_uid") == self.subjects[row].uid)
+
     def attachment_gone_at(self, row: str, number: int = 0) -> float:
         """When the object vanished, by the audit log: with the last write that took a finalizer from it."""
         name = self.attachment_name(row, number)

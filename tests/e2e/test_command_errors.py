@@ -65,7 +65,7 @@ def test_kubeconfigs_that_are_of_no_use(verb, tmp_path):
 
 @pytest.mark.parametrize("verb,form", [(verb, form) for verb in VERBS for form in FORMS[verb]])
 def test_an_api_server_that_cannot_be_reached(verb, form, tmp_path):
-    for server, said in (("http://127.0.0.1:1", "(is the API server running, and may this machine reach that address?)"),
+    for server, said in (("http://127.0.0.1:1", "(is the API server running, and may this machine reach that address? In a pod a NetworkPolicy "),
                          (f"http://{'x' * 70}.invalid", "(check server and proxy-url in the kubeconfig, and this machine's DNS)")):
         done = run(*line(verb, tmp_path), *in_form(verb, form), "--kubeconfig", kubeconfig(tmp_path, server))
         if verb != "status":

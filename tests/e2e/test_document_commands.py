@@ -12,6 +12,7 @@ from .control_plane import REPO
 from .documents import BLOCK
 from .engine import binary
 from .installation import DEPLOY, NAMESPACE, kubectl
+from .kube import wait_for
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 ELSEWHERE = {
@@ -65,9 +66,14 @@ def run(cluster, tmp_path):
         assert done.returncode in ok, f"{text}\n{done.stdout}"
         return done.stdout
     command.folder = tmp_path
+
+    def is_gone():
+        return not cluster.client.find("namespaces", NAMESPACE)
+    wait_for("earlier tests have cleaned up", is_gone, 90)
     yield command
-    for overlay in ("deploy/overlays/storageos", "deploy/overlays/enforce"):
-        command(f"kubectl delete -k {overlay} --ignore-not-found --timeout=90s", (0, 1))
+    for folder in ("rights/taint", "rights/release", "rights/kubelet", "overlays/storageos", "overlays/enforce"):
+        command(f"kubectl delete -k deploy/{folder} --ignore-not-found --wait=false", (0, 1))
+    wait_for("what was installed is gone", is_gone, 90)
 
 
 def prepare(run, name: str):

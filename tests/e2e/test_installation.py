@@ -142,7 +142,7 @@ def test_each_mode_adds_to_the_one_before():
         ("events", "create"), ("events", "patch")}
     assert rights(manifest("enforce")) - observe == {
         Right("", "", "pods", "delete"), Right("", "storage.k8s.io", "volumeattachments", "delete"),
-        Right("", "apps", "statefulsets", "get")}
+        Right("", "apps", "statefulsets", "get"), Right("", "", "namespaces", "get")}
     for overlay in OBSERVING:
         assert rights(manifest(overlay)) == observe
 
@@ -214,7 +214,7 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
     leader, standby = replicas("replica-0"), replicas("replica-1")
     enforcing.apply([*policies, *rights_of("taint"), *rights_of("release"), {
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": "replica-0_1"},
-        "metadata": {"name": "moonfence", "namespace": NAMESPACE}}])
+        "metadata": {"name": "moonfence", "namespace": NAMESPACE}}, policies_that_bind("[]")])
     taint = {"spec": {"taints": [{"key": "moonfence.io/fenced", "effect": "NoSchedule"}]}}
 
     def says(call) -> str:
@@ -332,7 +332,7 @@ def failover(cluster, shipped, workloads, make_nodes, start_replica):
         bindings = BINDINGS.format(workloads.namespace)
         for resource, name in (("leases", "moonfence"), ("configmaps", STATUS), ("configmaps", LAST_GOOD)):
             cluster.client.delete(resource, name, NAMESPACE, missing_ok=True)  # as before the first start
-        policies.edit(every_lua=text, moonfence_yaml=bindings)
+        policies.write(data={"every.lua": text, "moonfence.yaml": bindings})
         shipped.apply([{"apiVersion": "v1", "kind": "ConfigMap", "data": {"record.json": json.dumps(OLD_RECORD)}, "metadata": {
             "name": "moonfence-incident-old", "namespace": NAMESPACE, "labels": {"moonfence.io/incident": "closed"}}}])
         engine = start_replica("observe" if mode == "observe" else "enforce", home, declared + more)
@@ -349,7 +349,7 @@ def failover(cluster, shipped, workloads, make_nodes, start_replica):
         return engine, node, pods
     yield make
     cluster.client.delete("csidrivers", unattached(workloads), missing_ok=True)
-    PolicyMap(cluster.client, NAMESPACE).edit(every_lua=None, other_lua=None)
+    cluster.client.delete("configmaps", "moonfence-policies", NAMESPACE, missing_ok=True)
 
 
 def judged(engine) -> set:

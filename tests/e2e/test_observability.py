@@ -36,9 +36,11 @@ def settled(cluster, workloads, victims_of, start_engine):
   source: old.lua
   namespaces: ["{workloads.namespace}"]
   mode: observe
+  holdDown: 0s
 """
     policies.write(data={"moonfence.yaml": bindings, "new.lua": policy_text("new", DELETES),
-                         "old.lua": policy_text("old", BOTH, more='needs = { "volumes" },')})
+                         "old.lua": policy_text("old", BOTH, more='needs = { "volumes" },'),
+                         "spare.lua": policy_text("spare", DELETES)})  # which no binding names
     victims = victims_of(2)
     engine = start_engine(policy=None, mode=None, rules=[*RULES, *STORAGE_RULES], flags=("--log-format", "json"))
     policies.wait_state("old", "Observe")

@@ -78,7 +78,7 @@ def test_what_was_installed_is_removed_as_documented_and_nothing_is_left(cluster
         start_engine.accounts["shipped"] = ShippedAccount(cluster, NAMESPACE, "moonfence")
         engine = start_engine(account="shipped", policy=None, mode=None, elect=None, status=False)
         policies = PolicyMap(client, NAMESPACE)
-        policies.edit(moonfence_yaml=BINDING)
+        policies.write(data={"moonfence.yaml": BINDING})
         policies.wait_state("noobaa", "Active")
         wait_for("the replicas run", lambda: len([pod for pod in client.list("pods", NAMESPACE)
                                                   if pod["status"].get("phase") == "Running"]) == 2, 60)

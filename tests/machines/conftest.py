@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import signal
+import threading
 
 import pytest
 
@@ -23,7 +24,9 @@ BEDS = REPO / "build" / "machines"
 
 def pytest_configure(config):
     # SIGTERM as Ctrl-C: fixtures are torn down and every machine is switched off
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    # (execnet runs a worker in another thread when its main thread is late; that has no signals)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -41,7 +41,7 @@ def typed(title: str, word: str) -> list:
 
 
 def folder_of_ones_own(place: Path):
-    """deploy/mine as the page shows it. Ours are the policies, those of the overlay for NooBaa, which may act, and there
+    """deploy/mine as the page shows it. Ours are the policies, those for NooBaa, which may act, and there
     is no registry: so no images, as the page says."""
     shutil.copytree(REPO / "deploy", place / "deploy")
     mine = place / "deploy" / "mine"
@@ -50,7 +50,7 @@ def folder_of_ones_own(place: Path):
         (mine / block["name"]).write_text(block["text"])
     kustomization = mine / "kustomization.yaml"
     kustomization.write_text(kustomization.read_text().split("images:\n")[0])
-    policies = (REPO / "deploy" / "overlays" / "noobaa" / "policies.yaml").read_text()
+    policies = (REPO / "deploy" / "policies" / "noobaa.yaml").read_text()
     (mine / "policies.yaml").write_text(policies.replace("mode: observe", "mode: enforce"))
 
 
