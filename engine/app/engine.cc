@@ -280,7 +280,10 @@ class Engine::Graph final : public fence::Leadership {
     return elector_ ? elector_->leading_until() : Moment::max();
   }
   [[nodiscard]] fence::Limits limits() const override {
-    return {.reading = pace_.reading_lifetime(loop_.now()), .call = pace_.call_limit(loop_.now())};
+    const Moment now = loop_.now();
+    return {.reading = pace_.reading_lifetime(now),
+            .call = pace_.call_limit(now),
+            .longest_call = pace_.longest_call_under_way(now)};
   }
   [[nodiscard]] std::string slowness() const override { return pace_.slowness(loop_.now()); }
 
@@ -644,11 +647,16 @@ class Engine::Graph final : public fence::Leadership {
   void heed_rewinds() {
     const std::uint64_t nodes = node_watch_.health().rewinds;
     const std::uint64_t policies = feed_ ? feed_->watch_health().rewinds : 0;
-    if (std::exchange(node_rewinds_, nodes) != nodes && feed_) {
+    const bool of_nodes = std::exchange(node_rewinds_, nodes) != nodes;
+    const bool of_policies = std::exchange(policy_rewinds_, policies) != policies;
+    if (of_nodes && feed_) {
       feed_->list_anew();
     }
-    if (std::exchange(policy_rewinds_, policies) != policies) {
+    if (of_policies) {
       node_watch_.list_anew();
+    }
+    if (of_nodes || of_policies) {
+      lease_revisions_.forget();
     }
   }
 
@@ -676,7 +684,10 @@ class Engine::Graph final : public fence::Leadership {
     self_test_.look({.nodes = node_watch_,
                      .policies = feed_ ? &*feed_ : nullptr,
                      .elector = elector_ ? &*elector_ : nullptr,
-                     .trusted_again = [this] { desk_.trust_restored(); }});
+                     .trusted_again = [this] {
+                       lease_revisions_.forget();  // a store may have been restored meanwhile
+                       desk_.trust_restored();
+                     }});
   }
 
   void leave_when_drained() {

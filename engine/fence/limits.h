@@ -12,10 +12,14 @@ struct Limits {
   Duration reading = std::chrono::seconds(1);
   // When both sides of the wire give up a write.
   Duration call = std::chrono::seconds(5);
+  // The longest that was given to a call which may still be under way.
+  Duration longest_call = call;
 
   // How long an action may be under way: its own time limit and the way of the answer. Nobody else
   // may begin to act within it.
-  [[nodiscard]] Duration action_span() const { return call + std::chrono::milliseconds(500); }
+  [[nodiscard]] Duration action_span() const {
+    return longest_call + std::chrono::milliseconds(500);
+  }
 };
 
 }  // namespace moonfence::fence

@@ -9,6 +9,9 @@ namespace {
 // client-go's JitterFactor: candidates that started together drift apart.
 constexpr double kJitter = 1.2;
 
+// How often a Lease is tried to be freed over what we ourselves had written meanwhile.
+constexpr int kMostFrees = 3;
+
 // MicroTime has no finer digits; what we compare must survive the trip.
 WallTime as_written(WallTime time) {
   return std::chrono::floor<std::chrono::microseconds>(time);
@@ -47,8 +50,7 @@ std::string_view to_string(Election::State state) {
 
 std::optional<Moment> Election::leading_until() const {
   // One that is being freed may be another's before we hear that it is free.
-  return state_ == State::Leading && held_from_ ? std::optional(*held_from_ + held_term_)
-                                                : std::nullopt;
+  return state_ == State::Leading ? held_until_ : std::nullopt;
 }
 
 Seat Election::seat_of(const std::string& node) const {
@@ -132,8 +134,12 @@ void Election::observe(const std::optional<Lease>& lease, Moment now) {
 
 Election::Effects Election::read(const std::optional<Lease>& lease, Moment sent, Moment now,
                                  WallTime wall, double chance) {
-  if (state_ == State::Releasing || state_ == State::Stopped) {
-    return {};
+  if (state_ == State::Releasing) {
+    observe(lease, now);
+    return loss() ? freed(now, chance) : free(wall);
+  }
+  if (state_ == State::Stopped || (state_ == State::Leading && sent < answered_at_)) {
+    return {};  // what it shows may be older than what we wrote
   }
   if (tried_ && lease && lease->record == *tried_) {
     const LeaseRecord ours = *std::exchange(tried_, std::nullopt);
@@ -175,12 +181,10 @@ Election::Effects Election::judge(Moment now, WallTime wall, double chance) {
   }
   const bool was_wanted = wanted_;
   wanted_ = was_wanted || (!lease_->notes.wanted_by.empty() && seat() != Seat::Well);
-  Effects effects =
-      writing_ > 0 ? Effects{SetTimer{rules_.retry}} : renew(now, wall);  // over the newest version
   if (wanted_ && !was_wanted) {
-    effects.emplace_back(Wanted{});
+    return {SetTimer{rules_.retry}, Wanted{}};  // a renewal would race with freeing it
   }
-  return effects;
+  return writing_ > 0 ? Effects{SetTimer{rules_.retry}} : renew(now, wall);  // over the newest
 }
 
 Election::Effects Election::judge_free(Moment now, WallTime wall, double chance) {
@@ -221,10 +225,14 @@ Election::Effects Election::renew(Moment now, WallTime wall) {
 }
 
 Election::Effects Election::write(LeaseRecord record, Moment now) {
-  record.duration = term_;
+  // What was begun under a longer term may be under way until its end: a shorter one must free
+  // nobody before. That holds also while the answer to this write is unheard of.
+  tried_until_ = std::max(now + term_, leading_until().value_or(now));
+  record.duration = std::chrono::ceil<std::chrono::seconds>(tried_until_ - now);
   tried_ = record;
   tried_over_ = lease_;
   tried_at_ = now;
+  term_at_trial_ = term_;
   not_before_ = {};
   ++writing_;
   return {Write{.record = std::move(record), .over = lease_, .notes = own_notes()},
@@ -243,6 +251,7 @@ Election::Effects Election::read_failed(Moment now, double chance) {
     case State::Following:
       return wait(4 * rules_.retry, chance);  // nobody could be followed either
     case State::Releasing:
+      return writing_ > 0 ? Effects{} : freed(now, chance);
     case State::Stopped:
       return {};
   }
@@ -267,6 +276,7 @@ Election::Effects Election::written(const Lease& lease, Moment sent, Moment now,
     return {Read{}};
   }
   observe(lease, now);
+  answered_at_ = now;
   return lead(std::max(sent, not_before_), tried->duration, now, chance);
 }
 
@@ -280,7 +290,8 @@ Election::Effects Election::lead(Moment from, Duration term, Moment now, double 
     return {Read{}};
   }
   state_ = State::Leading;
-  held_from_ = from;
+  // Others count the whole of it from when they see it; we, no more than we promised.
+  held_until_ = std::max(from + term_at_trial_, tried_until_);
   held_term_ = term;
   held_at_ = from;
   Effects effects;
@@ -296,7 +307,7 @@ Election::Effects Election::lead(Moment from, Duration term, Moment now, double 
 
 Election::Effects Election::lose(std::string why, Moment /*now*/, double chance) {
   state_ = State::Following;
-  held_from_.reset();
+  held_until_.reset();
   tried_.reset();
   writing_ = 0;
   wanted_ = false;
@@ -311,7 +322,18 @@ Election::Effects Election::write_failed(const Error& error, Moment now, double 
   }
   writing_ = std::max(0, writing_ - 1);
   if (state_ == State::Releasing) {
-    return writing_ > 0 ? Effects{} : freed(now, chance);  // it runs out by itself
+    if (writing_ > 0) {
+      return {};
+    }
+    // A renewal that was under way was done first: it is freed over that one.
+    return error.kind == Error::Kind::Conflict && ++frees_ < kMostFrees
+               ? Effects{Read{}}
+               : freed(now, chance);  // it runs out by itself
+  }
+  if (error.kind == Error::Kind::NotFound && !tried_over_ && writing_ == 0) {
+    tried_.reset();  // there is no namespace to create it in
+    state_ = State::Following;
+    return wait(4 * rules_.retry, chance);
   }
   if (error.kind == Error::Kind::Conflict || error.kind == Error::Kind::NotFound) {
     return {Read{}};  // it was not done; or it was, and this was the second of its kind
@@ -347,7 +369,7 @@ Election::Effects Election::free(WallTime wall) {
 }
 
 Election::Effects Election::freed(Moment now, double chance) {
-  held_from_.reset();
+  held_until_.reset();
   tried_.reset();
   writing_ = 0;
   if (!std::exchange(returns_, false)) {
@@ -363,12 +385,14 @@ Election::Effects Election::hand_over(WallTime wall) {
     return {};
   }
   returns_ = true;
+  frees_ = 0;
   return free(wall);
 }
 
 Election::Effects Election::release(WallTime wall) {
   returns_ = false;
   if (state_ == State::Leading) {
+    frees_ = 0;
     return free(wall);
   }
   if (state_ == State::Releasing) {

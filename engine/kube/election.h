@@ -153,13 +153,17 @@ class Election {
   LeaseRecord seen_;            // its record
   Moment seen_since_{};         // since when it has not changed
   bool seen_any_ = false;
-  std::optional<Moment> held_from_;  // what we hold counts from here
+  std::optional<Moment> held_until_;  // nobody else can lead before
   Duration held_term_{};
   Moment held_at_{};  // the newest moment at which the Lease is known to have been ours
   // A write that is under way, or whose fate is unknown: what it said and when it left.
   std::optional<LeaseRecord> tried_;
   std::optional<Lease> tried_over_;
   Moment tried_at_{};
+  Moment tried_until_{};  // what it promises us at least
+  Duration term_at_trial_{};
+  Moment answered_at_{};  // when a write of ours was last known to be done
+  int frees_ = 0;         // how often it was to be freed
   int writing_ = 0;       // under way; a second one where the first may have been lost
   Moment not_before_{};   // it was not done yet when this read was sent
   bool wanted_ = false;   // Wanted was told

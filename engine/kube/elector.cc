@@ -14,6 +14,8 @@ namespace {
 constexpr Duration kReadLimit = std::chrono::seconds(5);
 // As long as the slowest webhooks may take: a renewal that succeeds late is a renewal.
 constexpr Duration kWriteLimit = ServerPace::kLongestCall;
+// Who asks for the Lease looks at nothing meanwhile, and may ask again.
+constexpr Duration kAskLimit = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -29,8 +31,8 @@ Elector::Elector(Surroundings around, ObjectRef lease, std::string identity, Ele
 // from when the renewal before that was sent.
 Duration Elector::next_term() const {
   const Moment now = around_.loop.now();
-  const Duration needed =
-      around_.pace.call_limit(now) + kTravel + rules_.retry + 2 * renewals_.longest(now);
+  const Duration needed = around_.pace.longest_call_under_way(now) + kTravel + rules_.retry +
+                          2 * renewals_.longest(now);
   const Duration whole = std::chrono::ceil<std::chrono::seconds>(needed);
   return std::max(rules_.duration, std::min<Duration>(whole, kLongestTerm));
 }
@@ -143,10 +145,12 @@ void Elector::write(const Election::Write& write) {
   ApiRequest request;
   request.method = write.over ? port::Method::Put : port::Method::Post;
   request.path = *path;  // read() has refused a path that cannot be
-  request.query = {{"timeout", format_duration(kWriteLimit)}};
+  const bool asks = write.record.holder != election_.identity() && !write.record.holder.empty();
+  const Duration limit = asks ? kAskLimit : kWriteLimit;
+  request.query = {{"timeout", format_duration(limit)}};
   request.body = lease_body(ref_, write.record, write.notes, write.over ? &*write.over : nullptr);
   request.content_type = "application/json";
-  request.timeout = kWriteLimit + kTravel;
+  request.timeout = limit + kTravel;
   const std::uint64_t id = ++writes_;
   writing_.emplace(
       id, around_.caller.call(std::move(request), [this, id, sent](const Result<ApiReply>& reply) {

@@ -23,6 +23,8 @@ class Revisions {
 
   // The store has reached it, as an answer says that arrived then. A store that went back in time
   // makes everything before it worthless.
+  // What was reached when is not known any more: the store may be another one.
+  void forget() { reached_.clear(); }
   void note(const ResourceVersion& reached, Moment arrived);
   // The first moment by which it was reached; nullopt: not yet, or nobody knows.
   [[nodiscard]] std::optional<Moment> since(const ResourceVersion& version) const;
@@ -47,6 +49,7 @@ class LeaseRevisions {
 
   void start() { ask(); }
   [[nodiscard]] const Revisions& revisions() const { return revisions_; }
+  void forget() { revisions_.forget(); }
 
  private:
   void ask();

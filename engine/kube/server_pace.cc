@@ -6,7 +6,6 @@ namespace moonfence::kube {
 namespace {
 
 constexpr Duration kSlice = std::chrono::seconds(30);
-constexpr Duration kOutOfReach = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -15,15 +14,15 @@ void Slowest::note(Duration took, Moment now) {
     slices_.push_back({.since = now});
   }
   slices_.back().longest = std::max(slices_.back().longest, took);
-  while (now - slices_.front().since > kRemembered) {
+  while (now - slices_.front().since > kRemembered + kUnderWay) {
     slices_.pop_front();
   }
 }
 
-Duration Slowest::longest(Moment now) const {
+Duration Slowest::longest(Moment now, Duration of) const {
   Duration longest{};
   for (const Slice& slice : slices_) {
-    if (now - slice.since <= kRemembered) {
+    if (now - slice.since <= of) {
       longest = std::max(longest, slice.longest);
     }
   }
@@ -33,8 +32,8 @@ Duration Slowest::longest(Moment now) const {
 void ServerPace::call_ended(port::Method method, bool answered, Duration took, Moment now) {
   if (answered) {
     answered_at_ = now;
-  } else if (now - answered_at_ > std::max(took, kOutOfReach)) {
-    return;
+  } else if (answered_at_ <= now - took) {
+    return;  // nothing was answered since it was asked
   }
   (method == port::Method::Get ? reads_ : writes_).note(took, now);
 }
@@ -45,6 +44,11 @@ Duration ServerPace::reading_lifetime(Moment now) const {
 
 Duration ServerPace::call_limit(Moment now) const {
   return std::clamp<Duration>(slowest_write(now) * 2, kShortestCall, kLongestCall);
+}
+
+Duration ServerPace::longest_call_under_way(Moment now) const {
+  const Duration slowest = writes_.longest(now, Slowest::kRemembered + Slowest::kUnderWay);
+  return std::clamp<Duration>(slowest * 2, kShortestCall, kLongestCall);
 }
 
 bool ServerPace::is_too_slow(Moment now) const {

@@ -18,9 +18,11 @@ namespace moonfence::kube {
 class Slowest {
  public:
   static constexpr Duration kRemembered = std::chrono::minutes(5);
+  // As long as a call that was begun by an older figure may be under way.
+  static constexpr Duration kUnderWay = std::chrono::minutes(1);
 
   void note(Duration took, Moment now);
-  [[nodiscard]] Duration longest(Moment now) const;
+  [[nodiscard]] Duration longest(Moment now, Duration of = kRemembered) const;
 
  private:
   struct Slice {
@@ -47,6 +49,8 @@ class ServerPace {
   // Twice what the slowest took: that of a call which was given up is what it took at least.
   [[nodiscard]] Duration reading_lifetime(Moment now) const;
   [[nodiscard]] Duration call_limit(Moment now) const;
+  // The longest that any call may have been given that is under way now.
+  [[nodiscard]] Duration longest_call_under_way(Moment now) const;
   [[nodiscard]] Duration slowest_read(Moment now) const { return reads_.longest(now); }
   [[nodiscard]] Duration slowest_write(Moment now) const { return writes_.longest(now); }
   // Reads take longer than the oldest reading may be, or writes than the longest limit: what has to
