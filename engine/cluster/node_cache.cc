@@ -176,7 +176,7 @@ void NodeCache::apply(NodeView view) {
   if (is_down(view.readiness)) {
     Standing until_now = before.standing;
     if (again && is_down(before.readiness)) {
-      until_now.fell = std::nullopt;  // it was Ready in between
+      until_now = standing_up(view);  // it was Ready in between
     }
     view.standing = standing_fallen(until_now, view, loop_.now());
   } else {

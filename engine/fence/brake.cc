@@ -228,6 +228,11 @@ bool Brake::acted_lately(const NodeName& node, Moment now) const {
   return found != acted_.end() && now < found->second.last + rules_.window;
 }
 
+bool Brake::dealt_with(const NodeName& node, Moment now) const {
+  const auto found = acted_.find(node);
+  return found != acted_.end() && now < found->second.last + std::max(rules_.window, rules_.memory);
+}
+
 Brake::Place Brake::begin(const Candidate& candidate) {
   auto entry = std::find_if(ledger_.begin(), ledger_.end(), [&candidate](const Entry& other) {
     return other.who.node == candidate.node;
@@ -259,7 +264,7 @@ void Brake::on_room(const void* who, std::function<void()> room) {
 }
 
 void Brake::acted(const Candidate& candidate, Moment now) {
-  std::erase_if(acted_, [&](const auto& acted) { return !acted_lately(acted.first, now); });
+  std::erase_if(acted_, [&](const auto& acted) { return !dealt_with(acted.first, now); });
   acted_.insert_or_assign(candidate.node, Acted{.zone = candidate.zone, .last = now});
 }
 

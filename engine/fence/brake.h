@@ -146,6 +146,8 @@ class Brake {
   void recall(const Candidate& candidate, Moment at);
 
   [[nodiscard]] bool too_many_down() const { return down_.over; }
+  // We acted there in this storm: that it carries nothing may be our own doing.
+  [[nodiscard]] bool dealt_with(const NodeName& node, Moment now) const;
   // Too many nodes are down, or were within the cool-down.
   [[nodiscard]] bool engaged(Moment now) const;
   // When passing time alone may permit what is refused now; nullopt: never.

@@ -134,11 +134,13 @@ const Downtime& IncidentDesk::remember(const NodeView& node, Look why) {
   if (is_new || down.uid != node.uid || why == Look::Fell) {
     down = {.uid = node.uid,
             .downtime = {.since = around_.loop.now(),
-                         .fell = why == Look::Fell || why == Look::Expired}};
+                         .fell = why == Look::Fell || why == Look::Expired},
+            .view = node};
   } else if (why == Look::Expired) {
     down.downtime.fell = true;  // it was down all the while: nobody waits for it to fall any more
   }
   down.deleted = is_gone(node);
+  down.view = node;
   return down.downtime;
 }
 
@@ -332,10 +334,25 @@ void IncidentDesk::forget(const NodeName& name) {
   if (auto left = found->second->left_behind()) {
     left_behind_.insert_or_assign(name, *std::move(left));
   }
+  const auto down = down_.find(name);
+  if (down != down_.end() && down->second.uid != found->second->node_uid()) {
+    successors_.push_back(down->second.view);
+    successors_turn_ = around_.loop.in_next_turn([this] { look_at_successors(); });
+  }
   // The incident is still on the stack: it dies at the end of the turn.
   around_.loop.defer(
       [dead = std::shared_ptr<OpenIncident>(std::move(found->second))] { (void)dead; });
   open_.erase(found);
+}
+
+void IncidentDesk::look_at_successors() {
+  for (const NodeView& node : std::exchange(successors_, {})) {
+    const auto down = down_.find(node.name);
+    if (leads_ && !stopped_ && !awaits_records_ && !open_.contains(node.name) &&
+        down != down_.end() && down->second.uid == node.uid && is_down(node)) {
+      consider(node, Look::Fell);
+    }
+  }
 }
 
 void IncidentDesk::lead() {

@@ -16,6 +16,7 @@
 #include "fence/incident.h"
 #include "fence/inheritance.h"
 #include "fence/open_incident.h"
+#include "loop/loop.h"
 
 namespace moonfence::fence {
 
@@ -75,7 +76,8 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   struct Down {
     Uid uid;
     Downtime downtime;
-    bool deleted = false;  // nobody will tell when it is up again
+    cluster::NodeView view;  // the newest
+    bool deleted = false;    // nobody will tell when it is up again
   };
   // Down for somebody: a deleted node is for policies that say so.
   [[nodiscard]] bool is_down(const cluster::NodeView& node) const;
@@ -88,6 +90,8 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   void open(const cluster::NodeView& node, cluster::Look why, const Downtime& downtime);
   // A Node was made under a name whose machine left pods behind.
   void take_up_left_behind(const cluster::NodeView& successor);
+  // A new Node of that name fell while its predecessor's incident was open.
+  void look_at_successors();
   [[nodiscard]] std::shared_ptr<Page> page_for(const cluster::NodeView& node, audit::Reason why,
                                                const Downtime& downtime);
   void close_all(audit::Reason reason);
@@ -105,6 +109,9 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   std::map<NodeName, std::unique_ptr<OpenIncident>> open_;
   Inheritance inheritance_;
   std::map<NodeName, OpenIncident::LeftBehind> left_behind_;
+  // Down themselves, while what their predecessors left behind was dealt with.
+  std::vector<cluster::NodeView> successors_;
+  loop::Timer successors_turn_;
   // Nodes that are down, while the records are being read, and why we are to look at them.
   std::map<NodeName, std::pair<cluster::NodeView, cluster::Look>> held_back_;
   bool policies_known_ = false;

@@ -44,8 +44,10 @@ void IdleNodes::look() {
   if (!brake_.too_many_down()) {
     return;
   }
-  const auto next = std::find_if(down.names.begin(), down.names.end(),
-                                 [this](const NodeName& name) { return !asked_.contains(name); });
+  const auto next =
+      std::find_if(down.names.begin(), down.names.end(), [this](const NodeName& name) {
+        return !asked_.contains(name) && !brake_.dealt_with(name, loop_.now());
+      });
   if (next != down.names.end()) {
     read(*next);
   }

@@ -1,5 +1,6 @@
 #include "fence/namespace_reading.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -32,24 +33,41 @@ NamespaceReading::NamespaceReading(Surroundings& surroundings, const Occasion& o
       authority_(std::move(authority)),
       arrived_(std::move(arrived)) {}
 
+Duration NamespaceReading::freshness() const {
+  return std::max(kHoldFreshness, std::min(kHoldLifetime, around_.leadership.limits().reading));
+}
+
+bool NamespaceReading::is_younger(const Namespace& space, Duration age) const {
+  const auto known = authority_->namespaces.find(space);
+  return known != authority_->namespaces.end() && around_.loop.now() - known->second.sent <= age;
+}
+
 void NamespaceReading::forget_old() {
-  std::erase_if(authority_->namespaces, [now = around_.loop.now()](const auto& known) {
-    return now - known.second.sent > kHoldFreshness;
+  std::erase_if(authority_->namespaces, [this](const auto& known) {
+    return around_.loop.now() - known.second.sent > freshness();
   });
 }
 
-bool NamespaceReading::ask(const Namespace& space) {
-  const Moment now = around_.loop.now();
-  const auto known = authority_->namespaces.find(space);
-  if (known != authority_->namespaces.end() && now - known->second.sent <= kHoldFreshness) {
-    return true;
+void NamespaceReading::refresh(const Namespace& space) {
+  if (!is_younger(space, freshness() / 2)) {
+    read(space);
   }
+}
+
+bool NamespaceReading::ask(const Namespace& space) {
+  if (!is_younger(space, freshness())) {
+    read(space);
+  }
+  return !calls_.contains(space);
+}
+
+void NamespaceReading::read(const Namespace& space) {
+  const Moment now = around_.loop.now();
   if (!calls_.contains(space) && is_dns_label(space.text())) {
     calls_[space] = around_.reader.get(
         "/api/v1/namespaces/" + space.text(),
         [this, space, now](const Result<kube::ApiReply>& reply) { arrived(space, now, reply); });
   }
-  return !calls_.contains(space);
 }
 
 void NamespaceReading::arrived(const Namespace& space, Moment sent,

@@ -25,12 +25,18 @@ class NamespaceReading {
   // At the beginning of a pass: what an old word says would keep its pods from being judged, and
   // nobody would ask again.
   void forget_old();
+  // Reads it beside the node, where by then its word would not be fresh any more.
+  void refresh(const Namespace& space);
   // Reads it, unless its word is fresh or on its way. Whether it is fresh.
   bool ask(const Namespace& space);
   // Calls nobody back from now on.
   void retire() { calls_.clear(); }
 
  private:
+  // On a slow server a word is as old as the read took.
+  [[nodiscard]] Duration freshness() const;
+  [[nodiscard]] bool is_younger(const Namespace& space, Duration age) const;
+  void read(const Namespace& space);
   void arrived(const Namespace& space, Moment sent, const Result<kube::ApiReply>& reply);
 
   Surroundings& around_;

@@ -120,6 +120,7 @@ void NodeReading::node_arrived(Result<kube::Node> node, Moment sent) {
   }
   if (is_succeeded_by(*node)) {
     successor_ = node->created;
+    successor_hold_ = hold_on_node(*node->raw, around_.protections.hold_marks);
     vanished();
     return;
   }
@@ -330,7 +331,9 @@ void NodeReading::take(Reading reading) {
   node_ = *std::exchange(fresh_, std::nullopt);
   has_one_ = true;
   authority_->reading = std::move(reading);
-  authority_->reading.hold = hold_on_node(*node_.raw, around_.protections.hold_marks);
+  // Who holds the name now can be asked; of a node that is gone the last word counts.
+  authority_->reading.hold =
+      successor_ ? successor_hold_ : hold_on_node(*node_.raw, around_.protections.hold_marks);
   if (gone_) {
     arrived_(authority_->reading);
     return;

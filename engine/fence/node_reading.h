@@ -92,7 +92,8 @@ class NodeReading {
   // As they arrived.
   std::optional<kube::Node> fresh_;
   std::optional<WallTime> successor_;  // made under its name since
-  bool gone_ = false;                  // it is what was known of a node that does not exist
+  std::optional<std::string> successor_hold_;
+  bool gone_ = false;  // it is what was known of a node that does not exist
   std::optional<Result<kube::Lease>> lease_;
   std::optional<Result<HealthSource::Word>> word_;
   std::optional<Result<void>> roll_;      // how the roll call ended

@@ -126,9 +126,12 @@ void OpenIncident::node_seen(const NodeView& node, Look why) {
   }
   if (node.uid == authority_->node_uid) {
     node_ = node;
-    // Told in order: it was not Ready in between, unless a gap of the watch hid that.
-    memory_.word = {.changed = node.since,
-                    .heard = why == Look::Fell ? around_.loop.now() : memory_.word.heard};
+    // A kubelet that speaks again begins anew, whatever it was silent about before.
+    const bool speaks_anew =
+        node.since != memory_.word.changed && node.readiness != cluster::Readiness::Unknown;
+    memory_.word = {
+        .changed = node.since,
+        .heard = why == Look::Fell || speaks_anew ? around_.loop.now() : memory_.word.heard};
   }
   perform(machine_.node_seen(node, around_.loop.now()));
 }
@@ -325,9 +328,14 @@ void OpenIncident::note_hold(Reason reason) {
       const std::string slow =
           reason == Reason::DoubtsItself ? around_.leadership.slowness() : std::string();
       record(Record::Kind::IncidentHeld, reason,
-             reason == Reason::TooManyDown ? around_.brake.newly_down().text()
-             : slow.empty()                ? text
-                                           : text + "; " + slow);
+             reason == Reason::TooManyDown
+                 ? around_.brake.newly_down().text() +
+                       (around_.brake.too_many_down()
+                            ? ""
+                            : "; others are as silent by their Leases, or it was too many until "
+                              "lately")
+             : slow.empty() ? text
+                            : text + "; " + slow);
     }
     return;
   }

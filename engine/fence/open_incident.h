@@ -61,6 +61,7 @@ class OpenIncident final : public Operation::Owner {
   [[nodiscard]] std::optional<LeftBehind> left_behind() const;
 
   void begin(const cluster::NodeView& node, audit::Reason why);
+  [[nodiscard]] const Uid& node_uid() const { return authority_->node_uid; }
   void node_seen(const cluster::NodeView& node, cluster::Look why);
   void policies_changed();
   // What was observed until now proves nothing.

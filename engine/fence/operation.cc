@@ -290,11 +290,25 @@ bool Operation::may_leave(const Waiting& waiting) const {
                               std::get<AttachmentDeletion>(waiting.deletion).target.attachment.uid);
 }
 
+// Namespace and node are read after the list, which takes longer on a slow server.
+bool Operation::is_listed_too_long_ago() const {
+  const Duration slow = around_.leadership.limits().reading - Limits{}.reading;
+  return around_.loop.now() - known_since_ > kHoldLifetime + listing_took_ + 3 * slow;
+}
+
 // The next pass judges it as it is now.
 bool Operation::is_outdated(const Waiting& waiting) const {
   const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
-  const bool old = around_.loop.now() - known_since_ > kHoldLifetime + listing_took_;
-  return pod != nullptr && (changed_.contains(pod->pod.uid) || old);
+  return pod != nullptr && (changed_.contains(pod->pod.uid) || is_listed_too_long_ago());
+}
+
+void Operation::drop_outdated() {
+  const kube::Pod& pod = std::get<PodDeletion>(queue_.front().deletion).pod;
+  if (!changed_.contains(pod.uid)) {
+    result_.fail("pod " + pod.ref.text() + ": it was listed too long ago");
+  }
+  keep_shortest(result_.look_again, kSoon);
+  queue_.pop_front();
 }
 
 bool Operation::are_namespaces_heard(const Waiting& waiting) {
@@ -395,16 +409,19 @@ void Operation::send_waiting() {
       break;
     }
     if (is_outdated(queue_.front())) {
-      queue_.pop_front();
-      keep_shortest(result_.look_again, kSoon);
+      drop_outdated();
       continue;
     }
-    if (!are_namespaces_heard(queue_.front())) {
-      break;
-    }
+    const bool heard = are_namespaces_heard(queue_.front());
     const Duration age = around_.loop.now() - authority_->reading.sent;
     if (age > around_.leadership.limits().reading) {
+      if (const auto* pod = std::get_if<PodDeletion>(&queue_.front().deletion)) {
+        namespaces_.refresh(pod->pod.ref.space);
+      }
       node_.begin();
+      break;
+    }
+    if (!heard) {
       break;
     }
     // A release follows deletions before which it stood: lost meanwhile, it is set again at the
@@ -563,7 +580,9 @@ void Operation::end_if_done() {
   }
   withdraw(authority_->page.get(), ahead_.planned, detaching_.wanted());
   if (quarantining_.is_lost()) {
-    quarantine(*memory_.fenced_for);
+    if (namespaces_.ask(memory_.fenced_for->pod.ref.space)) {
+      quarantine(*memory_.fenced_for);
+    }
     return;
   }
   if (look_for_unseen() || retire_node() || look_at_volumes()) {

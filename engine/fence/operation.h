@@ -119,7 +119,9 @@ class Operation final : private Docket::Court {
   // Writes into the incident's record what waits and does not stand there yet.
   void record_waiting();
   [[nodiscard]] bool may_leave(const Waiting& waiting) const;
+  [[nodiscard]] bool is_listed_too_long_ago() const;
   [[nodiscard]] bool is_outdated(const Waiting& waiting) const;
+  void drop_outdated();
   // Those of what it deletes are heard of; else they are asked for.
   [[nodiscard]] bool are_namespaces_heard(const Waiting& waiting);
   void send(Waiting waiting);
