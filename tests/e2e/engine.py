@@ -347,6 +347,10 @@ class Engine:
     def deletes(self, **filters) -> list:
         return self.requests(verb="delete,deletecollection", **filters)
 
+    def fenced(self) -> list:
+        """Its deletions, but of its own records: one that was written ahead and is not needed goes again."""
+        return [entry for entry in self.deletes() if entry.resource != "configmaps"]
+
     def lists(self, node: str) -> list:
         """Its pod lists for a node: one an evaluation of the node."""
         def of(entry):

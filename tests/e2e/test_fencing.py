@@ -174,7 +174,7 @@ def test_nb_03_a_node_that_stays_without_ready_condition_waits_for_a_taint(clust
     # it has seen the state and looked at the node by itself: after 1 s, after 2 s more
     wait_for("the engine looked twice", lambda: engine.passes(node) >= 2)
     assert node_ready(cluster.client.get("nodes", node)) == ""
-    assert engine.deletes() == []
+    assert engine.fenced() == []
     assert uid(workloads.get_pod("noobaa-core-0")) == uid(before)
 
     cluster.client.patch("nodes", node, {"spec": {"unschedulable": True}})
@@ -320,7 +320,7 @@ def test_observe_deletes_nothing(cluster, make_nodes, workloads, start_engine):
     engine = start_engine(mode="observe", config={"retryInterval": "200ms", "retryWindow": "1s", "cacheExpiry": "1s"})
     cluster.hollow.fail(node, "notready")
     wait_for("the engine looked three times", lambda: engine.passes(node) >= 3)
-    assert engine.deletes() == []
+    assert engine.fenced() == []
     assert sorted(map(uid, workloads.pods())) == sorted(map(uid, before))
 
 

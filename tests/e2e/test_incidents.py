@@ -74,7 +74,7 @@ def test_e_22_while_most_of_the_workers_are_down_nothing_is_deleted(cluster, mak
     cluster.hollow.fail(node, "notready")
     wait_for("the brake holds", held, 60)
     time.sleep(3)
-    assert held() == [node] and engine.deletes() == []
+    assert held() == [node] and engine.fenced() == []
     assert "moonfence_brake_engaged 1" in engine.metrics()
     assert uid(workloads.get_pod("noobaa-core-0")) == uid(pod)
     wait_for("it is told", lambda: [e for e in cluster.client.list("events", "default")
@@ -103,7 +103,7 @@ def test_e_22_of_a_storm_nothing_is_deleted_although_the_policy_acts_at_once(
         return {r["node"] for r in engine.records() if r["kind"] == "incident_held" and r["reason"] == "too_many_down"}
     wait_for("all are held", lambda: held() == set(nodes), 60)
     time.sleep(3)
-    assert engine.deletes() == []
+    assert engine.fenced() == []
     assert not [r for r in engine.records() if r["kind"] == "intent"]
     assert {each: uid(workloads.get_pod(each)) for each in pods} == pods
 
@@ -126,7 +126,7 @@ def test_e_07_a_failing_deletion_is_tried_again_inside_the_window_and_more_seldo
     # a busy machine makes one late, and the next follows it sooner; when exactly they are due the simulation shows
     assert all(after - before > 1 for before, after in zip(times, times[1:]))
     assert {e.status for e in attempts} == {500}
-    assert engine.deletes() == []
+    assert engine.fenced() == []
 
     rule.remove()
     workloads.wait_running("core-0", not_on=node)

@@ -134,7 +134,7 @@ def test_without_rights_to_the_lease_it_says_so_and_does_nothing(cluster, victim
     wait_for("its term is over", lambda: metric(engine, "leader_election_master_status", name="moonfence") == 0, 30)
     victims.fail("notready")
     holds(8, lambda: intents(engine) == 0)
-    assert engine.deletes() == [] and len(victims.alive()) == 1
+    assert engine.fenced() == [] and len(victims.alive()) == 1
 
 
 def test_the_rights_of_the_documentation_are_enough(start_engine, lease):

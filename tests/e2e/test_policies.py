@@ -55,7 +55,7 @@ def test_observe_then_enforce_while_the_node_is_down(policies, victims_of, start
     victims.fail()
     wait_for("both would be deleted", lambda: metric(
         engine, "moonfence_guard_refusals_total", reason="mode_observes") >= 2)
-    assert len(victims.alive()) == 2 and engine.deletes() == []
+    assert len(victims.alive()) == 2 and engine.fenced() == []
     policies.edit(moonfence_yaml=policies.bindings("db"))
     victims.wait_replaced()
     assert deletions(victims, engine) == {200: 2}
@@ -67,7 +67,7 @@ def test_an_edit_decides_differently_while_the_node_is_down(policies, victims_of
     engine = start()
     victims.fail()
     wait_for("both are skipped", lambda: pod_verdicts(engine, "policy_skips") >= 2)
-    assert engine.deletes() == []
+    assert engine.fenced() == []
     policies.edit(db_lua=NOOBAA)
     victims.wait_replaced()
     assert deletions(victims, engine) == {200: 2}
@@ -99,7 +99,7 @@ def test_two_policies_one_forbids(policies, victims_of, start):
     engine = start()
     victims.fail()
     wait_for("both are forbidden", lambda: pod_verdicts(engine, "policy_forbids") >= 2)
-    assert len(victims.alive()) == 2 and engine.deletes() == []
+    assert len(victims.alive()) == 2 and engine.fenced() == []
     policies.edit(moonfence_yaml=policies.bindings("db"))
     victims.wait_replaced()
 
@@ -173,7 +173,7 @@ def test_the_mode_key_works_whatever_else_is_broken(policies, victims_of, start)
     assert policies.wait_observed(written)["mode"] == "off"
     victims.fail()
     holds(12, lambda: len(victims.alive()) == 1)
-    assert engine.deletes() == [] and engine.passes(victims.node) == 0
+    assert engine.fenced() == [] and engine.passes(victims.node) == 0
 
 
 def test_unknown_keys_are_reported_with_the_nearest(policies, start):
@@ -208,7 +208,7 @@ def test_without_a_config_map_nothing_is_done(policies, victims_of, start, remov
     wait_for("off is told", lambda: {r["mode"] for r in policies.status().values()} == {"off"})
     victims.fail()
     holds(12, lambda: len(victims.alive()) == 1)
-    assert engine.deletes() == []
+    assert engine.fenced() == []
     policies.write(db=NOOBAA)  # and it comes back
     victims.wait_replaced()
 
@@ -325,7 +325,7 @@ def test_off_is_heard_though_the_watch_of_the_policies_stands_still(policies, vi
     victims.fail()
     wait_for("off is told", lambda: {r["mode"] for r in policies.status().values()} == {"off"})
     holds(3, lambda: len(victims.alive()) == 2)
-    assert engine.deletes() == []
+    assert engine.fenced() == []
 
 
 def test_a_node_that_fails_while_the_watch_of_the_nodes_stands_still_is_fenced(policies, victims_of, start, proxy):

@@ -29,7 +29,7 @@ def test_a_pod_that_becomes_terminating_is_judged_at_once_and_deleted_at_its_dea
     verdicts = lambda: [r for r in engine.records() if r["kind"] == "verdict"]  # noqa: E731
     wait_for("the policy waits", verdicts, 60)
     audit = cluster.audit()
-    assert engine.deletes() == []
+    assert engine.fenced() == []
 
     workloads.client.delete("pods", pod["metadata"]["name"], workloads.namespace)
     deadline = workloads.wait_terminating("web-0")["metadata"]["deletionTimestamp"]
