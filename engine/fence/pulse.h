@@ -4,9 +4,9 @@
 // a controller, which may look at an old picture or be cut off itself; the Lease is the kubelet's
 // own. It is dead
 //   - when it has not changed for the duration that it names, by our own clock;
-//   - on Ready=Unknown when that is so for half of it, unless we have found it alive before: then
-//     Kubernetes, which has missed it for its own grace period, is the other witness; or when there
-//     is none.
+//   - on Ready=Unknown when it has not changed for half of it, and we never found it alive before:
+//     Kubernetes, which has missed it for its own grace period, is the other witness;
+//   - on Ready=Unknown when there is no Lease.
 // A kubelet that says False by itself lives, whatever came first.
 //
 // Since when it has not changed tell two readings of ours, from the arrival of the first to the
