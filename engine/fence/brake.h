@@ -30,6 +30,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "audit/reason.h"
@@ -87,7 +88,7 @@ struct BrakeRules {
 
 class Brake {
  public:
-  explicit Brake(BrakeRules rules) : rules_(rules) {}
+  explicit Brake(BrakeRules rules) : rules_(std::move(rules)) {}
   Brake(const Brake&) = delete;
   Brake& operator=(const Brake&) = delete;
 
