@@ -31,7 +31,7 @@ void DepartedReplicas::look() {
   request.lane = port::Lane::Bulk;
   request.timeout = std::chrono::seconds(30);
   call_ = caller_.call(std::move(request),
-                       [this](Result<kube::ApiReply> reply) { pods_arrived(reply); });
+                       [this](const Result<kube::ApiReply>& reply) { pods_arrived(reply); });
 }
 
 // Only a whole list in which we find ourselves says who is not there.
@@ -40,7 +40,12 @@ void DepartedReplicas::pods_arrived(const Result<kube::ApiReply>& reply) {
   const nlohmann::json::json_pointer more("/metadata/continue");
   const bool is_list = reply && reply->body.is_object() && reply->body.contains("items") &&
                        reply->body["items"].is_array();
-  const bool is_whole = is_list && !(reply->body.contains(more) && reply->body.at(more) != "");
+  if (!is_list) {
+    return;
+  }
+  const bool has_token = reply->body.contains(more);
+  const auto* token = has_token ? reply->body.at(more).get_ptr<const std::string*>() : nullptr;
+  const bool is_whole = !has_token || (token != nullptr && token->empty());
   if (!is_whole) {
     return;
   }

@@ -54,8 +54,9 @@ void IdleNodes::look() {
 }
 
 void IdleNodes::read(const NodeName& node) {
-  call_ = reader_.list_pods({.node = node, .space = {}, .label_selector = {}, .not_older_than = {}},
-                            [this, node](Result<kube::ItemTexts> pods) { arrived(node, pods); });
+  call_ =
+      reader_.list_pods({.node = node, .space = {}, .label_selector = {}, .not_older_than = {}},
+                        [this, node](const Result<kube::ItemTexts>& pods) { arrived(node, pods); });
 }
 
 void IdleNodes::arrived(const NodeName& node, const Result<kube::ItemTexts>& pods) {

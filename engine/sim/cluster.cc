@@ -170,6 +170,7 @@ struct Cluster::State {
 
   bool perform_on_machine(const Step& step);
   bool delete_node(const std::string& name);
+  bool heal(const std::string& node, Kubelet& kubelet);
   bool remove_lease(const std::string& name, const std::string& actor);
   bool restart_controllers(Duration away);
   bool perform(const Step& step);
@@ -221,6 +222,15 @@ bool Cluster::State::restart_controllers(Duration away) {
   return true;
 }
 
+bool Cluster::State::heal(const std::string& node, Kubelet& kubelet) {
+  if (store.find({.resource = "nodes", .space = {}, .name = node}) == nullptr) {
+    kubelet.register_again();
+  } else {
+    kubelet.heal();
+  }
+  return true;
+}
+
 bool Cluster::State::perform_on_machine(const Step& step) {
   Kubelet* kubelet = kubelets->find(step.target);
   if (kubelet == nullptr) {
@@ -251,18 +261,12 @@ bool Cluster::State::perform_on_machine(const Step& step) {
       kubelet->step_clock(duration_argument(step, "by"));
       return true;
     case Verb::Heal:
-      if (store.find({.resource = "nodes", .space = {}, .name = step.target}) == nullptr) {
-        kubelet->register_again();
-      } else {
-        kubelet->heal();
-      }
-      return true;
+      return heal(step.target, *kubelet);
     case Verb::DeleteNode:
       return delete_node(step.target);
     case Verb::RecreateNode:
       (void)delete_node(step.target);
-      kubelet->register_again();
-      return true;
+      return heal(step.target, *kubelet);
     case Verb::HoldNode:
     case Verb::HoldNamespace:
     case Verb::HoldPod:

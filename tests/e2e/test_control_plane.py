@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from .audit import ENTRY_BEGINS, AuditLog, Entry
-from .control_plane import FOLLOWERS, ControlPlane
+from .control_plane import FOLLOWERS
 from .explain import explain, explained
-from .hollow_control import lease_interval, start_hollow
 from .hollow_objects import unique_volume
 from .kube import wait_for
 from .processes import free_port
@@ -187,29 +186,6 @@ def test_a_service_account_token_is_who_it_says(cluster, workloads):
     assert refused.value.status == 403
     (entry,) = log.find(agent="somebody/1", resource="pods")
     assert entry.user == f"system:serviceaccount:{workloads.namespace}:default" and entry.status == 403
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("large")  # never beside the other 500 nodes
-def test_500_nodes_stay_ready_for_a_minute(tmp_path):
-    """On their own control plane: with their heartbeats the short grace period of the others is not fair."""
-    grace = 20
-    plane = ControlPlane(tmp_path / "cluster", grace=grace)
-    try:
-        plane.start()
-        start_hollow(plane.processes, plane.folder, nodes=500, interval=lease_interval(grace), images=50,
-                     conditions=True, status_period=300)
-        client = plane.client()
-
-        def ready():
-            return [n for n in client.list("nodes") if node_ready(n) == "True" and not n["spec"].get("taints")]
-        wait_for("500 nodes are Ready", lambda: len(ready()) == 500, 300, every=2)
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            assert len(ready()) == 500
-            time.sleep(5)
-    finally:
-        plane.stop()
 
 
 @pytest.mark.parametrize("name,renewed,seconds", [

@@ -1,24 +1,18 @@
-"""What operators and probes see: /healthz, /readyz, /version, /metrics; and how much memory it takes."""
+"""What operators and probes see: /healthz, /readyz, /version, /metrics."""
 
 import json
 import shutil
 import subprocess
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from .audit import AuditLog
-from .control_plane import ControlPlane
-from .engine import Account, Engine, binary
+from .engine import binary
 from .exposition import NotExposition, parse
 from .faults import deletions, holds, metric, wait_closed
-from .hollow_control import lease_interval, start_hollow
-from .kube import Client, wait_for
+from .kube import wait_for
 from .proxy_rules import Call
-from .workloads import node_ready
 
 
 def ask(engine, method: str, path: str, port=None) -> tuple:
@@ -135,61 +129,3 @@ def test_metrics_count_what_did_not_work(start_engine, victims_of, proxy, cluste
     assert deletions(victims, engine) == {404: 1}
     assert metric(engine, "moonfence_actions_total") == 1
     assert metric(engine, "moonfence_actions_total", result="already_gone") == 1
-
-
-# --- memory
-
-def resident(pid: int) -> int:
-    """Bytes."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
-
-
-def has_sanitizer() -> bool:
-    return any(name in binary().read_bytes() for name in (b"__asan_init", b"__tsan_init"))
-
-
-@dataclass
-class Large:
-    """What an engine needs of a cluster."""
-
-    control_plane: ControlPlane
-    client: Client
-
-    def audit(self) -> AuditLog:
-        return self.control_plane.audit().mark()
-
-
-@pytest.fixture
-def large(tmp_path):
-    """A cluster of its own with 500 nodes: their heartbeats are too much for the short grace period of the others."""
-    grace = 40
-    plane = ControlPlane(tmp_path / "cluster", grace=grace)
-    try:
-        plane.start()
-        start_hollow(plane.processes, plane.folder, nodes=500, interval=lease_interval(grace), images=50,
-                     conditions=True, status_period=300)
-        client = plane.client()
-        wait_for("500 nodes are Ready", lambda: sum(
-            node_ready(n) == "True" and not n["spec"].get("taints") for n in client.list("nodes")) == 500, 300, every=2)
-        yield Large(plane, client)
-    finally:
-        plane.stop()
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("large")
-def test_500_nodes_fit_into_25_megabytes(large, tmp_path):
-    large.client.create("namespaces", {"metadata": {"name": "noobaa"}})
-    account = Account(large, "noobaa", "moonfence").create()
-    engine = Engine(large, tmp_path, account, "noobaa", witnessed=False)
-    try:
-        engine.start()
-        wait_for("500 nodes are known", lambda: metric(engine, "moonfence_nodes", state="ready") == 500, 120)
-        holds(20, engine.alive, every=1)
-        used = resident(engine.pid)
-        print(f"{used / 1e6:.1f} MB")
-        assert has_sanitizer() or used <= 25e6
-        assert engine.get("/readyz")[0] == 200
-    finally:
-        engine.end()

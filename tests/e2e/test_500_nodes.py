@@ -1,0 +1,81 @@
+"""500 nodes with their heartbeats: that the cluster bears them, and how much memory the engine takes."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from .audit import AuditLog
+from .control_plane import ControlPlane
+from .engine import Account, Engine, binary
+from .faults import holds, metric
+from .hollow_control import lease_interval, start_hollow
+from .kube import Client, wait_for
+from .workloads import node_ready
+
+# one cluster for both, so one worker
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("500 nodes")]
+
+
+@dataclass
+class Large:
+    """What an engine needs of a cluster."""
+
+    control_plane: ControlPlane
+    client: Client
+
+    def audit(self) -> AuditLog:
+        return self.control_plane.audit().mark()
+
+    def ready(self) -> list:
+        return [n for n in self.client.list("nodes") if node_ready(n) == "True" and not n["spec"].get("taints")]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A cluster of its own: their heartbeats are too much for the short grace period of the others."""
+    grace = 20
+    plane = ControlPlane(tmp_path_factory.mktemp("large") / "cluster", grace=grace)
+    try:
+        plane.start()
+        start_hollow(plane.processes, plane.folder, nodes=500, interval=lease_interval(grace), images=50,
+                     conditions=True, status_period=300)
+        large = Large(plane, plane.client())
+        wait_for("500 nodes are Ready", lambda: len(large.ready()) == 500, 300, every=2)
+        yield large
+    finally:
+        plane.stop()
+
+
+def resident(pid: int) -> int:
+    """Bytes."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
+
+
+def has_sanitizer() -> bool:
+    return any(name in binary().read_bytes() for name in (b"__asan_init", b"__tsan_init"))
+
+
+def test_they_stay_ready_for_a_minute(large):
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        assert len(large.ready()) == 500
+        time.sleep(5)
+
+
+def test_they_fit_into_25_megabytes(large, tmp_path):
+    large.client.create("namespaces", {"metadata": {"name": "noobaa"}})
+    account = Account(large, "noobaa", "moonfence").create()
+    engine = Engine(large, tmp_path, account, "noobaa", witnessed=False)
+    try:
+        engine.start()
+        wait_for("500 nodes are known", lambda: metric(engine, "moonfence_nodes", state="ready") == 500, 120)
+        holds(20, engine.alive, every=1)
+        used = resident(engine.pid)
+        print(f"{used / 1e6:.1f} MB")
+        assert has_sanitizer() or used <= 25e6
+        assert engine.get("/readyz")[0] == 200
+    finally:
+        engine.end()
