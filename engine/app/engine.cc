@@ -340,6 +340,7 @@ class Engine::Graph final : public fence::Leadership {
     if (!told_.on_demand) {  // a plan is answered what it asks for
       hand_back_.check_right();
     }
+    leads_ = true;
     desk_.lead();
     hand_back_.lead();
     desk_.await_records();
@@ -371,6 +372,7 @@ class Engine::Graph final : public fence::Leadership {
   }
 
   void step_down() {
+    leads_ = false;
     yield_poll_.cancel();
     metrics_.set_leader(false);
     desk_.step_down();
@@ -380,6 +382,7 @@ class Engine::Graph final : public fence::Leadership {
 
   // Another replica sits better: what has left ends first, and what came of it is written down.
   void yield() {
+    leads_ = false;
     metrics_.set_leader(false);
     desk_.step_down();
     hand_back_.step_down();
@@ -401,7 +404,8 @@ class Engine::Graph final : public fence::Leadership {
     if (node == nullptr) {
       return kube::Seat::Well;
     }
-    if (cluster::is_down(node->readiness) || desk_.is_failed(name)) {
+    const bool failed = name.text() == told_.node_name && loop_.now() < own_node_failed_until_;
+    if (cluster::is_down(node->readiness) || desk_.is_failed(name) || failed) {
       return kube::Seat::Down;
     }
     return node->unschedulable || node->fenced || !node->out_of_service_mark.empty()
@@ -577,6 +581,15 @@ class Engine::Graph final : public fence::Leadership {
                           : told_.policy->name() + " in namespace " + told_.policy_namespace}});
   }
 
+  // Whoever does not lead asks no health source, and would ask for leadership back at once.
+  void remember_own_node() {
+    constexpr Duration kRemembered = std::chrono::hours(1);
+    if (leads_) {
+      own_node_failed_until_ =
+          desk_.is_failed(NodeName(told_.node_name)) ? loop_.now() + kRemembered : Moment{};
+    }
+  }
+
   // Gauges, readiness and the sign of life, every second. Also what wakes an idle loop.
   void tell_state() {
     health_.alive(loop_.now());
@@ -586,6 +599,7 @@ class Engine::Graph final : public fence::Leadership {
     if (acts_until() > loop_.now()) {
       idle_nodes_.look();
     }
+    remember_own_node();
     const kube::WatchHealth& watch = node_watch_.health();
     health_.set_ready("nodes-synced", nodes_.synced() ? "" : "the nodes were not listed yet");
     health_.set_ready("nodes-watch",
@@ -770,6 +784,8 @@ class Engine::Graph final : public fence::Leadership {
   loop::Timer drain_deadline_;
   loop::Timer drain_poll_;
   loop::Timer yield_poll_;
+  bool leads_ = false;              // by an election
+  Moment own_node_failed_until_{};  // by a health source's word, when we last led
   bool told_synced_ = false;
   bool knows_policies_ = false;
   std::set<NodeName> supposed_deleted_;      // that are asked about and do not exist

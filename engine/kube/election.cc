@@ -53,6 +53,9 @@ std::optional<Moment> Election::leading_until() const {
   return state_ == State::Leading ? held_until_ : std::nullopt;
 }
 
+// Only the leader asks health sources: what they call its own node it has to say itself.
+constexpr const char* kSitsDown = " down";
+
 Seat Election::seat_of(const std::string& node) const {
   return seats_.seat_of && !node.empty() ? seats_.seat_of(node) : Seat::Well;
 }
@@ -61,13 +64,18 @@ Seat Election::seat_of(const std::string& node) const {
 Seat Election::seat_of_holder() const {
   const std::string& note = lease_ ? lease_->notes.seat : identity_;
   const std::string prefix = seen_.holder + " ";
-  return !seen_.holder.empty() && note.starts_with(prefix) ? seat_of(note.substr(prefix.size()))
-                                                           : Seat::Well;
+  if (seen_.holder.empty() || !note.starts_with(prefix)) {
+    return Seat::Well;
+  }
+  return note.ends_with(kSitsDown) ? Seat::Down : seat_of(note.substr(prefix.size()));
 }
 
 LeaseNotes Election::own_notes() const {
   LeaseNotes notes;
-  notes.seat = seats_.node.empty() ? "" : identity_ + " " + seats_.node;
+  if (!seats_.node.empty()) {
+    const bool knows_better = state_ == State::Leading && seat() == Seat::Down;
+    notes.seat = identity_ + " " + seats_.node + (knows_better ? kSitsDown : "");
+  }
   // Who asked in vain, because by what we know our node is well, asks again if he knows better.
   notes.wanted_by = lease_ && wanted_ ? lease_->notes.wanted_by : "";
   return notes;

@@ -382,6 +382,30 @@ TEST_F(SeatsTest, OneThatSitsBetterAsksForTheLeaseAndLeavesItsRecordAsItIs) {
       nullptr);
 }
 
+// A health source told its holder, and nobody else asks one.
+TEST_F(SeatsTest, AHolderThatSaysThatItsNodeIsDownIsBelieved) {
+  (void)election.start();
+  other.notes.seat = "them n1 down";
+  const auto effects = election.read(other, at({}), at({}), wall({}), 0);
+  const auto* write = only<Election::Write>(effects);
+  ASSERT_NE(write, nullptr);
+  EXPECT_EQ(write->notes.wanted_by, "us");
+}
+
+TEST_F(SeatsTest, WhoLeadsSaysThatItsNodeIsDown) {
+  become_leader(at({}));
+  seats["n2"] = Seat::Down;
+  auto effects = election.timer_fired(at(seconds(2)), wall(seconds(2)), 0);
+  ASSERT_NE(only<Election::Write>(effects), nullptr);
+  EXPECT_EQ(only<Election::Write>(effects)->notes.seat, "us n2 down");
+  lease.record = only<Election::Write>(effects)->record;
+  (void)election.written(lease, at(seconds(2)), at(seconds(2)), 0);
+  seats["n2"] = Seat::Leaving;  // that everybody sees
+  effects = election.timer_fired(at(seconds(4)), wall(seconds(4)), 0);
+  ASSERT_NE(only<Election::Write>(effects), nullptr);
+  EXPECT_EQ(only<Election::Write>(effects)->notes.seat, "us n2");
+}
+
 TEST_F(SeatsTest, OneThatSitsAsBadlyDoesNotAsk) {
   (void)election.start();
   seats["n1"] = seats["n2"] = Seat::Down;
