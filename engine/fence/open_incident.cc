@@ -73,6 +73,11 @@ OpenIncident::OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint
   authority_->quarantine = around_.quarantine;
   authority_->source = around_.source == nullptr ? std::string() : around_.source->key();
   restore(memory_, page->record(), opened_);
+  const auto silence = silent_ago(page->record(), around_.journal.now());
+  memory_.was_silent = silence.has_value();
+  if (silence) {
+    read_silent_ = opened_ - *silence;
+  }
   memory_.boot_id = node.boot_id;
   memory_.word = {.changed = node.since, .heard = downtime.since};
   node_ = node;
@@ -94,11 +99,12 @@ std::optional<OpenIncident::LeftBehind> OpenIncident::left_behind() const {
   if (around_.source != nullptr || is_over || (!gone && !replaced)) {
     return std::nullopt;
   }
-  LeftBehind left = {.node = node_,
-                     .downtime = downtime_,
-                     .was_silent = memory_.was_silent,
-                     .last_seen = memory_.last_seen,
-                     .at = around_.loop.now()};
+  LeftBehind left = {
+      .node = node_,
+      .downtime = downtime_,
+      .was_silent = memory_.was_silent,
+      .last_seen = memory_.last_seen,
+      .at = memory_.last_seen ? around_.loop.now() : read_silent_.value_or(around_.loop.now())};
   left.node.readiness = left.was_silent ? cluster::Readiness::Unknown : cluster::Readiness::Gone;
   left.node.boot_id = memory_.boot_id;
   left.node.keeps_replacements_off = true;  // nothing can be bound to it any more

@@ -114,6 +114,7 @@ class OpenIncident final : public Operation::Owner {
   const Moment opened_;
   cluster::NodeView node_;  // as the watch has shown it last
   bool taken_up_ = false;
+  std::optional<Moment> read_silent_;  // by the leader before us
   std::optional<audit::Reason> closed_by_;
   std::optional<audit::Reason> opening_;  // which is still to be recorded
   Memory memory_;
