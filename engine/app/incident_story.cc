@@ -67,6 +67,7 @@ Told told_by_holding(Reason reason) {
     case Reason::TooManyInWindow:
     case Reason::DoubtsItself:
     case Reason::ForcedDetachNear:
+    case Reason::VolumeLeft:
     case Reason::Unreadable:
     case Reason::ServerSlow:
     case Reason::LeaseUnreadable:

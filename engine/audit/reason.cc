@@ -54,6 +54,8 @@ constexpr std::string_view word_of(Reason reason) {
       return "detach_overdue";
     case Reason::ForcedDetachNear:
       return "forced_detach_near";
+    case Reason::VolumeLeft:
+      return "volume_left";
     case Reason::ReleaseUnacknowledged:
       return "release_unacknowledged";
     case Reason::StillFailing:

@@ -549,7 +549,8 @@ Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {
                    .policy_digest = by.digest,
                    .set_digest = occasion_.set->digest,
                    .why = verdict.reason,
-                   .attempt = occasion_.attempt};
+                   .attempt = occasion_.attempt,
+                   .judged = around_.loop.now()};
   return deed;
 }
 

@@ -87,6 +87,13 @@ struct PendingRelease {
   std::optional<Moment> acknowledged_at = std::nullopt;  // the node's status lists it no more
 };
 
+// A volume that stays attached to the node, and no pod of it is left there (fence/left_volumes).
+struct LeftVolume {
+  Uid uid;  // of its attachment
+  Moment since{};
+  std::optional<Moment> told = std::nullopt;
+};
+
 // What an incident remembers from one pass to the next.
 struct Memory {
   // Of the bindings in one mode: a policy that fails or counts while it observes changes nothing
@@ -117,6 +124,8 @@ struct Memory {
   Duration release_pause{};                        // between looks at those that cannot go on
   // What left, and is waited for no more: another node may have it if this one comes back.
   std::map<std::string, PendingRelease> released;
+  std::set<std::string> decided;  // attachments of pods that policies wanted deleted, by name
+  std::map<std::string, LeftVolume> left_volumes;  // by the attachment's name
   // Before which our taint was set: it is set again when somebody drops it.
   std::optional<PodDeletion> fenced_for;
   bool taint_failed = false;  // the pass before gave that up

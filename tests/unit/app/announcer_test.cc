@@ -151,6 +151,15 @@ TEST(Announcer, a_detach_that_takes_too_long_is_told_at_the_pod) {
   EXPECT_EQ(news_of(record)->regarding.kind, "Pod");
 }
 
+TEST(Announcer, a_volume_that_stays_behind_is_told_at_the_node) {
+  Record record = record_of(Record::Kind::IncidentHeld, Reason::VolumeLeft);
+  record.attachment = "csi-1";
+  ASSERT_TRUE(news_of(record));
+  EXPECT_EQ(news_of(record)->reason, "VolumeHeld");
+  EXPECT_EQ(news_of(record)->type, kube::EventNews::Type::Warning);
+  EXPECT_EQ(news_of(record)->regarding.kind, "Node");
+}
+
 TEST(Announcer, a_detach_that_outlasts_its_policys_patience_is_told_at_the_pod) {  // row LH-12
   Record record = record_of(Record::Kind::IncidentHeld, Reason::DetachOverdue);
   record.pod = PodRef{.space = Namespace("db"), .name = "web-0"};
