@@ -8,6 +8,7 @@
 #include "app/failover_times.h"
 #include "app/policy_feed.h"
 #include "app/records.h"
+#include "app/rewind.h"
 #include "app/self_test.h"
 #include "app/status_reporter.h"
 #include "app/version.h"
@@ -60,19 +61,22 @@ std::string make_identity(const std::string& instance, port::Random& random) {
 // Tells every exchange to the server clock, to the metrics and to the test of ourselves.
 class Observers final : public kube::CallObserver {
  public:
-  Observers(kube::ServerClock& clock, Metrics& metrics, SelfTest& self_test)
-      : clock_(clock), metrics_(metrics), self_test_(self_test) {}
+  Observers(kube::ServerClock& clock, Metrics& metrics, SelfTest& self_test,
+            std::function<void()> went_back)
+      : clock_(clock), metrics_(metrics), self_test_(self_test), went_back_(std::move(went_back)) {}
   void on_exchange(port::Method method, int status, Duration took,
                    std::optional<WallTime> date) override {
     clock_.on_exchange(method, status, took, date);
     metrics_.on_exchange(method, status, took, date);
     self_test_.on_exchange(method, status, took, date);
   }
+  void on_went_back() override { went_back_(); }
 
  private:
   kube::ServerClock& clock_;
   Metrics& metrics_;
   SelfTest& self_test_;
+  const std::function<void()> went_back_;
 };
 
 // Who is told about nodes.
@@ -157,7 +161,8 @@ class Engine::Graph final : public fence::Leadership {
         policies_random_(around.random.fork("policies")),
         heartbeat_(loop_, caller_, around.http, log_),
         server_clock_(loop_),
-        observers_(server_clock_, metrics_, self_test_) {
+        observers_(server_clock_, metrics_, self_test_, [this] { went_back(); }),
+        rewind_(log_) {
     if (around.status_board != nullptr) {
       status_.emplace(*around.status_board,
                       StatusReporter::Identity{
@@ -225,6 +230,7 @@ class Engine::Graph final : public fence::Leadership {
     if (elector_) {
       elector_->start();
     } else {
+      leads_ = true;
       read_records();
     }
     node_watch_.start();
@@ -335,6 +341,10 @@ class Engine::Graph final : public fence::Leadership {
   }
 
   void lead() {
+    leads_ = true;
+    if (rewind_.is_listing()) {
+      return;  // by what stands there now, when it is known
+    }
     metrics_.set_leader(
         true);               // not at the next tick: whoever sees us act may ask in the same moment
     if (!told_.on_demand) {  // a plan is answered what it asks for
@@ -371,6 +381,7 @@ class Engine::Graph final : public fence::Leadership {
   }
 
   void step_down() {
+    leads_ = false;
     yield_poll_.cancel();
     metrics_.set_leader(false);
     desk_.step_down();
@@ -380,6 +391,7 @@ class Engine::Graph final : public fence::Leadership {
 
   // Another replica sits better: what has left ends first, and what came of it is written down.
   void yield() {
+    leads_ = false;
     metrics_.set_leader(false);
     desk_.step_down();
     hand_back_.step_down();
@@ -580,8 +592,8 @@ class Engine::Graph final : public fence::Leadership {
   // Gauges, readiness and the sign of life, every second. Also what wakes an idle loop.
   void tell_state() {
     health_.alive(loop_.now());
+    heed_rewind();
     test_self();
-    heed_rewinds();
     brake_.pass_time(loop_.now());
     if (acts_until() > loop_.now()) {
       idle_nodes_.look();
@@ -643,21 +655,36 @@ class Engine::Graph final : public fence::Leadership {
     return self_test_.doubt().causes().contains(cause);
   }
 
-  // One collection went back in time: the whole store did, and the others are no better known.
-  void heed_rewinds() {
-    const std::uint64_t nodes = node_watch_.health().rewinds;
-    const std::uint64_t policies = feed_ ? feed_->watch_health().rewinds : 0;
-    const bool of_nodes = std::exchange(node_rewinds_, nodes) != nodes;
-    const bool of_policies = std::exchange(policy_rewinds_, policies) != policies;
-    if (of_nodes && feed_) {
-      feed_->list_anew();
-    }
-    if (of_policies) {
-      node_watch_.list_anew();
-    }
-    if (of_nodes || of_policies) {
-      lease_revisions_.forget();
-    }
+  // One collection went back in time: the whole store did, and the others are no better known. In
+  // the middle of somebody's call: what follows comes in the next turn.
+  void went_back() {
+    rewind_.heard();
+    self_test_.went_back();
+    lease_revisions_.forget();
+    rewind_turn_ = loop_.in_next_turn([this] { heed_rewind(); });
+  }
+
+  void heed_rewind() {
+    rewind_.look({.nodes = node_watch_,
+                  .policies = feed_ ? &*feed_ : nullptr,
+                  .journal = journal_,
+                  .drop = [this] { drop_incidents(); },
+                  .take_up =
+                      [this] {
+                        if (leads_) {
+                          lead();
+                        }
+                      }},
+                 loop_.now());
+    health_.set_ready("store", rewind_.problem());
+  }
+
+  // What is known of them may be of a time that never was. They are opened anew by what stands
+  // there.
+  void drop_incidents() {
+    desk_.step_down(audit::Reason::StoreWentBack);
+    hand_back_.step_down();
+    journal_.begin_anew();
   }
 
   void tell_status() {
@@ -684,6 +711,7 @@ class Engine::Graph final : public fence::Leadership {
     self_test_.look({.nodes = node_watch_,
                      .policies = feed_ ? &*feed_ : nullptr,
                      .elector = elector_ ? &*elector_ : nullptr,
+                     .went_back = rewind_.lasts(),
                      .trusted_again = [this] {
                        lease_revisions_.forget();  // a store may have been restored meanwhile
                        desk_.trust_restored();
@@ -761,15 +789,16 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> policies_random_;
   std::optional<PolicyFeed> feed_;  // absent: --policy
   std::string counted_version_;     // of the ConfigMap, counted as a reload
-  std::uint64_t node_rewinds_ = 0;
-  std::uint64_t policy_rewinds_ = 0;
   kube::Heartbeat heartbeat_;
   kube::ServerClock server_clock_;
   Observers observers_;
+  Rewind rewind_;
+  loop::Timer rewind_turn_;
   loop::Timer tick_;
   loop::Timer drain_deadline_;
   loop::Timer drain_poll_;
   loop::Timer yield_poll_;
+  bool leads_ = false;  // or will as soon as a rewind was heeded
   bool told_synced_ = false;
   bool knows_policies_ = false;
   std::set<NodeName> supposed_deleted_;      // that are asked about and do not exist

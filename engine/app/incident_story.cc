@@ -81,6 +81,7 @@ Told told_by_holding(Reason reason) {
 Told told_by_closing(Reason reason) {
   switch (reason) {
     case Reason::Unreplaced:
+    case Reason::StoreWentBack:
       return {.word = "closed", .tone = Tone::Warning};
     case Reason::Stopping:
     case Reason::SteppedDown:

@@ -97,6 +97,15 @@ void PolicyFeed::prove(std::weak_ptr<const void> alive, Proven done) {
   }
 }
 
+void PolicyFeed::begin_anew() {
+  watch_.list_anew();
+  status_.doubt();
+  last_good_.doubt();
+  if (reloader_ != nullptr) {
+    prove(alive_, [](const Result<void>&) {});
+  }
+}
+
 void PolicyFeed::read_live() {
   prove_timer_.cancel();
   asked_at_ = around_.loop.now();
@@ -134,7 +143,8 @@ Result<void> PolicyFeed::take_live(std::optional<kube::ConfigMap> found) {
       return failure(Error::Kind::Retryable, "the server has an older ConfigMap " +
                                                  std::string(kPolicies) + " than before");
     }
-    if (found->resource_version == seen_->resource_version) {
+    // A store that went back in time gives a version to another text, sooner or later.
+    if (found->resource_version == seen_->resource_version && found->data == seen_->data) {
       return {};
     }
   } else if (!found && !seen_ && was_heard) {

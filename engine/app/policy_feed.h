@@ -71,8 +71,11 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   void prove(std::weak_ptr<const void> alive, Proven done);
   // What is in force was the server's own then or later.
   [[nodiscard]] Moment proven_at() const { return proven_at_; }
-  // The watch has lost its place in time, or another one has: lists anew.
-  void list_anew() { watch_.list_anew(); }
+  // The store went back in time: the policies are listed anew and read live, and what we had
+  // written is looked at, until kept().
+  void begin_anew();
+  // Our status and the last good policies stand there.
+  [[nodiscard]] bool kept() const { return status_.settled() && last_good_.settled(); }
 
   // Between two reads of our own accord, and after one that failed.
   static constexpr Duration kProveEvery = std::chrono::seconds(10);

@@ -35,6 +35,7 @@ fence::SelfDoubt::Signs SelfTest::signs_of(const Subjects& subjects) {
   if (subjects.policies != nullptr) {
     signs.policies_silent = since(subjects.policies->proven_at());
   }
+  signs.went_back = subjects.went_back;
   if (subjects.elector != nullptr) {
     if (const auto until = subjects.elector->leading_until()) {
       signs.term = subjects.elector->term();

@@ -23,6 +23,9 @@ std::string words_of_doubt(const std::string& cause) {
   if (cause == "policies_unwatched") {
     return "nothing was heard of the policies";
   }
+  if (cause == "went_back") {
+    return "the store of the API server went back in time";
+  }
   return cause == "renews_late" ? "the Lease is renewed late" : cause;
 }
 

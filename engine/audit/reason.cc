@@ -90,6 +90,8 @@ constexpr std::string_view word_of(Reason reason) {
       return "no_policy";
     case Reason::SteppedDown:
       return "stepped_down";
+    case Reason::StoreWentBack:
+      return "store_went_back";
     case Reason::MirrorPod:
       return "mirror_pod";
     case Reason::DaemonSetPod:

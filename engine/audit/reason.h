@@ -56,6 +56,7 @@ enum class Reason {
   SignalUnfit,    // down, but not in a way that any policy acts on
   NoPolicy,       // no policy that is in force concerns this node any more
   SteppedDown,    // another replica acts from now on
+  StoreWentBack,  // the API server's store was restored from a backup; what is there is begun anew
 
   // Why the engine left a pod alone before asking any policy.
   MirrorPod,           // a static pod's shadow: deleting it does nothing

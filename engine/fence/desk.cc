@@ -387,12 +387,12 @@ void IncidentDesk::take_over(const std::vector<Journal::Found>& records) {
   }
 }
 
-void IncidentDesk::step_down() {
+void IncidentDesk::step_down(audit::Reason why) {
   leads_ = false;
   inheritance_.forget();
   held_back_.clear();
   left_behind_.clear();
-  close_all(Reason::SteppedDown);
+  close_all(why);
 }
 
 void IncidentDesk::stop() {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "audit/reason.h"
 #include "cluster/node_cache.h"
 #include "fence/incident.h"
 #include "fence/inheritance.h"
@@ -42,7 +43,7 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   // when, and opens nothing; when it begins to, the node cache tells of those nodes again with
   // Look::TookOver. Stepping down closes every incident. It acts until told otherwise.
   void lead();
-  void step_down();
+  void step_down(audit::Reason why = audit::Reason::SteppedDown);
 
   // We trust ourselves again: evidence begins anew, and what waited goes on.
   void trust_restored();

@@ -314,13 +314,13 @@ void Desks::lead() {
   }
 }
 
-void Desks::step_down() {
+void Desks::step_down(audit::Reason why) {
   leads_ = false;
   unclaimed_.clear();
-  kubernetes_.step_down();
+  kubernetes_.step_down(why);
   for (const auto& [key, source] : sources_) {
     source->watch.stop();
-    source->desk.step_down();
+    source->desk.step_down(why);
   }
   recount();
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "audit/reason.h"
 #include "cluster/census.h"
 #include "cluster/node_cache.h"
 #include "fence/desk.h"
@@ -56,7 +57,7 @@ class Desks final : public cluster::NodeListener {
     kubernetes_.take_up_deleted(find, may);  // a health source's incident needs the Node
   }
   void lead();
-  void step_down();
+  void step_down(audit::Reason why = audit::Reason::SteppedDown);
   void stop();
 
   [[nodiscard]] std::size_t open_incidents() const;

@@ -391,7 +391,8 @@ void OpenIncident::close(Reason reason) {
     reason = Reason::SourceHealthy;
   }
   // What we must leave the next leader finishes.
-  if (reason != Reason::SteppedDown && reason != Reason::Stopping) {
+  if (reason != Reason::SteppedDown && reason != Reason::Stopping &&
+      reason != Reason::StoreWentBack) {
     authority_->page->close(reason);
     around_.journal.finish(authority_->page);
   }

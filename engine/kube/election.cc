@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/list_plan.h"
+
 namespace moonfence::kube {
 namespace {
 
@@ -122,8 +124,21 @@ Election::Effects Election::look_beside(Moment now) {
   return effects;
 }
 
+// What was seen before is not the past of this one.
+bool Election::went_back(const std::optional<Lease>& lease) const {
+  if (!lease_ || !lease || lease->uid != lease_->uid) {
+    return lease_.has_value();
+  }
+  const auto order = compare_versions(lease->version, lease_->version);
+  return order && *order == std::strong_ordering::less;
+}
+
 void Election::observe(const std::optional<Lease>& lease, Moment now) {
   const LeaseRecord record = lease ? lease->record : LeaseRecord{};
+  // While our own term lasts nobody else can have held it.
+  if (went_back(lease) && !(state_ == State::Leading && held_until_ && now < *held_until_)) {
+    lost_until_ = now + kLongestTerm;
+  }
   if (!seen_any_ || record != seen_) {
     seen_since_ = now;
   }
@@ -193,6 +208,7 @@ Election::Effects Election::judge_free(Moment now, WallTime wall, double chance)
   const bool unwanted = !seen_.preferred_holder.empty() && seen_.preferred_holder != identity_;
   Moment free_at = seen_since_ + (seen_.holder.empty() ? Duration::zero() : seen_.duration);
   free_at = ours ? now : free_at + deference(seat());
+  free_at = std::max(free_at, lost_until_);
   if (unwanted || now < free_at) {
     const bool asks = !unwanted && !seen_.holder.empty() && seat_of_holder() > seat() &&
                       lease_->notes.wanted_by.empty();

@@ -125,6 +125,9 @@ void AuditChecker::on_outcome(const AuditLine& line) {
 }
 
 void AuditChecker::check_claim(const AuditLine& line) {
+  if (const auto restored = truth().restored_at(); restored && now() - *restored <= kLeavingTime) {
+    return;  // it was true when it was done
+  }
   const PodTruth* pod = truth().pod(line.pod_uid);
   const bool is_gone = pod != nullptr && pod->gone;
   const bool holds =

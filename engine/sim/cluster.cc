@@ -1,6 +1,8 @@
 #include "sim/cluster.h"
 
 #include <charconv>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -172,12 +174,14 @@ struct Cluster::State {
   bool delete_node(const std::string& name);
   bool remove_lease(const std::string& name, const std::string& actor);
   bool restart_controllers(Duration away);
+  bool restore_store(Duration away);
   bool perform(const Step& step);
 
   std::unique_ptr<port::Random> uids;
   ObjectStore store;
   Machines machines;
   Ground ground;
+  std::optional<StoreSnapshot> snapshot;
   std::unique_ptr<Servers> servers;
   std::unique_ptr<ControllerManager> manager;  // null while it is away
   loop::Timer manager_returns;
@@ -218,6 +222,19 @@ bool Cluster::State::restart_controllers(Duration away) {
     manager->take_up();
     ground.tell(Happening::Kind::Fault, "controller-manager", "is back");
   });
+  return true;
+}
+
+// Kubelets and controllers hear of what it undoes as they hear of any change: theirs too list
+// everything again.
+bool Cluster::State::restore_store(Duration away) {
+  if (!snapshot) {
+    return false;
+  }
+  ground.tell(Happening::Kind::Fault, "etcd",
+              "goes back from version " + std::to_string(store.version()) + " to " +
+                  std::to_string(snapshot->version));
+  servers->restore(*snapshot, away);
   return true;
 }
 
@@ -267,6 +284,8 @@ bool Cluster::State::perform_on_machine(const Step& step) {
     case Verb::HoldNamespace:
     case Verb::HoldPod:
     case Verb::ReplacePod:
+    case Verb::DeletePod:
+    case Verb::FailPod:
     case Verb::AddFinalizer:
     case Verb::RemoveFinalizer:
     case Verb::Scale:
@@ -275,6 +294,8 @@ bool Cluster::State::perform_on_machine(const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::SnapshotStore:
+    case Verb::RestoreStore:
     case Verb::HushWatches:
     case Verb::RefuseWrites:
     case Verb::SlowServers:
@@ -315,6 +336,8 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::HoldNamespace:
     case Verb::HoldPod:
     case Verb::ReplacePod:
+    case Verb::DeletePod:
+    case Verb::FailPod:
     case Verb::AddFinalizer:
     case Verb::RemoveFinalizer:
     case Verb::Scale:
@@ -324,6 +347,11 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::ReleaseVolumes:
     case Verb::TaintOutOfService:
       return change_objects(ground, step);
+    case Verb::SnapshotStore:
+      snapshot = store.snapshot();
+      return true;
+    case Verb::RestoreStore:
+      return restore_store(length_of(step));
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
