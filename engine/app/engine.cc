@@ -9,6 +9,7 @@
 #include "app/policy_feed.h"
 #include "app/records.h"
 #include "app/self_test.h"
+#include "app/situation.h"
 #include "app/status_reporter.h"
 #include "app/version.h"
 #include "audit/trail.h"
@@ -36,6 +37,10 @@ namespace {
 
 // How long deletions that have left are waited for when we are asked to stop.
 constexpr Duration kDrainLimit = std::chrono::seconds(6);
+// What is told of the whole is written this long after it is new, and at the latest then; that a
+// node is looked at again at another time is no more than that.
+constexpr Duration kSituationPause = std::chrono::seconds(2);
+constexpr Duration kSituationLimit = std::chrono::seconds(5);
 constexpr Duration kDrainPoll = std::chrono::milliseconds(20);
 
 // "3f09c1d2a7": short enough to read out at night, long enough not to repeat.
@@ -103,6 +108,7 @@ class Engine::Graph final : public fence::Leadership {
       : told_(std::move(assignment)),
         wall_clock_(around.wall_clock),
         log_(around.log),
+        board_(around.status_board != nullptr ? *around.status_board : own_board_),
         on_evaluation_(around.on_evaluation),
         loop_(around.loop),
         credentials_({loop_, around.http, around.files, around.processes, wall_clock_, log_},
@@ -158,8 +164,8 @@ class Engine::Graph final : public fence::Leadership {
         heartbeat_(loop_, caller_, around.http, log_),
         server_clock_(loop_),
         observers_(server_clock_, metrics_, self_test_) {
-    if (around.status_board != nullptr) {
-      status_.emplace(*around.status_board,
+    if (!told_.on_demand) {
+      status_.emplace(board_,
                       StatusReporter::Identity{
                           .instance = told_.instance,
                           .node = told_.node_name,
@@ -200,10 +206,11 @@ class Engine::Graph final : public fence::Leadership {
           PolicyFeed::Surroundings{loop_, caller_, *policies_random_, log_, around.cpu_clock,
                                    events_},
           Namespace(told_.engine_namespace), told_.instance, reload_rules(),
-          PolicyFeed::Receivers{.now = [this] { return server_now(); },
-                                .activate = [this](auto set) { activate(std::move(set)); },
-                                .report = [this](const auto& report,
-                                                 const auto& news) { tell_reload(report, news); }});
+          PolicyFeed::Receivers{
+              .now = [this] { return server_now(); },
+              .activate = [this](auto set) { activate(std::move(set)); },
+              .report = [this](const auto& report, const auto& news) { tell_reload(report, news); },
+              .changed = [this](const auto& report) { show_policies(report); }});
     }
   }
 
@@ -484,8 +491,12 @@ class Engine::Graph final : public fence::Leadership {
   void show_policies(const policy::ReloadReport& report) {
     bool accepted = report.faults.empty();
     std::vector<Metrics::PolicyInfo> shown;
+    std::map<std::string, std::size_t> absent;
     for (const policy::PolicyStatus& status : report.policies) {
       accepted = accepted && !status.error;
+      if (!status.absent.empty()) {
+        absent[status.name] += status.absent.size();
+      }
       shown.push_back({.policy = status.name,
                        .version = version_of(status),
                        .digest = status.digest,
@@ -493,6 +504,7 @@ class Engine::Graph final : public fence::Leadership {
                        .state = std::string(policy::to_string(status.state))});
     }
     metrics_.set_policies(shown);
+    metrics_.set_absent_namespaces(absent);
     const policy::Idleness idle = report.idleness();
     metrics_.set_idle(std::string(policy::to_string(idle.kind)));
     metrics_.set_unbound(report.unbound);
@@ -594,6 +606,7 @@ class Engine::Graph final : public fence::Leadership {
                                 format_duration(loop_.now() - watch.whole_at) + " ago"
                           : watch.last_error);
     if (feed_) {
+      feed_->tell_failing(desk_.failing_policies());
       const kube::WatchHealth& policies = feed_->watch_health();
       const std::string unproven = doubts(fence::SelfDoubt::Cause::PoliciesUnwatched)
                                        ? "mode and policies were last read live " +
@@ -616,14 +629,7 @@ class Engine::Graph final : public fence::Leadership {
     metrics_.set_leader(until && *until > loop_.now() && !yield_poll_.pending());
     metrics_.set_pace(limits(), elector_ ? elector_->term() : Duration::zero(),
                       pace_.is_too_slow(loop_.now()));
-    metrics_.set_open_incidents(desk_.open_incidents());
-    metrics_.set_failing_incidents(desk_.failing_incidents());
-    metrics_.set_brake({.engaged = brake_.engaged(loop_.now()),
-                        .disrupted_zones = brake_.disrupted_zones(loop_.now()),
-                        .being_fenced = brake_.being_fenced(),
-                        .waiting = desk_.braked_incidents()});
     metrics_.set_awaited_replacements(desk_.awaited_replacements());
-    metrics_.set_quarantine(hand_back_.fenced(), hand_back_.doubtful());
     metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
     metrics_.set_audit_failures(trail_.failures());
     tell_status();
@@ -678,6 +684,31 @@ class Engine::Graph final : public fence::Leadership {
                       .elector = elector_ ? &*elector_ : nullptr,
                       .mode = file_mode()},
                      loop_.now(), wall_clock_.now());
+    tell_situation();
+  }
+
+  // What whoever asks the cluster is told, and the metrics: what the page shows. Telling must not
+  // compete with doing, which is mostly over when the news is two seconds old; when no incident is
+  // open there is nothing to do.
+  void tell_situation() {
+    const std::shared_ptr<const StatusSnapshot> snapshot = board_.read();
+    metrics_.set_stands(*snapshot);
+    nlohmann::ordered_json situation = situation_of(*snapshot, snapshot->taken);
+    if (!feed_ || situation == situation_) {
+      situation_new_.reset();
+      return;
+    }
+    const bool says_more = without_times(situation) != without_times(situation_);
+    const Moment now = loop_.now();
+    const Duration age = now - situation_new_.value_or(now);
+    situation_new_ = now - age;
+    const bool idle = snapshot->stands.empty();
+    if (age >= kSituationLimit ||
+        (says_more && (idle || age >= kSituationPause) && actions_.in_flight() == 0)) {
+      situation_new_.reset();
+      situation_ = situation;
+      feed_->tell(std::move(situation));
+    }
   }
 
   void test_self() {
@@ -718,6 +749,8 @@ class Engine::Graph final : public fence::Leadership {
   const Assignment told_;
   port::WallClock& wall_clock_;
   port::Log& log_;
+  StatusBoard own_board_;  // where nobody wants to see a page
+  StatusBoard& board_;
   const fence::EvaluationWatch on_evaluation_;
   Metrics metrics_;
   FailoverTimes times_{
@@ -730,7 +763,7 @@ class Engine::Graph final : public fence::Leadership {
   kube::Reader reader_;
   kube::LeaseRevisions lease_revisions_;
   cluster::Endpoints endpoints_;
-  std::optional<StatusReporter> status_;  // absent: there is no status page
+  std::optional<StatusReporter> status_;  // absent: a rehearsal
   Records records_;
   audit::Trail trail_;
   policy::ActiveSet active_;  // before the actions, which ask it until they are gone
@@ -759,8 +792,10 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;
-  std::optional<PolicyFeed> feed_;  // absent: --policy
-  std::string counted_version_;     // of the ConfigMap, counted as a reload
+  std::optional<PolicyFeed> feed_;                                       // absent: --policy
+  nlohmann::ordered_json situation_ = nlohmann::ordered_json::object();  // as it was told last
+  std::optional<Moment> situation_new_;  // since when it says something else
+  std::string counted_version_;          // of the ConfigMap, counted as a reload
   std::uint64_t node_rewinds_ = 0;
   std::uint64_t policy_rewinds_ = 0;
   kube::Heartbeat heartbeat_;

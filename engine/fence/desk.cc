@@ -315,6 +315,18 @@ std::size_t IncidentDesk::failing_incidents() const {
       open_.begin(), open_.end(), [](const auto& entry) { return entry.second->is_failing(); }));
 }
 
+void IncidentDesk::name_failing(std::set<std::string>& policies) const {
+  for (const auto& [name, incident] : open_) {
+    policies.insert(incident->failing().begin(), incident->failing().end());
+  }
+}
+
+void IncidentDesk::stand(std::vector<Footing>& all) const {
+  for (const auto& [name, incident] : open_) {
+    all.push_back(incident->footing());
+  }
+}
+
 std::map<Reason, std::size_t> IncidentDesk::awaited_replacements() const {
   std::map<Reason, std::size_t> awaited;
   if (rules_.replacement_wait == Duration::zero()) {

@@ -9,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -68,6 +70,9 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   [[nodiscard]] std::size_t braked_incidents() const;
   // Those in which something has failed for more than a minute; it is tried again.
   [[nodiscard]] std::size_t failing_incidents() const;
+  void name_failing(std::set<std::string>& policies) const;
+  // How each of the open ones stands.
+  void stand(std::vector<Footing>& all) const;
   // Deleted pods without a replacement that is Ready, of open incidents, by what keeps it.
   [[nodiscard]] std::map<audit::Reason, std::size_t> awaited_replacements() const;
 

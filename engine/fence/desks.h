@@ -62,6 +62,10 @@ class Desks final : public cluster::NodeListener {
   [[nodiscard]] std::size_t open_incidents() const;
   [[nodiscard]] std::size_t braked_incidents() const;
   [[nodiscard]] std::size_t failing_incidents() const;
+  // Policies that keep pods of open incidents from being dealt with, because they fail.
+  [[nodiscard]] std::set<std::string> failing_policies() const;
+  // How each of the open ones stands, the newest first.
+  [[nodiscard]] std::vector<Footing> footings() const;
   [[nodiscard]] std::map<audit::Reason, std::size_t> awaited_replacements() const;
   // Whether a health source calls it failed.
   [[nodiscard]] bool is_failed(const NodeName& node) const;

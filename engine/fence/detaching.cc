@@ -405,7 +405,7 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
   } else if (is_hopeless(reason)) {
     found->second.refused = reason;
   } else {
-    result.fail(outcome.about("attachment " + name), outcome.retry_after);
+    result.fail(outcome.about("attachment " + name), outcome.retry_after, outcome.reason);
   }
 }
 

@@ -260,8 +260,9 @@ bool has_failed(const PassResult& result) {
 
 }  // namespace
 
-void PassResult::fail(const std::string& what, std::optional<Duration> pause) {
+void PassResult::fail(const std::string& what, std::optional<Duration> pause, Reason why) {
   ++failed;
+  failed_for = failed_for.value_or(why);
   obstacle = obstacle.empty() ? what : obstacle;
   const Duration asked = pause.value_or(Duration::zero());
   retry_after = std::min(retry_after.value_or(asked), asked);
@@ -269,6 +270,7 @@ void PassResult::fail(const std::string& what, std::optional<Duration> pause) {
 
 void PassResult::hold(const std::string& what, Duration pause) {
   waits = true;
+  waits_for = waits_for.value_or(Reason::OnHold);
   waiting = waiting.empty() ? what : waiting;
   look_again = std::min(look_again.value_or(pause), pause);
 }

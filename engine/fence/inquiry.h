@@ -168,6 +168,10 @@ class Inquiry {
 
   // That of the first policy that enforces and wants the node out of service while it is not.
   [[nodiscard]] const std::optional<TaintWish>& taint_wish() const { return taint_wish_; }
+  // What would be done in mode enforce, of pods in these namespaces, is told when somebody has read
+  // whether they are held.
+  [[nodiscard]] std::set<Namespace> observed_spaces() const;
+  void tell_observed(PassResult& result);
   // Who spoke, or may have spoken, against touching some pod of the node.
   struct Objection {
     audit::Reason reason;
@@ -204,6 +208,13 @@ class Inquiry {
   void log_lines(const policy::Binding& by, const kube::Pod& pod,
                  const std::vector<std::string>& lines);
   void observe(const Case& asked, PassResult& result);
+  // A pod that would be deleted in mode enforce: told when its namespace was read.
+  struct Observed {
+    kube::Pod pod;
+    Opinion by;
+  };
+  void tell_observed(const Observed& observed, PassResult& result);
+  [[nodiscard]] std::pair<audit::Reason, std::string> wait_of(const Opinion& opinion) const;
   void look_again(const Decision& decision, const Case& asked, PassResult& result) const;
   void note_failures(const Decision& decision, const Case& asked, PassResult& result) const;
 
@@ -223,6 +234,7 @@ class Inquiry {
   std::vector<bool> node_judged_;    // by binding: it was asked about the node
   // By binding: what it said of the node, or nothing because it failed.
   std::map<std::size_t, std::optional<policy::Verdict>> node_holds_;
+  std::vector<Observed> observed_;
   const bool may_taint_;
   std::optional<TaintWish> taint_wish_;
   std::optional<Objection> objection_;

@@ -565,7 +565,8 @@ void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outc
   } else if (is_braking(outcome.reason)) {
     result_.braked = outcome.reason;
   } else if (!is_hopeless(outcome.reason)) {
-    result_.fail(outcome.about("pod " + deletion.pod.ref.text()), outcome.retry_after);
+    result_.fail(outcome.about("pod " + deletion.pod.ref.text()), outcome.retry_after,
+                 outcome.reason);
   }
 }
 
@@ -585,7 +586,7 @@ void Operation::end_if_done() {
     }
     return;
   }
-  if (look_for_unseen() || retire_node() || look_at_volumes()) {
+  if (look_for_unseen() || !tell_observed() || retire_node() || look_at_volumes()) {
     return;
   }
   sum_up_replacements();
@@ -621,6 +622,17 @@ void Operation::sum_up_replacements() {
     result_.unreplaced = around_.loop.now() - std::max(ago, Duration::zero());
     result_.unverified = verification.is_blind();
   }
+}
+
+bool Operation::tell_observed() {
+  bool heard = true;
+  for (const Namespace& space : inquiry_.observed_spaces()) {
+    heard = namespaces_.ask(space) && heard;
+  }
+  if (heard) {
+    inquiry_.tell_observed(result_);
+  }
+  return heard;
 }
 
 bool Operation::retire_node() {

@@ -134,6 +134,8 @@ class Operation final : private Docket::Court {
   void unseen_looked();
   // Whether the node is being put out of service.
   void sum_up_replacements();
+  // False: whether somebody holds their namespaces is still being read.
+  [[nodiscard]] bool tell_observed();
   [[nodiscard]] bool retire_node();
   // Whether attachments or releases are being looked at now.
   [[nodiscard]] bool look_at_volumes();
