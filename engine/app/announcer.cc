@@ -199,8 +199,17 @@ std::optional<EventNews> news_of_holding(const Record& record) {
   }
 }
 
+// The node was written by somebody else in between, or read too long ago: it is tried again at
+// once. What goes on like that is told as failing.
+bool is_race(Reason reason) {
+  return reason == Reason::NodeChanged || reason == Reason::ReadingTooOld;
+}
+
 // Kubernetes' taint, on the node. Why it could not be set is told once an incident.
-EventNews news_of_retiring(const Record& record) {
+std::optional<EventNews> news_of_retiring(const Record& record) {
+  if (record.kind == Record::Kind::Outcome && is_race(record.reason)) {
+    return std::nullopt;
+  }
   EventNews news = {.type = EventNews::Type::Normal,
                     .regarding = node_of(record),
                     .action = "Retire",
@@ -230,11 +239,18 @@ std::optional<EventNews> news_of_quarantine(const Record& record) {
                     .note = (sets ? "Tainted moonfence.io/fenced until the node is proven clean"
                                   : "What moonfence had tainted it with was taken off") +
                             tail(record)};
-  if (record.reason == Reason::Done) {
-    return record.kind == Record::Kind::Outcome ? std::optional(news) : std::nullopt;
+  if (record.reason == Reason::Done && record.kind != Record::Kind::Outcome) {
+    return std::nullopt;
   }
-  if (record.reason == Reason::NodeChanged || record.reason == Reason::ReadingTooOld) {
-    return std::nullopt;  // it is tried again at once
+  if (record.reason == Reason::Done) {
+    if (!sets && !record.text.empty()) {
+      news.reason = "QuarantineMarkRemoved";
+      news.note = "moonfence's own mark was taken off" + because(record) + tail(record);
+    }
+    return news;
+  }
+  if (is_race(record.reason)) {
+    return std::nullopt;
   }
   news.type = EventNews::Type::Warning;
   news.reason = sets ? "QuarantineFailed" : "QuarantineKept";
@@ -308,6 +324,9 @@ bool waits_for_hands(Reason reason) {
 }
 
 std::optional<EventNews> news_of_refusal(const Record& record) {
+  if (is_race(record.reason)) {
+    return std::nullopt;
+  }
   const bool observes = record.reason == Reason::ModeObserves;
   const bool conflict = record.reason == Reason::PolicyConflict;
   return EventNews{
@@ -364,6 +383,11 @@ std::optional<EventNews> news_by_kind(const Record& record) {
 std::optional<EventNews> news_of(const Record& record) {
   std::optional<EventNews> news = news_by_kind(record);
   if (news) {
+    // A series is of one incident and says one thing: its text is never written again.
+    news->subject += " " + record.incident.text();
+    if (record.kind == Record::Kind::IncidentHeld) {
+      news->subject += " " + record.text;
+    }
     // What would be done in mode enforce is told of every pod, and takes the place of nothing else.
     news->is_deed = record.kind == Record::Kind::Outcome ||
                     (record.kind == Record::Kind::Refusal && record.reason != Reason::ModeObserves);

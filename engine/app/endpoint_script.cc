@@ -22,7 +22,8 @@ constexpr std::string_view kHostEnd = ".endpoint.sim";
 constexpr const char* kForm = R"(write {"http vendor /v2/nodes": {"status": 200, "body": ...}})";
 
 Result<Reply> reply_of(const json& value, const std::string& place) {
-  static constexpr std::array<std::string_view, 3> kKeys = {"from", "status", "body"};
+  static constexpr std::array<std::string_view, 5> kKeys = {"from", "status", "body", "text",
+                                                            "takes"};
   if (!value.is_object()) {
     return failure(Error::Kind::Invalid, place + ": an answer is an object", kForm);
   }
@@ -39,16 +40,28 @@ Result<Reply> reply_of(const json& value, const std::string& place) {
                    kForm);
   }
   reply.status = status.get<int>();
-  if (value.contains("from")) {
-    const auto from =
-        value["from"].is_string() ? parse_duration(value["from"].get<std::string>()) : std::nullopt;
-    if (!from) {
-      return failure(Error::Kind::Invalid, place + ": from is no time",
-                     "write a time since the start of the run, such as 30s");
+  for (const auto& [key, time] :
+       {std::pair("from", &reply.from), std::pair("takes", &reply.takes)}) {
+    if (value.contains(key)) {
+      const json& text = value[key];
+      const auto given = text.is_string() ? parse_duration(text.get<std::string>()) : std::nullopt;
+      if (!given) {
+        return failure(Error::Kind::Invalid, place + ": " + key + " is no time",
+                       "write a time, such as 30s");
+      }
+      *time = *given;
     }
-    reply.from = *from;
   }
-  reply.body = reply.status == 0 ? "" : kube::to_text(value.value("body", json()));
+  if (value.contains("text")) {
+    if (value.contains("body") || !value["text"].is_string()) {
+      return failure(Error::Kind::Invalid, place + ": text is a text that is no JSON",
+                     R"(write {"status": 200, "text": "<html>"} without a body)");
+    }
+    reply.body = value["text"].get<std::string>();
+    reply.type = "text/html";
+  } else {
+    reply.body = reply.status == 0 ? "" : kube::to_text(value.value("body", json()));
+  }
   return reply;
 }
 
@@ -108,12 +121,27 @@ class ScriptedEndpoints::Answer final : public port::Transfer {
     const std::size_t end = rest.find(kHostEnd);
     request_ = "http " + std::string(rest.substr(0, end)) + " " +
                std::string(rest.substr(std::min(end + kHostEnd.size(), rest.size())));
-    timer_ = owner_.loop_.after(kRoundTrip, [this] { deliver(); });
+    timeout_ = request.timeout;
+    timer_ = owner_.loop_.after(kRoundTrip, [this] { arrive(); });
   }
 
  private:
-  void deliver() {
+  void arrive() {
     const Reply* reply = owner_.script_->reply_to(request_, owner_.loop_.now().time_since_epoch());
+    const Duration takes = reply == nullptr ? Duration::zero() : reply->takes;
+    if (takes == Duration::zero()) {
+      deliver(reply);
+    } else if (timeout_ > Duration::zero() && kRoundTrip + takes > timeout_) {
+      timer_ = owner_.loop_.after(timeout_ - kRoundTrip, [this] {
+        sink_.on_end({.error = Error{.kind = Error::Kind::Retryable, .text = "no answer in time"},
+                      .sent = true});
+      });
+    } else {
+      timer_ = owner_.loop_.after(takes, [this, reply] { deliver(reply); });
+    }
+  }
+
+  void deliver(const Reply* reply) {
     if (reply == nullptr || reply->status == 0) {
       sink_.on_end({.error = Error{.kind = Error::Kind::Retryable,
                                    .text = reply == nullptr ? "the scenario has no response to '" +
@@ -122,7 +150,7 @@ class ScriptedEndpoints::Answer final : public port::Transfer {
                     .sent = false});
       return;
     }
-    sink_.on_head({.status = reply->status, .headers = {{"content-type", "application/json"}}});
+    sink_.on_head({.status = reply->status, .headers = {{"content-type", reply->type}}});
     sink_.on_body(reply->body);
     sink_.on_end({.error = std::nullopt, .sent = true});
   }
@@ -130,6 +158,7 @@ class ScriptedEndpoints::Answer final : public port::Transfer {
   ScriptedEndpoints& owner_;
   port::HttpSink& sink_;
   std::string request_;
+  Duration timeout_{};
   loop::Timer timer_;
 };
 

@@ -7,7 +7,8 @@
 //    "http vendor /v2/health": [{"status": 200, "body": {}}, {"from": "30s", "status": 503}]}
 //
 // In a list each answer holds from its time on, counted from the start of the run. Status 0:
-// nobody answers. What is not in there is not answered either, and is remembered.
+// nobody answers. `takes` says how long an answer takes, `text` what is answered in place of JSON.
+// What is not in there is not answered either, and is remembered.
 
 #include <map>
 #include <memory>
@@ -28,7 +29,9 @@ class EndpointScript {
   struct Reply {
     Duration from{};
     int status = 200;
-    std::string body;  // JSON; "" with status 0
+    std::string body;  // "" with status 0
+    std::string type = "application/json";
+    Duration takes{};
   };
 
   // "" answers nothing. `place` begins every message.

@@ -8,7 +8,9 @@
 #include "app/failover_times.h"
 #include "app/policy_feed.h"
 #include "app/records.h"
+#include "app/rewind.h"
 #include "app/self_test.h"
+#include "app/situation.h"
 #include "app/status_reporter.h"
 #include "app/version.h"
 #include "audit/trail.h"
@@ -36,6 +38,10 @@ namespace {
 
 // How long deletions that have left are waited for when we are asked to stop.
 constexpr Duration kDrainLimit = std::chrono::seconds(6);
+// What is told of the whole is written this long after it is new, and at the latest then; that a
+// node is looked at again at another time is no more than that.
+constexpr Duration kSituationPause = std::chrono::seconds(2);
+constexpr Duration kSituationLimit = std::chrono::seconds(5);
 constexpr Duration kDrainPoll = std::chrono::milliseconds(20);
 
 // "3f09c1d2a7": short enough to read out at night, long enough not to repeat.
@@ -60,19 +66,22 @@ std::string make_identity(const std::string& instance, port::Random& random) {
 // Tells every exchange to the server clock, to the metrics and to the test of ourselves.
 class Observers final : public kube::CallObserver {
  public:
-  Observers(kube::ServerClock& clock, Metrics& metrics, SelfTest& self_test)
-      : clock_(clock), metrics_(metrics), self_test_(self_test) {}
+  Observers(kube::ServerClock& clock, Metrics& metrics, SelfTest& self_test,
+            std::function<void()> went_back)
+      : clock_(clock), metrics_(metrics), self_test_(self_test), went_back_(std::move(went_back)) {}
   void on_exchange(port::Method method, int status, Duration took,
                    std::optional<WallTime> date) override {
     clock_.on_exchange(method, status, took, date);
     metrics_.on_exchange(method, status, took, date);
     self_test_.on_exchange(method, status, took, date);
   }
+  void on_went_back() override { went_back_(); }
 
  private:
   kube::ServerClock& clock_;
   Metrics& metrics_;
   SelfTest& self_test_;
+  const std::function<void()> went_back_;
 };
 
 // Who is told about nodes.
@@ -103,6 +112,7 @@ class Engine::Graph final : public fence::Leadership {
       : told_(std::move(assignment)),
         wall_clock_(around.wall_clock),
         log_(around.log),
+        board_(around.status_board != nullptr ? *around.status_board : own_board_),
         on_evaluation_(around.on_evaluation),
         loop_(around.loop),
         credentials_({loop_, around.http, around.files, around.processes, wall_clock_, log_},
@@ -157,9 +167,10 @@ class Engine::Graph final : public fence::Leadership {
         policies_random_(around.random.fork("policies")),
         heartbeat_(loop_, caller_, around.http, log_),
         server_clock_(loop_),
-        observers_(server_clock_, metrics_, self_test_) {
-    if (around.status_board != nullptr) {
-      status_.emplace(*around.status_board,
+        observers_(server_clock_, metrics_, self_test_, [this] { went_back(); }),
+        rewind_(log_) {
+    if (!told_.on_demand) {
+      status_.emplace(board_,
                       StatusReporter::Identity{
                           .instance = told_.instance,
                           .node = told_.node_name,
@@ -200,10 +211,11 @@ class Engine::Graph final : public fence::Leadership {
           PolicyFeed::Surroundings{loop_, caller_, *policies_random_, log_, around.cpu_clock,
                                    events_},
           Namespace(told_.engine_namespace), told_.instance, reload_rules(),
-          PolicyFeed::Receivers{.now = [this] { return server_now(); },
-                                .activate = [this](auto set) { activate(std::move(set)); },
-                                .report = [this](const auto& report,
-                                                 const auto& news) { tell_reload(report, news); }});
+          PolicyFeed::Receivers{
+              .now = [this] { return server_now(); },
+              .activate = [this](auto set) { activate(std::move(set)); },
+              .report = [this](const auto& report, const auto& news) { tell_reload(report, news); },
+              .changed = [this](const auto& report) { show_policies(report); }});
     }
   }
 
@@ -225,6 +237,7 @@ class Engine::Graph final : public fence::Leadership {
     if (elector_) {
       elector_->start();
     } else {
+      leads_ = true;
       read_records();
     }
     node_watch_.start();
@@ -335,11 +348,16 @@ class Engine::Graph final : public fence::Leadership {
   }
 
   void lead() {
+    leads_ = true;
+    if (rewind_.is_listing()) {
+      return;  // by what stands there now, when it is known
+    }
     metrics_.set_leader(
         true);               // not at the next tick: whoever sees us act may ask in the same moment
     if (!told_.on_demand) {  // a plan is answered what it asks for
       hand_back_.check_right();
     }
+    leads_ = true;
     desk_.lead();
     hand_back_.lead();
     desk_.await_records();
@@ -371,6 +389,7 @@ class Engine::Graph final : public fence::Leadership {
   }
 
   void step_down() {
+    leads_ = false;
     yield_poll_.cancel();
     metrics_.set_leader(false);
     desk_.step_down();
@@ -380,6 +399,7 @@ class Engine::Graph final : public fence::Leadership {
 
   // Another replica sits better: what has left ends first, and what came of it is written down.
   void yield() {
+    leads_ = false;
     metrics_.set_leader(false);
     desk_.step_down();
     hand_back_.step_down();
@@ -401,7 +421,8 @@ class Engine::Graph final : public fence::Leadership {
     if (node == nullptr) {
       return kube::Seat::Well;
     }
-    if (cluster::is_down(node->readiness) || desk_.is_failed(name)) {
+    const bool failed = name.text() == told_.node_name && loop_.now() < own_node_failed_until_;
+    if (cluster::is_down(node->readiness) || desk_.is_failed(name) || failed) {
       return kube::Seat::Down;
     }
     return node->unschedulable || node->fenced || !node->out_of_service_mark.empty()
@@ -484,8 +505,12 @@ class Engine::Graph final : public fence::Leadership {
   void show_policies(const policy::ReloadReport& report) {
     bool accepted = report.faults.empty();
     std::vector<Metrics::PolicyInfo> shown;
+    std::map<std::string, std::size_t> absent;
     for (const policy::PolicyStatus& status : report.policies) {
       accepted = accepted && !status.error;
+      if (!status.absent.empty()) {
+        absent[status.name] += status.absent.size();
+      }
       shown.push_back({.policy = status.name,
                        .version = version_of(status),
                        .digest = status.digest,
@@ -493,6 +518,7 @@ class Engine::Graph final : public fence::Leadership {
                        .state = std::string(policy::to_string(status.state))});
     }
     metrics_.set_policies(shown);
+    metrics_.set_absent_namespaces(absent);
     const policy::Idleness idle = report.idleness();
     metrics_.set_idle(std::string(policy::to_string(idle.kind)));
     metrics_.set_unbound(report.unbound);
@@ -577,15 +603,25 @@ class Engine::Graph final : public fence::Leadership {
                           : told_.policy->name() + " in namespace " + told_.policy_namespace}});
   }
 
+  // Whoever does not lead asks no health source, and would ask for leadership back at once.
+  void remember_own_node() {
+    constexpr Duration kRemembered = std::chrono::hours(1);
+    if (leads_) {
+      own_node_failed_until_ =
+          desk_.is_failed(NodeName(told_.node_name)) ? loop_.now() + kRemembered : Moment{};
+    }
+  }
+
   // Gauges, readiness and the sign of life, every second. Also what wakes an idle loop.
   void tell_state() {
     health_.alive(loop_.now());
+    heed_rewind();
     test_self();
-    heed_rewinds();
     brake_.pass_time(loop_.now());
     if (acts_until() > loop_.now()) {
       idle_nodes_.look();
     }
+    remember_own_node();
     const kube::WatchHealth& watch = node_watch_.health();
     health_.set_ready("nodes-synced", nodes_.synced() ? "" : "the nodes were not listed yet");
     health_.set_ready("nodes-watch",
@@ -594,6 +630,7 @@ class Engine::Graph final : public fence::Leadership {
                                 format_duration(loop_.now() - watch.whole_at) + " ago"
                           : watch.last_error);
     if (feed_) {
+      feed_->tell_failing(desk_.failing_policies());
       const kube::WatchHealth& policies = feed_->watch_health();
       const std::string unproven = doubts(fence::SelfDoubt::Cause::PoliciesUnwatched)
                                        ? "mode and policies were last read live " +
@@ -616,14 +653,7 @@ class Engine::Graph final : public fence::Leadership {
     metrics_.set_leader(until && *until > loop_.now() && !yield_poll_.pending());
     metrics_.set_pace(limits(), elector_ ? elector_->term() : Duration::zero(),
                       pace_.is_too_slow(loop_.now()));
-    metrics_.set_open_incidents(desk_.open_incidents());
-    metrics_.set_failing_incidents(desk_.failing_incidents());
-    metrics_.set_brake({.engaged = brake_.engaged(loop_.now()),
-                        .disrupted_zones = brake_.disrupted_zones(loop_.now()),
-                        .being_fenced = brake_.being_fenced(),
-                        .waiting = desk_.braked_incidents()});
     metrics_.set_awaited_replacements(desk_.awaited_replacements());
-    metrics_.set_quarantine(hand_back_.fenced(), hand_back_.doubtful());
     metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
     metrics_.set_audit_failures(trail_.failures());
     tell_status();
@@ -643,21 +673,36 @@ class Engine::Graph final : public fence::Leadership {
     return self_test_.doubt().causes().contains(cause);
   }
 
-  // One collection went back in time: the whole store did, and the others are no better known.
-  void heed_rewinds() {
-    const std::uint64_t nodes = node_watch_.health().rewinds;
-    const std::uint64_t policies = feed_ ? feed_->watch_health().rewinds : 0;
-    const bool of_nodes = std::exchange(node_rewinds_, nodes) != nodes;
-    const bool of_policies = std::exchange(policy_rewinds_, policies) != policies;
-    if (of_nodes && feed_) {
-      feed_->list_anew();
-    }
-    if (of_policies) {
-      node_watch_.list_anew();
-    }
-    if (of_nodes || of_policies) {
-      lease_revisions_.forget();
-    }
+  // One collection went back in time: the whole store did, and the others are no better known. In
+  // the middle of somebody's call: what follows comes in the next turn.
+  void went_back() {
+    rewind_.heard();
+    self_test_.went_back();
+    lease_revisions_.forget();
+    rewind_turn_ = loop_.in_next_turn([this] { heed_rewind(); });
+  }
+
+  void heed_rewind() {
+    rewind_.look({.nodes = node_watch_,
+                  .policies = feed_ ? &*feed_ : nullptr,
+                  .journal = journal_,
+                  .drop = [this] { drop_incidents(); },
+                  .take_up =
+                      [this] {
+                        if (leads_) {
+                          lead();
+                        }
+                      }},
+                 loop_.now());
+    health_.set_ready("store", rewind_.problem());
+  }
+
+  // What is known of them may be of a time that never was. They are opened anew by what stands
+  // there.
+  void drop_incidents() {
+    desk_.step_down(audit::Reason::StoreWentBack);
+    hand_back_.step_down();
+    journal_.begin_anew();
   }
 
   void tell_status() {
@@ -678,12 +723,38 @@ class Engine::Graph final : public fence::Leadership {
                       .elector = elector_ ? &*elector_ : nullptr,
                       .mode = file_mode()},
                      loop_.now(), wall_clock_.now());
+    tell_situation();
+  }
+
+  // What whoever asks the cluster is told, and the metrics: what the page shows. Telling must not
+  // compete with doing, which is mostly over when the news is two seconds old; when no incident is
+  // open there is nothing to do.
+  void tell_situation() {
+    const std::shared_ptr<const StatusSnapshot> snapshot = board_.read();
+    metrics_.set_stands(*snapshot);
+    nlohmann::ordered_json situation = situation_of(*snapshot, snapshot->taken);
+    if (!feed_ || situation == situation_) {
+      situation_new_.reset();
+      return;
+    }
+    const bool says_more = without_times(situation) != without_times(situation_);
+    const Moment now = loop_.now();
+    const Duration age = now - situation_new_.value_or(now);
+    situation_new_ = now - age;
+    const bool idle = snapshot->stands.empty();
+    if (age >= kSituationLimit ||
+        (says_more && (idle || age >= kSituationPause) && actions_.in_flight() == 0)) {
+      situation_new_.reset();
+      situation_ = situation;
+      feed_->tell(std::move(situation));
+    }
   }
 
   void test_self() {
     self_test_.look({.nodes = node_watch_,
                      .policies = feed_ ? &*feed_ : nullptr,
                      .elector = elector_ ? &*elector_ : nullptr,
+                     .went_back = rewind_.lasts(),
                      .trusted_again = [this] {
                        lease_revisions_.forget();  // a store may have been restored meanwhile
                        desk_.trust_restored();
@@ -718,6 +789,8 @@ class Engine::Graph final : public fence::Leadership {
   const Assignment told_;
   port::WallClock& wall_clock_;
   port::Log& log_;
+  StatusBoard own_board_;  // where nobody wants to see a page
+  StatusBoard& board_;
   const fence::EvaluationWatch on_evaluation_;
   Metrics metrics_;
   FailoverTimes times_{
@@ -730,7 +803,7 @@ class Engine::Graph final : public fence::Leadership {
   kube::Reader reader_;
   kube::LeaseRevisions lease_revisions_;
   cluster::Endpoints endpoints_;
-  std::optional<StatusReporter> status_;  // absent: there is no status page
+  std::optional<StatusReporter> status_;  // absent: a rehearsal
   Records records_;
   audit::Trail trail_;
   policy::ActiveSet active_;  // before the actions, which ask it until they are gone
@@ -759,17 +832,21 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;
-  std::optional<PolicyFeed> feed_;  // absent: --policy
-  std::string counted_version_;     // of the ConfigMap, counted as a reload
-  std::uint64_t node_rewinds_ = 0;
-  std::uint64_t policy_rewinds_ = 0;
+  std::optional<PolicyFeed> feed_;                                       // absent: --policy
+  nlohmann::ordered_json situation_ = nlohmann::ordered_json::object();  // as it was told last
+  std::optional<Moment> situation_new_;  // since when it says something else
+  std::string counted_version_;          // of the ConfigMap, counted as a reload
   kube::Heartbeat heartbeat_;
   kube::ServerClock server_clock_;
   Observers observers_;
+  Rewind rewind_;
+  loop::Timer rewind_turn_;
   loop::Timer tick_;
   loop::Timer drain_deadline_;
   loop::Timer drain_poll_;
   loop::Timer yield_poll_;
+  bool leads_ = false;  // or will as soon as a rewind was heeded
+  Moment own_node_failed_until_{};  // by a health source's word, when we last led
   bool told_synced_ = false;
   bool knows_policies_ = false;
   std::set<NodeName> supposed_deleted_;      // that are asked about and do not exist

@@ -140,15 +140,9 @@ void IncidentBook::open(const Record& record, WallTime at) {
 void IncidentBook::close(IncidentStory& story, const Record& record, WallTime at) {
   story.closed = at;
   story.closed_for = record.reason;
-  story.held.reset();
 }
 
 void IncidentBook::tell(IncidentStory& story, const Record& record, const StoryLine& line) {
-  if (record.kind == Kind::IncidentHeld) {
-    story.held = record.reason;
-  } else {
-    story.held.reset();
-  }
   if (!record.pod) {
     add(story.lines, story.cut, line, limits_.lines);
     return;

@@ -61,12 +61,25 @@ Told told_by_outcome(const StoryLine& line) {
   }
 }
 
+Told told_by_refusal(Reason reason) {
+  switch (reason) {
+    case Reason::ModeObserves:
+      return {.word = "would be deleted", .tone = Tone::Waiting};
+    case Reason::NodeChanged:
+    case Reason::ReadingTooOld:
+      return {.word = "tried again", .tone = Tone::Waiting};
+    default:
+      return {.word = "refused", .tone = Tone::Warning};
+  }
+}
+
 Told told_by_holding(Reason reason) {
   switch (reason) {
     case Reason::TooManyDown:
     case Reason::TooManyInWindow:
     case Reason::DoubtsItself:
     case Reason::ForcedDetachNear:
+    case Reason::VolumeLeft:
     case Reason::Unreadable:
     case Reason::ServerSlow:
     case Reason::LeaseUnreadable:
@@ -81,6 +94,7 @@ Told told_by_holding(Reason reason) {
 Told told_by_closing(Reason reason) {
   switch (reason) {
     case Reason::Unreplaced:
+    case Reason::StoreWentBack:
       return {.word = "closed", .tone = Tone::Warning};
     case Reason::Stopping:
     case Reason::SteppedDown:
@@ -112,9 +126,7 @@ Told told_by(const StoryLine& line) {
     case Kind::Verdict:
       return told_by_verdict(line.reason);
     case Kind::Refusal:
-      return line.reason == Reason::ModeObserves
-                 ? Told{.word = "would be deleted", .tone = Tone::Waiting}
-                 : Told{.word = "refused", .tone = Tone::Warning};
+      return told_by_refusal(line.reason);
     case Kind::Intent:
       return {.word = "begun", .tone = Tone::Busy};
     case Kind::Outcome:

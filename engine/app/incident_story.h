@@ -47,7 +47,6 @@ struct IncidentStory {
   audit::Reason opened_for = audit::Reason::NodeUnknown;
   std::optional<WallTime> closed;
   audit::Reason closed_for = audit::Reason::Settled;  // if it is closed
-  std::optional<audit::Reason> held;                  // why it does not go on at the moment
   bool recalled = false;  // from the record in the cluster: pods that were left alone are missing
   std::vector<StoryLine> lines;  // of the node, in the order of time
   std::uint64_t cut = 0;

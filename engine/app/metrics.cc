@@ -65,6 +65,10 @@ Metrics::Metrics()
                           .Name("moonfence_policy_unbound")
                           .Help("Always 1 for each policy of the ConfigMap that no binding names")
                           .Register(registry_)),
+      policy_absent_(BuildGauge()
+                         .Name("moonfence_policy_absent_namespaces")
+                         .Help("Namespaces that the policy is bound to and that do not exist")
+                         .Register(registry_)),
       policy_reloads_(BuildCounter()
                           .Name("moonfence_policy_reload_total")
                           .Help("Edits of the policies taken up, by result")
@@ -112,6 +116,14 @@ Metrics::Metrics()
       failing_(BuildGauge()
                    .Name("moonfence_incidents_failing")
                    .Help("Incidents in which something has failed for a minute and is tried again")
+                   .Register(registry_)),
+      stands_(BuildGauge()
+                  .Name("moonfence_incidents_stand")
+                  .Help("Open incidents by how they stand, and why")
+                  .Register(registry_)),
+      workers_(BuildGauge()
+                   .Name("moonfence_brake_workers")
+                   .Help("Nodes that the brake counts, and those of them that are newly down")
                    .Register(registry_)),
       limits_off_(BuildGauge()
                       .Name("moonfence_brake_limit_off")
@@ -242,11 +254,9 @@ Metrics::Metrics()
                              .Register(registry_)),
       process_(registry_) {
   build_.Add({{"version", std::string(version())}, {"commit", std::string(commit())}}).Set(1);
-  set_open_incidents(0);
-  set_brake({});
   set_doubts(false);
   set_pace({}, {}, false);
-  set_quarantine(0, 0);
+  set_stands({});
   set_audit_failures(0);
   set_events(0, 0);
   set_missed_heartbeats(0);
@@ -312,19 +322,28 @@ void Metrics::set_nodes(const cluster::NodeCounts& counts) {
   nodes_.Add({{"state", "not_ready"}}).Set(static_cast<double>(counts.total - counts.ready));
 }
 
-void Metrics::set_open_incidents(std::size_t open) {
-  open_.Add({}).Set(static_cast<double>(open));
-}
-
-void Metrics::set_failing_incidents(std::size_t failing) {
-  failing_.Add({}).Set(static_cast<double>(failing));
-}
-
-void Metrics::set_brake(const BrakeState& state) {
-  brake_engaged_.Add({}).Set(state.engaged ? 1 : 0);
-  brake_zones_.Add({}).Set(static_cast<double>(state.disrupted_zones));
-  brake_fencing_.Add({}).Set(static_cast<double>(state.being_fenced));
-  brake_waiting_.Add({}).Set(static_cast<double>(state.waiting));
+void Metrics::set_stands(const StatusSnapshot& snapshot) {
+  const StatusSnapshot::Guard& guard = snapshot.guard;
+  const auto set = [](prometheus::Family<prometheus::Gauge>& family,
+                      const prometheus::Labels& labels,
+                      auto value) { family.Add(labels).Set(static_cast<double>(value)); };
+  set(open_, {}, snapshot.open_incidents);
+  set(failing_, {}, guard.failing);
+  set(brake_engaged_, {}, guard.too_many_down ? 1 : 0);
+  set(brake_zones_, {}, guard.disrupted_zones);
+  set(brake_fencing_, {}, guard.being_fenced);
+  set(brake_waiting_, {}, guard.waiting);
+  set(workers_, {{"state", "all"}}, guard.workers);
+  set(workers_, {{"state", "newly_down"}}, guard.workers_down);
+  set(quarantined_, {{"state", "fenced"}}, guard.fenced_nodes);
+  set(quarantined_, {{"state", "kept"}}, guard.doubtful_nodes);
+  std::map<prometheus::Labels, double> wanted;
+  for (const StatusSnapshot::Stand& stand : snapshot.stands) {
+    const fence::Footing& footing = stand.footing;
+    wanted[{{"state", std::string(to_string(footing.state))},
+            {"reason", std::string(footing.reason ? audit::code(*footing.reason) : "")}}] += 1;
+  }
+  show(stands_, shown_stands_, wanted);
 }
 
 void Metrics::set_limits(const std::map<std::string, bool>& switched_off) {
@@ -357,11 +376,6 @@ void Metrics::set_doubts(bool doubts) {
 
 void Metrics::count_doubt(const std::string& cause) {
   doubt_causes_.Add({{"cause", cause}}).Increment();
-}
-
-void Metrics::set_quarantine(std::size_t fenced, std::size_t kept) {
-  quarantined_.Add({{"state", "fenced"}}).Set(static_cast<double>(fenced));
-  quarantined_.Add({{"state", "kept"}}).Set(static_cast<double>(kept));
 }
 
 void Metrics::set_leader(bool leads) {
@@ -410,6 +424,14 @@ void Metrics::set_unbound(const std::vector<std::string>& policies) {
     wanted[{{"policy", policy}}] = 1;
   }
   show(policy_unbound_, shown_unbound_, wanted);
+}
+
+void Metrics::set_absent_namespaces(const std::map<std::string, std::size_t>& absent) {
+  std::map<prometheus::Labels, double> wanted;
+  for (const auto& [policy, spaces] : absent) {
+    wanted[{{"policy", policy}}] = static_cast<double>(spaces);
+  }
+  show(policy_absent_, shown_absent_, wanted);
 }
 
 void Metrics::set_stale(const std::map<std::string, Duration>& stale) {

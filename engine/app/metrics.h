@@ -15,6 +15,7 @@
 #include <prometheus/registry.h>
 
 #include "app/process_metrics.h"
+#include "app/status_snapshot.h"
 #include "audit/trail.h"
 #include "cluster/node_cache.h"
 #include "fence/limits.h"
@@ -35,21 +36,13 @@ class Metrics final : public kube::CallObserver {
                    std::optional<WallTime> server_date) override;
 
   void set_nodes(const cluster::NodeCounts& counts);
-  void set_open_incidents(std::size_t open);
-  void set_failing_incidents(std::size_t failing);
-  struct BrakeState {
-    bool engaged = false;  // too many nodes are down
-    std::size_t disrupted_zones = 0;
-    std::size_t being_fenced = 0;
-    std::size_t waiting = 0;
-  };
-  void set_brake(const BrakeState& state);
+  // How the open incidents stand, the brake and the nodes with our taint: as the status page shows
+  // it.
+  void set_stands(const StatusSnapshot& snapshot);
   // Limits of the brake by name, and whether each is switched off.
   void set_limits(const std::map<std::string, bool>& switched_off);
   // Deleted pods without a replacement that is Ready, by what keeps it.
   void set_awaited_replacements(const std::map<audit::Reason, std::size_t>& awaited);
-  // Nodes with our taint, and those of them that are back and not proven clean.
-  void set_quarantine(std::size_t fenced, std::size_t kept);
   void set_leader(bool leads);
   // What follows the API server's pace (kube/server_pace.h). `term`: of our Lease; zero without.
   void set_pace(const fence::Limits& limits, Duration term, bool too_slow);
@@ -71,6 +64,8 @@ class Metrics final : public kube::CallObserver {
   void set_idle(const std::string& reason);
   // Policies that no binding names.
   void set_unbound(const std::vector<std::string>& policies);
+  // Policies that are bound to namespaces that do not exist, and to how many.
+  void set_absent_namespaces(const std::map<std::string, std::size_t>& absent);
   // How long each has been running in place of a rejected edit; the others are not named.
   void set_stale(const std::map<std::string, Duration>& stale);
   void count_reload(bool accepted);
@@ -102,12 +97,15 @@ class Metrics final : public kube::CallObserver {
   Gauges shown_policies_;
   Gauges shown_stale_;
   Gauges shown_unbound_;
+  Gauges shown_absent_;
   Gauges shown_awaited_;
+  Gauges shown_stands_;
   prometheus::Family<prometheus::Gauge>& build_;
   prometheus::Family<prometheus::Gauge>& policy_;
   prometheus::Family<prometheus::Gauge>& policy_stale_;
   prometheus::Family<prometheus::Gauge>& fencing_off_;
   prometheus::Family<prometheus::Gauge>& policy_unbound_;
+  prometheus::Family<prometheus::Gauge>& policy_absent_;
   prometheus::Family<prometheus::Counter>& policy_reloads_;
   prometheus::Family<prometheus::Gauge>& nodes_;
   prometheus::Family<prometheus::Gauge>& open_;
@@ -120,6 +118,8 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Gauge>& brake_fencing_;
   prometheus::Family<prometheus::Gauge>& brake_waiting_;
   prometheus::Family<prometheus::Gauge>& failing_;
+  prometheus::Family<prometheus::Gauge>& stands_;
+  prometheus::Family<prometheus::Gauge>& workers_;
   prometheus::Family<prometheus::Gauge>& limits_off_;
   prometheus::Family<prometheus::Gauge>& awaited_;
   prometheus::Family<prometheus::Counter>& replacements_;

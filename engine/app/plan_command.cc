@@ -62,8 +62,7 @@ tl::expected<void, ClientOutput> read_settings(ClientGround& ground, Settings& s
   return {};
 }
 
-// The node on which the leader runs is left alone by it. If that machine died, another replica
-// would lead.
+// The node on which the leader runs is left alone by it.
 std::string node_of_leader(ClientGround& ground) {
   const auto lease = ground.client.get("/apis/coordination.k8s.io/v1/namespaces/" +
                                        ground.engine_namespace + "/leases/moonfence");
@@ -103,13 +102,6 @@ tl::expected<Rehearsal, ClientOutput> rehearse_nodes(const ClientOptions& option
     }
   }
   told.node_name = node_of_leader(ground);
-  for (const NodeName& node : nodes) {
-    if (assume_down && node.text() == told.node_name) {
-      told.node_name.clear();
-      rehearsal.notes.push_back("the acting replica runs on node " + node.text() +
-                                ": another one is supposed to act");
-    }
-  }
   auto rehearsed = rehearse(std::move(told), nodes, assume_down);
   if (!rehearsed) {
     return tl::unexpected(refused(ClientExit::Failed, rehearsed.error()));

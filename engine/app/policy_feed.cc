@@ -46,7 +46,8 @@ PolicyFeed::PolicyFeed(Surroundings around, Namespace space, std::string instanc
                  own_labels(), kube::ConfigMapKeeper::Writers::Several),
       departed_(around.loop, around.caller, {space_, kStatus}, instance_,
                 [this](const std::set<std::string>& keys) { forget(keys); }),
-      watch_(around.loop, around.caller, around.random, around.log, target_in(space_), *this) {}
+      watch_(around.loop, around.caller, around.random, around.log, target_in(space_), *this),
+      namespaces_(around.loop, around.caller, [this] { show(); }) {}
 
 PolicyFeed::~PolicyFeed() = default;
 
@@ -97,6 +98,15 @@ void PolicyFeed::prove(std::weak_ptr<const void> alive, Proven done) {
   }
 }
 
+void PolicyFeed::begin_anew() {
+  watch_.list_anew();
+  status_.doubt();
+  last_good_.doubt();
+  if (reloader_ != nullptr) {
+    prove(alive_, [](const Result<void>&) {});
+  }
+}
+
 void PolicyFeed::read_live() {
   prove_timer_.cancel();
   asked_at_ = around_.loop.now();
@@ -134,7 +144,8 @@ Result<void> PolicyFeed::take_live(std::optional<kube::ConfigMap> found) {
       return failure(Error::Kind::Retryable, "the server has an older ConfigMap " +
                                                  std::string(kPolicies) + " than before");
     }
-    if (found->resource_version == seen_->resource_version) {
+    // A store that went back in time gives a version to another text, sooner or later.
+    if (found->resource_version == seen_->resource_version && found->data == seen_->data) {
       return {};
     }
   } else if (!found && !seen_ && was_heard) {
@@ -228,9 +239,11 @@ void PolicyFeed::report(const policy::ReloadReport& report,
                         const std::vector<policy::ReloadNews>& news) {
   not_ready_.clear();
   const policy::ReloadReport before = std::exchange(report_, report);
+  shown_ = as_known();
   // Metrics and log first: who reads the status finds them saying the same.
-  receivers_.report(report, news);
-  status_.keep({{instance_, policy::to_json(report).dump(1)}});
+  receivers_.report(shown_, news);
+  write_status();
+  namespaces_.look_for(policy::namespaces_of(report));
   for (const policy::ReloadNews& item : news) {
     const bool rejected = item.kind != policy::ReloadNews::Kind::PolicyActivated;
     announce(rejected ? kube::EventNews::Type::Warning : kube::EventNews::Type::Normal,
@@ -243,6 +256,64 @@ void PolicyFeed::report(const policy::ReloadReport& report,
                faulty ? "ConfigurationRejected" : "ModeChanged", change.policy, change.text);
     }
   }
+}
+
+void PolicyFeed::tell(nlohmann::ordered_json situation) {
+  situation_ = std::move(situation);
+  if (not_ready_.empty()) {  // else there is no report yet
+    write_status();
+  }
+}
+
+policy::ReloadReport PolicyFeed::as_known() const {
+  policy::ReloadReport known = report_;
+  policy::mark_failing(known, failing_);
+  policy::mark_absent(known, namespaces_.absent());
+  return known;
+}
+
+void PolicyFeed::tell_failing(std::set<std::string> names) {
+  if (names != failing_) {
+    failing_ = std::move(names);
+    show();
+  }
+}
+
+void PolicyFeed::show() {
+  policy::ReloadReport known = as_known();
+  if (known == shown_) {
+    return;
+  }
+  const policy::ReloadReport before = std::exchange(shown_, std::move(known));
+  if (receivers_.changed) {
+    receivers_.changed(shown_);
+  }
+  write_status();
+  announce_absent(before);
+}
+
+void PolicyFeed::announce_absent(const policy::ReloadReport& before) {
+  std::set<Namespace> told;
+  for (const policy::PolicyStatus& policy : before.policies) {
+    told.insert(policy.absent.begin(), policy.absent.end());
+  }
+  for (const policy::PolicyStatus& policy : shown_.policies) {
+    for (const Namespace& space : policy.absent) {
+      if (!told.contains(space)) {
+        announce(kube::EventNews::Type::Warning, "NamespaceAbsent", policy.name,
+                 "policy " + policy.name + " is bound to namespace " + space.text() +
+                     ", which does not exist");
+      }
+    }
+  }
+}
+
+void PolicyFeed::write_status() {
+  nlohmann::ordered_json status = policy::to_json(shown_);
+  if (!situation_.is_null()) {
+    status["situation"] = situation_;
+  }
+  status_.keep({{instance_, status.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)}});
 }
 
 void PolicyFeed::forget(const std::set<std::string>& replicas) {

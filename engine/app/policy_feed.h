@@ -19,6 +19,9 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "app/bound_namespaces.h"
 #include "app/departed_replicas.h"
 #include "kube/backoff.h"
 #include "kube/caller.h"
@@ -49,6 +52,9 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
     std::function<WallTime()> now;  // for the report
     std::function<void(std::shared_ptr<const policy::PolicySet>)> activate;
     std::function<void(const policy::ReloadReport&, const std::vector<policy::ReloadNews>&)> report;
+    // Nothing was reloaded, and it says something else all the same: a policy fails, or a namespace
+    // that it names does not exist.
+    std::function<void(const policy::ReloadReport&)> changed = {};
   };
 
   // `space` is the engine's namespace, `instance` our name among the replicas. All that is referred
@@ -64,15 +70,24 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   // Empty once the policies were read, whatever they were: a faulty edit must never restart us.
   [[nodiscard]] const std::string& not_ready() const { return not_ready_; }
   [[nodiscard]] const kube::WatchHealth& watch_health() const { return watch_.health(); }
-  [[nodiscard]] const policy::ReloadReport& last_report() const { return report_; }
+  // As it was reloaded, and what is known of it since.
+  [[nodiscard]] const policy::ReloadReport& last_report() const { return shown_; }
+  // The policies that keep pods of open incidents from being dealt with.
+  void tell_failing(std::set<std::string> names);
+
+  // What else is told of this replica, beside the report: app/situation.h.
+  void tell(nlohmann::ordered_json situation);
 
   // See fence::ProvePolicies. One read at a time; who comes meanwhile shares the next one.
   using Proven = std::function<void(const Result<void>&)>;
   void prove(std::weak_ptr<const void> alive, Proven done);
   // What is in force was the server's own then or later.
   [[nodiscard]] Moment proven_at() const { return proven_at_; }
-  // The watch has lost its place in time, or another one has: lists anew.
-  void list_anew() { watch_.list_anew(); }
+  // The store went back in time: the policies are listed anew and read live, and what we had
+  // written is looked at, until kept().
+  void begin_anew();
+  // Our status and the last good policies stand there.
+  [[nodiscard]] bool kept() const { return status_.settled() && last_good_.settled(); }
 
   // Between two reads of our own accord, and after one that failed.
   static constexpr Duration kProveEvery = std::chrono::seconds(10);
@@ -101,6 +116,10 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   void read_last_good();
   void last_good_arrived(Result<kube::ConfigMap> map);
   void see(const nlohmann::json& object);
+  void write_status();
+  void show();
+  [[nodiscard]] policy::ReloadReport as_known() const;
+  void announce_absent(const policy::ReloadReport& before);
   void forget(const std::set<std::string>& replicas);
   void announce(kube::EventNews::Type type, std::string_view reason, const std::string& policy,
                 const std::string& text);
@@ -121,7 +140,11 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   std::optional<kube::ConfigMap> seen_;         // the ConfigMap, newest
   bool undecodable_ = false;                    // what is there now could not be read
   Uid last_uid_;                                // of the newest ever seen, for events
-  policy::ReloadReport report_;
+  policy::ReloadReport report_;                 // as it was reloaded
+  policy::ReloadReport shown_;
+  std::set<std::string> failing_;
+  BoundNamespaces namespaces_;
+  nlohmann::ordered_json situation_;  // null: none was told yet
   bool reported_ = false;
   std::string not_ready_ = "the last good policies were not read yet";
   kube::Backoff backoff_;

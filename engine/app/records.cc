@@ -21,6 +21,7 @@ port::Log::Level level_of(const Record& record) {
     case Reason::Retryable:
     case Reason::OutcomeLost:
     case Reason::StillWaiting:
+    case Reason::VolumeLeft:
     case Reason::Unreadable:
     case Reason::ServerSlow:
     case Reason::LeaseUnreadable:

@@ -44,25 +44,22 @@ class Notes final : public port::Log {
 
 class Stage {
  public:
-  explicit Stage(Assignment assignment)
-      : poller_(real_poller_, [this] { return in_haste(); }),
+  Stage(Assignment assignment, const RehearsalGround& ground)
+      : real_poller_(ground.poller),
+        wall_clock_(ground.wall_clock),
+        poller_(real_poller_, [this] { return in_haste(); }),
         loop_(poller_),
-        real_http_(real_poller_),
-        http_(real_http_, loop_, assignment.config.connection.server),
-        processes_(loop_, real_poller_),
-        engine_(std::move(assignment),
-                {loop_, http_, files_, processes_, wall_clock_, cpu_clock_, random_, notes_,
-                 [this](std::string_view line) { return note(line); }, /*status_board=*/nullptr,
-                 [this](const PodRef& pod, const policy::Binding& by, const policy::Trace& trace) {
-                   note_evaluation(pod, by, trace);
-                 }}) {}
+        http_(ground.http, loop_, assignment.config.connection.server),
+        processes_(ground.processes(loop_)),
+        engine_(
+            std::move(assignment),
+            {loop_, http_, ground.files, *processes_, wall_clock_, ground.cpu_clock, ground.random,
+             notes_, [this](std::string_view line) { return note(line); }, /*status_board=*/nullptr,
+             [this](const PodRef& pod, const policy::Binding& by, const policy::Trace& trace) {
+               note_evaluation(pod, by, trace);
+             }}) {}
 
   Result<Rehearsed> play(const std::vector<NodeName>& nodes, bool although_up) {
-    if (although_up) {
-      for (const NodeName& name : nodes) {
-        http_.suppose_down(name, wall_clock_.now());
-      }
-    }
     engine_.start();
     if (auto started = await_start(); !started) {
       return failure(std::move(started.error()));
@@ -72,7 +69,8 @@ class Stage {
     for (const NodeName& name : nodes) {
       Engine::Supposed supposed = engine_.suppose_fallen(name, /*although_up=*/false);
       const bool forced = supposed == Engine::Supposed::Up && although_up;
-      if (forced) {
+      if (forced) {  // what is down is read as it is
+        http_.suppose_down(name, wall_clock_.now());
         supposed = engine_.suppose_fallen(name, /*although_up=*/true);
       }
       played_.nodes.push_back({.name = name, .supposed = supposed, .although_up = forced});
@@ -170,16 +168,12 @@ class Stage {
   // Built from top to bottom, destroyed in reverse: whatever is used stands above its users.
   Rehearsed played_;
   Notes notes_;
-  os::SystemWallClock wall_clock_;
-  os::ThreadCpuClock cpu_clock_;
-  os::SystemFiles files_;
-  os::SystemRandom random_;
-  os::CurlPoller real_poller_;
+  loop::Poller& real_poller_;
+  port::WallClock& wall_clock_;
   HastyPoller poller_;
   loop::Loop loop_;
-  os::CurlHttp real_http_;
   RehearsalHttp http_;
-  os::ChildProcesses processes_;
+  std::unique_ptr<port::Processes> processes_;
   std::map<std::string, bool> holding_;  // by node: its newest record says that it holds for time
   bool told_ = false;
   Engine engine_;  // tells the two above until its end
@@ -188,10 +182,47 @@ class Stage {
 }  // namespace
 
 Result<Rehearsed> rehearse(Assignment assignment, const std::vector<NodeName>& nodes,
-                           bool although_up) {
+                           bool although_up, const RehearsalGround& ground) {
   assignment.on_demand = true;
   assignment.leader_elect = false;
-  return Stage(std::move(assignment)).play(nodes, although_up);
+  const NodeName own(assignment.node_name);
+  auto rehearsed = Stage(assignment, ground).play(nodes, although_up);
+  const bool moves = rehearsed && std::any_of(rehearsed->nodes.begin(), rehearsed->nodes.end(),
+                                              [&own](const Rehearsed::Node& node) {
+                                                return node.although_up && node.name == own;
+                                              });
+  if (!moves) {
+    return rehearsed;
+  }
+  // It leaves the node on which it runs alone. If that machine died, another replica would act.
+  assignment.node_name.clear();
+  rehearsed = Stage(std::move(assignment), ground).play(nodes, although_up);
+  if (rehearsed) {
+    rehearsed->notes.insert(
+        rehearsed->notes.begin(),
+        "the acting replica runs on node " + own.text() + ": another one is supposed to act");
+  }
+  return rehearsed;
+}
+
+Result<Rehearsed> rehearse(Assignment assignment, const std::vector<NodeName>& nodes,
+                           bool although_up) {
+  os::SystemWallClock wall_clock;
+  os::ThreadCpuClock cpu_clock;
+  os::SystemFiles files;
+  os::SystemRandom random;
+  os::CurlPoller poller;
+  os::CurlHttp http(poller);
+  return rehearse(std::move(assignment), nodes, although_up,
+                  {.poller = poller,
+                   .http = http,
+                   .files = files,
+                   .wall_clock = wall_clock,
+                   .cpu_clock = cpu_clock,
+                   .random = random,
+                   .processes = [&poller](loop::Loop& loop) {
+                     return std::make_unique<os::ChildProcesses>(loop, poller);
+                   }});
 }
 
 }  // namespace moonfence::app

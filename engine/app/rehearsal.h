@@ -5,6 +5,7 @@
 // run` would come to. It is told which nodes to look at, and ends when nothing is left to do but to
 // wait. Hold-downs are not waited for: time runs ahead (app/hasty_poller.h).
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,8 +44,22 @@ struct Rehearsed {
   std::shared_ptr<const policy::PolicySet> policies;
 };
 
-// `although_up`: nodes that are up are supposed to be down. An error says what to do.
+// `although_up`: nodes that are up are supposed to be down; those that are down are read as they
+// are. An error says what to do.
 [[nodiscard]] Result<Rehearsed> rehearse(Assignment assignment, const std::vector<NodeName>& nodes,
                                          bool although_up);
+
+// The same beside another world than the real one.
+struct RehearsalGround {
+  loop::Poller& poller;
+  port::Http& http;
+  port::Files& files;
+  port::WallClock& wall_clock;
+  port::CpuClock& cpu_clock;
+  port::Random& random;
+  std::function<std::unique_ptr<port::Processes>(loop::Loop&)> processes;
+};
+[[nodiscard]] Result<Rehearsed> rehearse(Assignment assignment, const std::vector<NodeName>& nodes,
+                                         bool although_up, const RehearsalGround& ground);
 
 }  // namespace moonfence::app

@@ -22,6 +22,7 @@ class SelfTest final : public kube::CallObserver {
     kube::Watcher& nodes;
     const PolicyFeed* policies;    // null: --policy
     const kube::Elector* elector;  // null: --leader-elect=false
+    bool went_back;                // the store did, and what follows from it is not over
     std::function<void()> trusted_again;
   };
 
@@ -30,6 +31,8 @@ class SelfTest final : public kube::CallObserver {
 
   void on_exchange(port::Method method, int status, Duration took,
                    std::optional<WallTime> server_date) override;
+  // The store did, in this moment.
+  void went_back() { doubt_.went_back(); }
   // To be called once a second, and first before anything can happen.
   void look(const Subjects& subjects);
 

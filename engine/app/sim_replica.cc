@@ -11,27 +11,18 @@ namespace {
 
 constexpr std::string_view kNamespace = "moonfence";
 
-Assignment assignment(const SimReplicaOptions& options, const sim::ReplicaSurroundings& around) {
-  Assignment told;
-  told.settings = options.settings;
-  told.mode = options.mode;
-  told.leader_elect = options.leader_elect;
-  told.config.connection.server = around.server;
-  told.config.connection.identity.token = around.name;
-  told.config.connection.origin = "simulation";
-  told.engine_namespace = kNamespace;
-  told.instance = around.name;
-  told.node_name = around.node;
-  return told;
-}
-
 class SimReplica final : public sim::Replica {
  public:
   SimReplica(const SimReplicaOptions& options, const sim::ReplicaSurroundings& around)
       : http_(around.http, around.loop, options.endpoints),
-        engine_(assignment(options, around),
+        engine_(sim_assignment(options, around.name, around.server, around.node),
                 {around.loop, http_, around.files, around.processes, around.wall_clock,
-                 around.cpu_clock, around.random, around.log, around.append_audit}) {}
+                 around.cpu_clock, around.random, around.log, around.append_audit,
+                 options.status_board}) {
+    if (options.made) {
+      options.made(engine_);
+    }
+  }
 
   void start() override { engine_.start(); }
   void drain(std::function<void()> left) override { engine_.drain(std::move(left)); }
@@ -42,6 +33,21 @@ class SimReplica final : public sim::Replica {
 };
 
 }  // namespace
+
+Assignment sim_assignment(const SimReplicaOptions& options, const std::string& name,
+                          const std::string& server, const std::string& node) {
+  Assignment told;
+  told.settings = options.settings;
+  told.mode = options.mode;
+  told.leader_elect = options.leader_elect;
+  told.config.connection.server = server;
+  told.config.connection.identity.token = name;
+  told.config.connection.origin = "simulation";
+  told.engine_namespace = kNamespace;
+  told.instance = name;
+  told.node_name = node;
+  return told;
+}
 
 sim::ReplicaFactory make_sim_replicas(SimReplicaOptions options) {
   return [options = std::move(options)](const sim::ReplicaSurroundings& around) {

@@ -101,6 +101,17 @@ std::vector<NodeFacts> node_facts(const sim::Plan& plan, const PodLedger& fenced
   return nodes;
 }
 
+int SimulationFacts::deleted_by_others() const {
+  int gone = 0;
+  for (const NodeFacts& node : nodes) {
+    gone +=
+        static_cast<int>(std::count_if(node.pods.begin(), node.pods.end(), [](const PodFacts& pod) {
+          return pod.fenced.deleted.has_value();
+        }));
+  }
+  return std::max(0, gone - outcome.deletions);
+}
+
 std::string stock_beside(const PodLedger& fenced, const PodLedger& stock,
                          const std::string& replacement, Duration at) {
   for (const PodLife& pod : fenced.lives()) {

@@ -47,6 +47,10 @@ struct SimulationFacts {
   std::vector<std::string> failures;  // of expectations and of safety rules
   Duration stock_lived{};
   bool interrupted = false;
+
+  // Pods of the lost nodes that were deleted, and not by the engine: by Kubernetes, because of a
+  // taint, or by somebody.
+  [[nodiscard]] int deleted_by_others() const;
 };
 
 // Remembers when nodes were called down; fed with the story of a run.

@@ -106,6 +106,7 @@ class JsonLines final : public SimulateView {
     line({{"summary",
            {{"nodes", std::move(nodes)},
             {"deletions", facts.outcome.deletions},
+            {"deletedByOthers", facts.deleted_by_others()},
             {"incidentsOpened", facts.outcome.incidents_opened},
             {"incidentsClosed", facts.outcome.incidents_closed},
             {"acceptedDoubleWriters", facts.outcome.accepted_double_writers},

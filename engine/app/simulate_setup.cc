@@ -235,7 +235,9 @@ Result<Settings> settings_of(const sim::Plan& plan) {
   // the checkers count what that comes to.
   for (const sim::WorkloadPlan& workload : plan.workloads) {
     if (settings) {
-      settings->fencing_drivers.insert(workload.driver);
+      settings->fencing_drivers.insert(workload.driver == sim::kInTreeDriver
+                                           ? std::string(sim::kTranslatedDriver)
+                                           : workload.driver);
     }
   }
   return settings;

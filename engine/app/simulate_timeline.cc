@@ -48,7 +48,9 @@ std::string taint_text(const std::string& kind, const std::string& action, const
                        const std::string& reason, const std::string& why) {
   const bool sets = action != "lift_quarantine";
   if (kind == "outcome" && reason == "done") {
-    return sets ? "moonfence  taints " + node : "moonfence  takes its taint off " + node;
+    return sets            ? "moonfence  taints " + node
+           : why != reason ? "moonfence  takes its mark off " + node + ": " + why
+                           : "moonfence  takes its taint off " + node;
   }
   return kind == "intent"
              ? ""
@@ -239,6 +241,10 @@ class Timeline final : public SimulateView {
     const sim::Outcome& outcome = facts.outcome;
     print_("\nmoonfence deleted " + counted(outcome.deletions, "pod") + " in " +
            counted(outcome.incidents_opened, "incident") +
+           (facts.deleted_by_others() == 0
+                ? ""
+                : "; others deleted " + counted(facts.deleted_by_others(), "pod") +
+                      " of the lost nodes") +
            ". Safety rules violated: " + std::to_string(outcome.violations.size()) + ".\n");
     if (outcome.accepted_double_writers > 0) {
       print_("Two pods wrote one volume " + counted(outcome.accepted_double_writers, "time") +

@@ -23,6 +23,9 @@ std::string words_of_doubt(const std::string& cause) {
   if (cause == "policies_unwatched") {
     return "nothing was heard of the policies";
   }
+  if (cause == "went_back") {
+    return "the store of the API server went back in time";
+  }
   return cause == "renews_late" ? "the Lease is renewed late" : cause;
 }
 
@@ -45,6 +48,12 @@ void note_policies(const StatusSnapshot& snapshot, std::vector<Notice>& notices)
                        .hint = "Name it in moonfence.yaml, or take its key out."});
   }
   for (const policy::PolicyStatus& policy : snapshot.policies.policies) {
+    for (const Namespace& space : policy.absent) {
+      notices.push_back({.tone = Tone::Warning,
+                         .text = "Policy " + policy.name + " is bound to namespace " +
+                                 space.text() + ", which does not exist",
+                         .hint = "Make it, or mend the binding in moonfence.yaml."});
+    }
     if (policy.state == State::Rejected) {
       notices.push_back({.tone = Tone::Alarm,
                          .text = "Policy " + policy.name + " was rejected, and nothing of it runs" +
@@ -88,10 +97,14 @@ void note_guard(const StatusSnapshot& snapshot, std::vector<Notice>& notices) {
          .hint = "Run a second replica on another node, or find out why it does not answer."});
   }
   if (guard.doubtful_nodes > 0) {
+    std::string text = counted(guard.doubtful_nodes, "node") + " came back and " +
+                       (guard.doubtful_nodes == 1 ? "is" : "are") +
+                       " not proven clean; our taint stays";
+    for (const auto& [node, why] : guard.kept) {
+      text += "; " + node.text() + ": " + why;
+    }
     notices.push_back({.tone = Tone::Warning,
-                       .text = counted(guard.doubtful_nodes, "node") + " came back and " +
-                               (guard.doubtful_nodes == 1 ? "is" : "are") +
-                               " not proven clean; our taint stays",
+                       .text = std::move(text),
                        .hint = "Reboot it, or take the taint moonfence.io/fenced off yourself."});
   }
   if (guard.audit_failures > 0) {
@@ -140,8 +153,32 @@ Headline frozen_by_brake(const StatusSnapshot& snapshot) {
           .notices = {}};
 }
 
+}  // namespace
+
+std::string states_text(const StatusSnapshot& snapshot) {
+  std::vector<std::string> parts;
+  for (const fence::Footing::State state : fence::Footing::kStates) {
+    const std::uint64_t number = snapshot.count(state);
+    if (number > 0 && state != fence::Footing::State::UnderWay) {
+      parts.push_back(std::to_string(number) + " " + std::string(to_string(state)));
+    }
+  }
+  return joined(parts, ", ");
+}
+
+namespace {
+
+// The ceiling permits it, and some binding goes as far.
+bool may_act(const StatusSnapshot& snapshot) {
+  const std::vector<policy::PolicyStatus>& policies = snapshot.policies.policies;
+  return snapshot.policies.mode == policy::Mode::Enforce &&
+         (policies.empty() || std::any_of(policies.begin(), policies.end(), [](const auto& policy) {
+            return policy.mode == policy::Mode::Enforce;
+          }));
+}
+
 Headline fencing(const StatusSnapshot& snapshot) {
-  const bool enforces = snapshot.policies.mode == policy::Mode::Enforce;
+  const bool enforces = may_act(snapshot);
   const std::uint64_t waiting = snapshot.guard.waiting;
   Headline headline = {.tone = Tone::Busy,
                        .title = (enforces ? "Fencing: " : "Observing: ") +
@@ -151,6 +188,9 @@ Headline fencing(const StatusSnapshot& snapshot) {
                                         : "Pods of nodes that are down are judged. Nothing is "
                                           "deleted.",
                        .notices = {}};
+  if (const std::string states = states_text(snapshot); !states.empty()) {
+    headline.text += " Of them " + states + ".";
+  }
   if (waiting > 0) {
     headline.text += " " + counted(waiting, "incident") + (waiting == 1 ? " waits" : " wait") +
                      " for the brake.";
@@ -203,7 +243,7 @@ Headline state_of(const StatusSnapshot& snapshot, WallTime now) {
   if (snapshot.open_incidents > 0) {
     return fencing(snapshot);
   }
-  const bool enforces = snapshot.policies.mode == policy::Mode::Enforce;
+  const bool enforces = may_act(snapshot);
   return {.tone = Tone::Good,
           .title = "All quiet",
           .text = enforces ? "No incident is under way. When a node fails, this replica acts."

@@ -26,6 +26,8 @@ struct Headline {
 // A picture that is older than this is stale: the loop publishes one a second.
 constexpr Duration kStale = std::chrono::seconds(10);
 
+// "1 held, 2 fails": of open incidents those that are not simply under way; "" there are none.
+[[nodiscard]] std::string states_text(const StatusSnapshot& snapshot);
 [[nodiscard]] Headline headline_of(const StatusSnapshot& snapshot, WallTime now);
 
 }  // namespace moonfence::app

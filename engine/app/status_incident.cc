@@ -16,19 +16,37 @@ constexpr std::size_t kMaxEntries = 100;
 // A name of so many characters is kept on one line where there is room for it.
 constexpr std::size_t kUnbroken = 40;
 
-Tone tone_of(const IncidentStory& story) {
+Tone tone_of(const fence::Footing& footing) {
+  switch (footing.state) {
+    case fence::Footing::State::UnderWay:
+      return Tone::Busy;
+    case fence::Footing::State::Waits:
+    case fence::Footing::State::Verifying:
+      return Tone::Waiting;
+    case fence::Footing::State::Held:
+      return footing.reason
+                 ? tone_of(StoryLine{.kind = Kind::IncidentHeld, .reason = *footing.reason})
+                 : Tone::Waiting;
+    case fence::Footing::State::Fails:
+      break;
+  }
+  return Tone::Alarm;
+}
+
+Tone tone_of(const StatusView& view, const IncidentStory& story) {
   if (story.closed) {
     return tone_of(StoryLine{.kind = Kind::IncidentClosed, .reason = story.closed_for});
   }
-  return story.held ? tone_of(StoryLine{.kind = Kind::IncidentHeld, .reason = *story.held})
-                    : Tone::Busy;
+  const StatusSnapshot::Stand* stand = view.snapshot.stand_of(story.id);
+  return stand == nullptr ? Tone::Busy : tone_of(stand->footing);
 }
 
-std::string_view word_of(const IncidentStory& story) {
+std::string_view word_of(const StatusView& view, const IncidentStory& story) {
   if (story.closed) {
     return word_of(StoryLine{.kind = Kind::IncidentClosed, .reason = story.closed_for});
   }
-  return story.held ? std::string_view("held") : std::string_view("under way");
+  const StatusSnapshot::Stand* stand = view.snapshot.stand_of(story.id);
+  return to_string(stand == nullptr ? fence::Footing::State::UnderWay : stand->footing.state);
 }
 
 std::string_view action_words(const std::string& action) {
@@ -205,6 +223,22 @@ Html counts(const IncidentStory& story) {
   return html;
 }
 
+// Why it is not simply under way, and when it is looked at again.
+void stand_facts(Html& html, const StatusView& view, const StatusSnapshot::Stand& stand) {
+  const fence::Footing& footing = stand.footing;
+  if (footing.reason || !footing.text.empty()) {
+    html << "<div><dt>Why</dt><dd>";
+    if (footing.reason) {
+      html << reason_link(view, *footing.reason) << " ";
+    }
+    html << "<span class=\"said\">" << footing.text << "</span></dd></div>\n";
+  }
+  if (stand.next) {
+    html << "<div><dt>Looked at again</dt><dd>" << time_html(*stand.next, view.now)
+         << "</dd></div>\n";
+  }
+}
+
 void facts(Html& html, const StatusView& view, const IncidentStory& story) {
   html << "<dl class=\"facts line\">\n<div><dt>Opened</dt><dd>"
        << aged_time_html(story.opened, view.now) << "</dd></div>\n<div><dt>Because</dt><dd>"
@@ -214,8 +248,8 @@ void facts(Html& html, const StatusView& view, const IncidentStory& story) {
          << "</dd></div>\n<div><dt>It lasted</dt><dd>" << span_text(*story.closed - story.opened)
          << "</dd></div>\n<div><dt>It ended</dt><dd>" << reason_link(view, story.closed_for)
          << "</dd></div>\n";
-  } else if (story.held) {
-    html << "<div><dt>Waits for</dt><dd>" << reason_link(view, *story.held) << "</dd></div>\n";
+  } else if (const StatusSnapshot::Stand* stand = view.snapshot.stand_of(story.id)) {
+    stand_facts(html, view, *stand);
   }
   html << "<div><dt>Pods</dt><dd>" << counts(story) << "</dd></div>\n</dl>\n";
 }
@@ -232,11 +266,12 @@ Html reason_link(const StatusView& view, audit::Reason reason) {
 
 Html incident_article(const StatusView& view, const IncidentStory& story) {
   Html html;
-  html << "<article class=\"incident " << class_of(tone_of(story)) << "\" aria-labelledby=\"i-"
-       << story.id.text() << "\">\n<h3 id=\"i-" << story.id.text() << "\">Node <code>"
-       << story.node.text() << "</code> " << badge(tone_of(story), word_of(story))
-       << " <a class=\"id\" href=\"" << view.root << "incidents/" << story.id.text()
-       << "\">incident " << story.id.text() << "</a></h3>\n";
+  html << "<article class=\"incident " << class_of(tone_of(view, story))
+       << "\" aria-labelledby=\"i-" << story.id.text() << "\">\n<h3 id=\"i-" << story.id.text()
+       << "\">Node <code>" << story.node.text() << "</code> "
+       << badge(tone_of(view, story), word_of(view, story)) << " <a class=\"id\" href=\""
+       << view.root << "incidents/" << story.id.text() << "\">incident " << story.id.text()
+       << "</a></h3>\n";
   facts(html, view, story);
   timeline(html, view, story);
   pods_table(html, view, story, kPodsInFront, false);
@@ -259,8 +294,8 @@ Html past_incidents(const StatusView& view) {
          << "incidents/" << story->id.text() << "\">" << story->id.text()
          << "</a></th><td data-label=\"Node\"><code>" << story->node.text()
          << "</code></td><td data-label=\"Opened\">" << aged_time_html(story->opened, view.now)
-         << "</td><td data-label=\"End\">" << badge(tone_of(*story), word_of(*story)) << " "
-         << reason_link(view, story->closed_for) << "</td><td data-label=\"Lasted\">"
+         << "</td><td data-label=\"End\">" << badge(tone_of(view, *story), word_of(view, *story))
+         << " " << reason_link(view, story->closed_for) << "</td><td data-label=\"Lasted\">"
          << span_text(story->closed.value_or(view.now) - story->opened)
          << "</td><td data-label=\"Pods\">" << counts(*story) << "</td></tr>\n";
   }
@@ -275,10 +310,10 @@ std::string incident_page(const StatusView& view, const IncidentStory& story) {
                        .main = {}};
   Html& html = frame.main;
   html << "<p class=\"up\"><a href=\"" << view.root << "./#incidents\">All incidents</a></p>\n"
-       << "<section class=\"headline " << class_of(tone_of(story))
+       << "<section class=\"headline " << class_of(tone_of(view, story))
        << "\" aria-labelledby=\"title\">\n<h1 id=\"title\">Node <code>" << story.node.text()
-       << "</code> " << badge(tone_of(story), word_of(story)) << "</h1>\n<p>Incident <code>"
-       << story.id.text() << "</code></p>\n</section>\n";
+       << "</code> " << badge(tone_of(view, story), word_of(view, story))
+       << "</h1>\n<p>Incident <code>" << story.id.text() << "</code></p>\n</section>\n";
   facts(html, view, story);
   if (story.recalled) {
     html << "<p class=\"none\">From its record in the cluster, ConfigMap <code>moonfence-incident-"

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/situation.h"
 #include "app/status_headline.h"
-#include "app/status_words.h"
 #include "app/version.h"
 
 namespace moonfence::app {
@@ -52,7 +52,7 @@ ordered_json json_of(const std::vector<StoryLine>& lines) {
   return json;
 }
 
-ordered_json json_of(const IncidentStory& story) {
+ordered_json json_of(const StatusSnapshot& snapshot, const IncidentStory& story) {
   ordered_json json = {{"id", story.id.text()},
                        {"node", story.node.text()},
                        {"opened", format_rfc3339_micro(story.opened)},
@@ -61,15 +61,14 @@ ordered_json json_of(const IncidentStory& story) {
     json["closed"] = format_rfc3339_micro(*story.closed);
     json["closedFor"] = audit::code(story.closed_for);
   }
-  if (story.held) {
-    json["held"] = audit::code(*story.held);
+  const StatusSnapshot::Stand* stand = snapshot.stand_of(story.id);
+  if (stand != nullptr && !story.closed) {
+    put_stand(json, *stand);
+    if (stand->footing.state == fence::Footing::State::Held && stand->footing.reason) {
+      json["held"] = audit::code(*stand->footing.reason);
+    }
   }
-  const PodCounts counts = count_pods(story);
-  json["counts"] = {{"deleted", counts.deleted},
-                    {"wouldBeDeleted", counts.would_delete},
-                    {"notDone", counts.not_done},
-                    {"waiting", counts.waiting},
-                    {"leftAlone", counts.left_alone}};
+  json["counts"] = counts_json(count_pods(story));
   json["fromRecord"] = story.recalled;
   json["lines"] = json_of(story.lines);
   json["linesLeftOut"] = story.cut;
@@ -86,33 +85,33 @@ ordered_json json_of(const IncidentStory& story) {
   return json;
 }
 
-ordered_json json_of(const std::vector<IncidentBook::Story>& stories) {
+ordered_json json_of(const StatusSnapshot& snapshot,
+                     const std::vector<IncidentBook::Story>& stories) {
   ordered_json json = ordered_json::array();
   for (const IncidentBook::Story& story : stories) {
-    json.push_back(json_of(*story));
+    json.push_back(json_of(snapshot, *story));
   }
   return json;
 }
 
 ordered_json json_of(const StatusSnapshot::Guard& guard) {
-  return {{"tooManyDown", guard.too_many_down},
-          {"workers", guard.workers},
-          {"workersDown", guard.workers_down},
-          {"workersDownNames", guard.down_names},
-          {"disruptedZones", guard.disrupted_zones},
-          {"beingFenced", guard.being_fenced},
-          {"incidentsWaiting", guard.waiting},
-          {"incidentsFailing", guard.failing},
-          {"limits",
-           {{"maxDown", guard.max_down},
-            {"maxAtOnce", guard.at_once},
-            {"maxPerWindow", guard.per_window},
-            {"window", guard.window}}},
-          {"selfDoubt", guard.doubts},
-          {"serverSlow", guard.slowness},
-          {"fencedNodes", guard.fenced_nodes},
-          {"doubtfulNodes", guard.doubtful_nodes},
-          {"auditRecordsLost", guard.audit_failures}};
+  ordered_json json = brake_json(guard);
+  json.update(ordered_json{{"disruptedZones", guard.disrupted_zones},
+                           {"beingFenced", guard.being_fenced},
+                           {"incidentsWaiting", guard.waiting},
+                           {"incidentsFailing", guard.failing},
+                           {"limits",
+                            {{"maxDown", guard.max_down},
+                             {"maxAtOnce", guard.at_once},
+                             {"maxPerWindow", guard.per_window},
+                             {"window", guard.window}}},
+                           {"selfDoubt", guard.doubts},
+                           {"serverSlow", guard.slowness},
+                           {"fencedNodes", guard.fenced_nodes},
+                           {"doubtfulNodes", guard.doubtful_nodes},
+                           {"taintsKept", kept_json(guard)},
+                           {"auditRecordsLost", guard.audit_failures}});
+  return json;
 }
 
 ordered_json json_of(const NodeStatus& node) {
@@ -152,19 +151,6 @@ ordered_json replica_json(const StatusSnapshot::Replica& replica) {
   return json;
 }
 
-ordered_json state_json(const Headline& headline) {
-  ordered_json notices = ordered_json::array();
-  for (const Notice& notice : headline.notices) {
-    ordered_json json = {{"tone", class_of(notice.tone).text()}, {"text", notice.text}};
-    add(json, "hint", notice.hint);
-    notices.push_back(std::move(json));
-  }
-  return {{"tone", class_of(headline.tone).text()},
-          {"title", headline.title},
-          {"text", headline.text},
-          {"notices", std::move(notices)}};
-}
-
 }  // namespace
 
 std::string status_json(const StatusSnapshot& snapshot, WallTime now) {
@@ -173,7 +159,7 @@ std::string status_json(const StatusSnapshot& snapshot, WallTime now) {
                   {"version", version()},
                   {"commit", commit()},
                   {"taken", format_rfc3339_micro(snapshot.taken)},
-                  {"state", state_json(headline_of(snapshot, now))},
+                  {"state", headline_json(headline_of(snapshot, now))},
                   {"mode", policy::to_string(snapshot.policies.mode)},
                   {"replica", replica_json(snapshot.replica)},
                   {"guard", json_of(snapshot.guard)},
@@ -182,12 +168,12 @@ std::string status_json(const StatusSnapshot& snapshot, WallTime now) {
                   {"policies", std::move(policies)},
                   {"incidents",
                    {{"open", snapshot.open_incidents},
-                    {"underWay", json_of(snapshot.under_way)},
-                    {"past", json_of(snapshot.past)}}}});
+                    {"underWay", json_of(snapshot, snapshot.under_way)},
+                    {"past", json_of(snapshot, snapshot.past)}}}});
 }
 
-std::string incident_json(const IncidentStory& story) {
-  return text_of(json_of(story));
+std::string incident_json(const StatusSnapshot& snapshot, const IncidentStory& story) {
+  return text_of(json_of(snapshot, story));
 }
 
 }  // namespace moonfence::app

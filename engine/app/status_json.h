@@ -11,6 +11,6 @@ namespace moonfence::app {
 
 [[nodiscard]] std::string status_json(const StatusSnapshot& snapshot, WallTime now);
 // One incident alone, of the form that it has there.
-[[nodiscard]] std::string incident_json(const IncidentStory& story);
+[[nodiscard]] std::string incident_json(const StatusSnapshot& snapshot, const IncidentStory& story);
 
 }  // namespace moonfence::app

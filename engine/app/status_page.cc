@@ -80,9 +80,7 @@ void facts(Html& html, const StatusSnapshot& snapshot) {
        : snapshot.open_incidents == 0
            ? badge(Tone::Good, "none under way")
            : badge(Tone::Busy, std::to_string(snapshot.open_incidents) + " under way"),
-       !snapshot.replica.leads ? "whoever acts knows of them"
-       : guard.waiting == 0    ? ""
-                               : std::to_string(guard.waiting) + " held by the brake or by doubt");
+       !snapshot.replica.leads ? "whoever acts knows of them" : states_text(snapshot));
   html << "</dl>\n";
 }
 

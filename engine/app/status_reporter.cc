@@ -1,5 +1,6 @@
 #include "app/status_reporter.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "app/node_pick.h"
@@ -38,7 +39,8 @@ StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment 
                                  .slowness = subjects.slowness,
                                  .fenced_nodes = subjects.hand_back.fenced(),
                                  .doubtful_nodes = subjects.hand_back.doubtful(),
-                                 .audit_failures = subjects.trail.failures()};
+                                 .audit_failures = subjects.trail.failures(),
+                                 .kept = subjects.hand_back.kept()};
   for (const NodeName& name : count.names) {
     if (guard.down_names.size() == StatusReporter::kMaxNodes) {
       break;
@@ -93,6 +95,19 @@ policy::ReloadReport report_of_the_file(const policy::PolicySet& set, policy::Mo
 
 }  // namespace
 
+const StatusSnapshot::Stand* StatusSnapshot::stand_of(const IncidentId& id) const {
+  const auto found = std::find_if(stands.begin(), stands.end(), [&id](const Stand& stand) {
+    return stand.footing.incident == id;
+  });
+  return found == stands.end() ? nullptr : &*found;
+}
+
+std::uint64_t StatusSnapshot::count(fence::Footing::State state) const {
+  return static_cast<std::uint64_t>(
+      std::count_if(stands.begin(), stands.end(),
+                    [state](const Stand& stand) { return stand.footing.state == state; }));
+}
+
 void StatusReporter::publish(const Subjects& subjects, Moment now, WallTime wall) {
   if (published_ && now - *published_ < kPeriod) {
     return;
@@ -110,6 +125,12 @@ void StatusReporter::publish(const Subjects& subjects, Moment now, WallTime wall
   snapshot->under_way = book_.under_way();
   snapshot->past = book_.past();
   snapshot->open_incidents = subjects.desks.open_incidents();
+  for (fence::Footing& footing : subjects.desks.footings()) {
+    const auto next = footing.next;
+    snapshot->stands.push_back(
+        {.footing = std::move(footing),
+         .next = next ? std::optional(wall + (std::max(*next, now) - now)) : std::nullopt});
+  }
   board_.publish(std::move(snapshot));
 }
 

@@ -136,7 +136,7 @@ HttpAnswer StatusSite::incident(const HttpRequest& request) const {
                         root_of(request.path), 404);
   }
   if (as_json) {
-    return json(incident_json(*story));
+    return json(incident_json(*snapshot, *story));
   }
   return html(incident_page(
       {.snapshot = *snapshot, .now = now_(), .refreshes = refreshes(request), .root = "../"},

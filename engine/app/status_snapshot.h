@@ -12,6 +12,7 @@
 
 #include "app/incident_book.h"
 #include "cluster/node_cache.h"
+#include "fence/footing.h"
 #include "kube/election.h"
 #include "policy/reload_report.h"
 
@@ -53,6 +54,13 @@ struct StatusSnapshot {
     std::uint64_t fenced_nodes = 0;    // carry our taint
     std::uint64_t doubtful_nodes = 0;  // and those of them that are back and not proven clean
     std::uint64_t audit_failures = 0;
+    // Nodes that are back and keep our taint, and what is not proven of each.
+    std::map<NodeName, std::string> kept = {};
+  };
+  // An open incident: how it stands, and when it is looked at next.
+  struct Stand {
+    fence::Footing footing;
+    std::optional<WallTime> next;
   };
 
   WallTime taken{};
@@ -72,6 +80,11 @@ struct StatusSnapshot {
   std::vector<IncidentBook::Story> under_way;  // newest first
   std::vector<IncidentBook::Story> past;
   std::uint64_t open_incidents = 0;  // all, also those that are not among them
+  std::vector<Stand> stands;         // of all that are open, the newest first
+
+  // Null: it is not open.
+  [[nodiscard]] const Stand* stand_of(const IncidentId& id) const;
+  [[nodiscard]] std::uint64_t count(fence::Footing::State state) const;
 };
 
 }  // namespace moonfence::app

@@ -170,6 +170,9 @@ void policy_row(Html& html, const StatusView& view, const policy::PolicyStatus& 
       html << "<pre>" << policy.error->quote << "</pre>";
     }
   }
+  for (const Namespace& space : policy.absent) {
+    html << " <span class=\"said\">namespace " << space.text() << " does not exist</span>";
+  }
   for (const std::string& warning : policy.warnings) {
     html << " <span class=\"said\">" << warning << "</span>";
   }

@@ -1,8 +1,12 @@
 #include "app/status_text.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
 
 #include "app/incident_text.h"
+#include "app/status_words.h"
 #include "app/text_table.h"
 #include "base/text.h"
 
@@ -97,6 +101,13 @@ std::string policies_table(const json& report) {
     warnings += "  no binding names " + escaped(name.is_string() ? name.get<std::string>() : "?") +
                 ".lua: it is not in force\n";
   }
+  for (const json& policy : list_of(report, "policies")) {
+    for (const json& space : list_of(policy, "absentNamespaces")) {
+      warnings += "  policy " + escaped(text_of(policy, "name"), 64) + " is bound to namespace " +
+                  escaped(space.is_string() ? space.get<std::string>() : "?", 64) +
+                  ", which does not exist\n";
+    }
+  }
   TextTable table({"POLICY", "STATE", "MODE", "NAMESPACES", "DIGEST", "SINCE", "ERROR"});
   for (const json& policy : list_of(report, "policies")) {
     const auto error = policy.find("error");
@@ -108,7 +119,110 @@ std::string policies_table(const json& report) {
   return warnings + table.text("  ");
 }
 
+const json& member(const json& object, const char* key) {
+  static const json none;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() ? *found : none;
+}
+
+std::uint64_t number(const json& object, const char* key) {
+  const json& value = member(object, key);
+  return value.is_number_integer() ? value.get<std::uint64_t>() : 0;
+}
+
+std::string unknown(const ClusterStatus& status, const char* why) {
+  return status.knows(ClusterStatus::Part::Report) ? std::string("unknown: ") + why : kUnread;
+}
+
+std::string state_lines(const ClusterStatus& status) {
+  const json& state = member(status.situation(), "state");
+  std::string text = "STATE       " +
+                     (state.is_null() ? unknown(status, "no replica has told it")
+                                      : escaped(text_of(state, "title")) + ". " +
+                                            escaped(text_of(state, "text"), 2048)) +
+                     "\n";
+  for (const json& notice : list_of(state, "notices")) {
+    text += "  " + text_of(notice, "tone") + ": " + escaped(text_of(notice, "text"), 2048) + "\n";
+  }
+  return text;
+}
+
+std::string brake_lines(const ClusterStatus& status) {
+  const json& brake = member(status.situation(), "brake");
+  if (brake.is_null()) {
+    return "BRAKE       " + unknown(status, "only the replica that leads tells of it") + "\n";
+  }
+  std::vector<std::string> names;
+  for (const json& name : list_of(brake, "workersDownNames")) {
+    names.push_back(name.is_string() ? escaped(name.get<std::string>(), 256) : "?");
+  }
+  return std::string("BRAKE       ") + (member(brake, "tooManyDown") == true ? "frozen" : "free") +
+         ", " + std::to_string(number(brake, "workersDown")) + " of " +
+         std::to_string(number(brake, "workers")) + " workers newly down, " +
+         limit_text(escaped(text_of(brake, "limit"), 64)) +
+         (names.empty() ? "" : ": " + joined(names, ", ")) + "\n";
+}
+
+std::string pods_of(const json& counts) {
+  constexpr std::array kWords = {std::pair("deleted", "deleted"),
+                                 std::pair("wouldBeDeleted", "would be deleted"),
+                                 std::pair("notDone", "not done"), std::pair("waiting", "waiting"),
+                                 std::pair("leftAlone", "left alone")};
+  std::vector<std::string> parts;
+  for (const auto& [key, word] : kWords) {
+    if (const std::uint64_t pods = number(counts, key); pods > 0) {
+      parts.push_back(std::to_string(pods) + " " + word);
+    }
+  }
+  return joined(parts, ", ");
+}
+
+// What is over was told before; it is looked at meanwhile.
+std::string next_look(const std::string& told, WallTime now) {
+  const auto at = parse_rfc3339(told);
+  return at && *at <= now ? "now" : told;
+}
+
+// As the leader tells it; records that it does not tell of are those of another leader before it,
+// or nobody leads.
+std::string incidents_lines(const ClusterStatus& status, WallTime now) {
+  const json& situation = status.situation();
+  const json& told = list_of(situation, "incidents");
+  TextTable table({"ID", "NODE", "OPENED", "FOR", "STATE", "REASON", "PODS", "NEXT", "WHY"});
+  std::set<std::string> known;
+  std::map<std::string, std::size_t> states;
+  for (const json& incident : told) {
+    known.insert(text_of(incident, "id"));
+    ++states[text_of(incident, "state")];
+    table.add({text_of(incident, "id"), text_of(incident, "node"), text_of(incident, "opened"),
+               text_of(incident, "openedFor"), text_of(incident, "state"),
+               text_of(incident, "reason"), pods_of(member(incident, "counts")),
+               next_look(text_of(incident, "nextLook"), now), text_of(incident, "text")});
+  }
+  std::vector<fence::IncidentRecord> others;
+  for (const fence::IncidentRecord& record : status.open) {
+    if (!known.contains(record.id.text())) {
+      others.push_back(record);
+    }
+  }
+  std::string line =
+      std::to_string(std::max<std::size_t>(number(situation, "openIncidents"), told.size()) +
+                     others.size()) +
+      " open";
+  for (const auto& [state, count] : states) {
+    line += ", " + std::to_string(count) + " " + escaped(state, 64);
+  }
+  if (situation.is_null() && !status.knows(ClusterStatus::Part::Incidents)) {
+    line = kUnread;
+  }
+  return "INCIDENTS   " + line + "\n" + table.text("  ") + incidents_table(others, "  ");
+}
+
 }  // namespace
+
+const json& ClusterStatus::situation() const {
+  return member(report, "situation");
+}
 
 bool ClusterStatus::is_led(WallTime now) const {
   return leader && !leader->holder.empty() && leader->renewed &&
@@ -143,24 +257,21 @@ std::string status_text(const ClusterStatus& status, WallTime now) {
   text += "MODE        " +
           (mode.empty() ? "unknown" : mode + ", set by " + text_of(status.report, "modeSetBy")) +
           "\n";
+  text += state_lines(status);
   text += "POLICIES    " + reload_line(status) + "\n";
   for (const json& fault : list_of(status.report, "faults")) {
     text +=
         "  fault: " + escaped(fault.is_string() ? fault.get<std::string>() : fault.dump()) + "\n";
   }
   text += policies_table(status.report);
+  text += brake_lines(status);
   text += "NODES       " + nodes_line(status) + "\n";
   TextTable nodes({"NODE", "READY", "SINCE", "FENCED"});
   for (const ClusterStatus::Node& node : status.down) {
     nodes.add({node.name, node.ready, node.since, node.fenced ? "yes" : "no"});
   }
   text += nodes.text("  ");
-  text +=
-      "INCIDENTS   " +
-      (status.knows(ClusterStatus::Part::Incidents) ? std::to_string(status.open.size()) + " open"
-                                                    : std::string(kUnread)) +
-      "\n";
-  return text + incidents_table(status.open, "  ");
+  return text + incidents_lines(status, now);
 }
 
 ordered_json status_document(const ClusterStatus& status, WallTime now) {
@@ -179,12 +290,19 @@ ordered_json status_document(const ClusterStatus& status, WallTime now) {
                      {"since", node.since},
                      {"fenced", node.fenced}});
   }
-  ordered_json incidents = ordered_json::array();
+  std::map<std::string, ordered_json> incidents;
   for (const fence::IncidentRecord& record : status.open) {
-    incidents.push_back({{"id", record.id.text()},
-                         {"node", record.node.text()},
-                         {"opened", format_rfc3339(record.opened)},
-                         {"steps", record.steps.size()}});
+    incidents[record.id.text()] = {{"id", record.id.text()},
+                                   {"node", record.node.text()},
+                                   {"opened", format_rfc3339(record.opened)},
+                                   {"steps", record.steps.size()}};
+  }
+  for (const json& told : list_of(status.situation(), "incidents")) {
+    incidents[text_of(told, "id")].update(ordered_json(told));
+  }
+  ordered_json open = ordered_json::array();
+  for (auto& [id, incident] : incidents) {
+    open.push_back(std::move(incident));
   }
   // Null is what is not known.
   const auto if_known = [&status](ClusterStatus::Part part, ordered_json value) {
@@ -196,7 +314,7 @@ ordered_json status_document(const ClusterStatus& status, WallTime now) {
           {"report", ordered_json(status.report)},
           {"nodes", if_known(ClusterStatus::Part::Nodes, status.nodes)},
           {"down", if_known(ClusterStatus::Part::Nodes, std::move(nodes))},
-          {"openIncidents", if_known(ClusterStatus::Part::Incidents, std::move(incidents))},
+          {"openIncidents", if_known(ClusterStatus::Part::Incidents, std::move(open))},
           {"notes", status.notes}};
 }
 

@@ -38,6 +38,8 @@ struct ClusterStatus {
   // What could not be read, and is no more known to be there than not to be.
   std::set<Part> unread;
 
+  // What that replica tells of the whole (app/situation.h); null without.
+  [[nodiscard]] const nlohmann::json& situation() const;
   [[nodiscard]] bool knows(Part part) const { return !unread.contains(part); }
   // The term has not run out.
   [[nodiscard]] bool is_led(WallTime now) const;

@@ -54,6 +54,8 @@ constexpr std::string_view word_of(Reason reason) {
       return "detach_overdue";
     case Reason::ForcedDetachNear:
       return "forced_detach_near";
+    case Reason::VolumeLeft:
+      return "volume_left";
     case Reason::ReleaseUnacknowledged:
       return "release_unacknowledged";
     case Reason::StillFailing:
@@ -90,6 +92,8 @@ constexpr std::string_view word_of(Reason reason) {
       return "no_policy";
     case Reason::SteppedDown:
       return "stepped_down";
+    case Reason::StoreWentBack:
+      return "store_went_back";
     case Reason::MirrorPod:
       return "mirror_pod";
     case Reason::DaemonSetPod:

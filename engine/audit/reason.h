@@ -33,6 +33,7 @@ enum class Reason {
   AttacherUnwatched,  // no Lease of its volumes' attacher is configured
   DetachOverdue,      // the policy's own time for its attachments is over and they are still there
   ForcedDetachNear,   // the storage has not let go, and Kubernetes will soon act as if it had
+  VolumeLeft,         // a volume is attached to it, and no pod is left that a policy could judge
   ReleaseUnacknowledged,  // a volume was released and Kubernetes has not taken it off the node
   StillFailing,           // what is to be done has failed for a minute; it is tried again, for ever
   LeaseAlive,  // Ready is Unknown, but the kubelet renews its Lease; also a refusal of the guard
@@ -56,6 +57,7 @@ enum class Reason {
   SignalUnfit,    // down, but not in a way that any policy acts on
   NoPolicy,       // no policy that is in force concerns this node any more
   SteppedDown,    // another replica acts from now on
+  StoreWentBack,  // the API server's store was restored from a backup; what is there is begun anew
 
   // Why the engine left a pod alone before asking any policy.
   MirrorPod,           // a static pod's shadow: deleting it does nothing

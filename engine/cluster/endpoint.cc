@@ -60,7 +60,8 @@ kube::Connection connection_of(const EndpointRules& rules, port::Files& files) {
 class Endpoints::One final : private kube::Credentials {
  public:
   One(const Surroundings& around, const std::string& name, EndpointRules rules)
-      : name_(name),
+      : loop_(around.loop),
+        name_(name),
         rules_(std::move(rules)),
         http_(around.http),
         tls_(around.loop, http_, around.files, around.log, connection_of(rules_, around.files)),
@@ -78,23 +79,26 @@ class Endpoints::One final : private kube::Credentials {
     request.query = kube::decoded_query(mark == path.npos ? "" : path.substr(mark + 1));
     request.timeout = rules_.timeout;
     request.body_limit = kBodyLimit;
-    return caller_.call(std::move(request),
-                        [this, path, done = std::move(done)](Result<kube::ApiReply> reply) {
-                          done(answer_of(std::move(reply), path));
-                        });
+    return caller_.call(std::move(request), [this, path, sent = loop_.now(),
+                                             done = std::move(done)](Result<kube::ApiReply> reply) {
+      done(answer_of(std::move(reply), path, loop_.now() - sent));
+    });
   }
 
  private:
-  [[nodiscard]] Result<EndpointAnswer> answer_of(Result<kube::ApiReply> reply,
-                                                 const std::string& path) const {
+  [[nodiscard]] EndpointResult answer_of(Result<kube::ApiReply> reply, const std::string& path,
+                                         Duration took) {
     if (reply) {
+      rows_.succeeded(path);
       return EndpointAnswer{.status = reply->status,
                             .body = std::make_shared<const nlohmann::json>(std::move(reply->body))};
     }
     Error& error = reply.error();
     if (error.http_status == 404) {
+      rows_.succeeded(path);
       return EndpointAnswer{.status = 404, .body = nullptr};
     }
+    const EndpointFailure::Why why = reason_of(error, took);
     const bool refused =
         error.http_status != 0 && (error.http_status < 200 || error.http_status > 299);
     if (refused) {
@@ -104,7 +108,27 @@ class Endpoints::One final : private kube::Credentials {
       error.text = "GET " + escaped(path, 512) + ": the answer is not the JSON that was expected";
     }
     error.hint.clear();  // speaks of the API server
-    return failure(std::move(error).within("endpoint " + name_));
+    return tl::unexpected<EndpointFailure>(
+        EndpointFailure{.why = why,
+                        .error = std::move(error).within("endpoint " + name_),
+                        .since = rows_.failed(path, loop_.now())});
+  }
+
+  [[nodiscard]] EndpointFailure::Why reason_of(const Error& error, Duration took) const {
+    using Why = EndpointFailure::Why;
+    if (error.kind == Error::Kind::Malformed) {
+      return Why::NotJson;
+    }
+    if (error.kind == Error::Kind::Limit) {
+      return Why::TooLarge;
+    }
+    if (error.http_status != 0) {
+      return Why::Status;
+    }
+    if (error.kind == Error::Kind::Unauthorized) {
+      return Why::Unauthorized;
+    }
+    return took >= rules_.timeout ? Why::Timeout : Why::Unreachable;
   }
 
   // Nothing is sent, not even a password, before we can recognise the endpoint as configured.
@@ -126,8 +150,10 @@ class Endpoints::One final : private kube::Credentials {
   }
   bool refused(Moment asked) override { return credentials_.refused(asked); }
 
+  loop::Loop& loop_;
   const std::string name_;
   const EndpointRules rules_;
+  FailureRows rows_;
   OwnTls http_;
   kube::TlsFiles tls_;
   EndpointCredentials credentials_;
@@ -140,8 +166,7 @@ class Unknown final : public kube::ApiCall {
  public:
   Unknown(loop::Loop& loop, const std::string& name, Endpoints::Done done)
       : timer_(loop.after(Duration::zero(), [name, done = std::move(done)] {
-          done(failure(Error::Kind::Invalid, "endpoint " + name + " is not configured",
-                       "name it under endpoints in the engine's configuration"));
+          done(tl::unexpected<EndpointFailure>(unconfigured(name)));
         })) {}
 
  private:
@@ -149,6 +174,13 @@ class Unknown final : public kube::ApiCall {
 };
 
 }  // namespace
+
+EndpointFailure unconfigured(const std::string& name) {
+  return {.why = EndpointFailure::Why::Unconfigured,
+          .error = {.kind = Error::Kind::Invalid,
+                    .text = "endpoint " + name + " is not configured",
+                    .hint = "name it under endpoints in the engine's configuration"}};
+}
 
 Endpoints::Endpoints(const Surroundings& surroundings, const EndpointTable& table)
     : loop_(surroundings.loop) {

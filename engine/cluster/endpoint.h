@@ -3,7 +3,7 @@
 // An Endpoint is a service beside the API server that policies may ask: a URL, how we recognise it
 // and how we show who we are, all from the engine's own configuration, which no policy reaches. It
 // is only read: GET below its URL, JSON answers of at most 16 MiB, no redirects. An answer is 2xx
-// or 404; whatever else happens is an Error, quotes nothing that the endpoint said, and changes
+// or 404; whatever else happens is a failure, quotes nothing that the endpoint said, and changes
 // nothing.
 //
 // A login happens once for all requests that wait for it, anew in good time before its token runs
@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cluster/endpoint_login.h"
+#include "cluster/failure_rows.h"
 #include "kube/caller.h"
 #include "loop/loop.h"
 #include "port/files.h"
@@ -52,11 +53,30 @@ struct EndpointAnswer {
   std::shared_ptr<const nlohmann::json> body;  // null: there is nothing of that name (404)
 };
 
+struct EndpointFailure {
+  enum class Why {
+    Unconfigured,  // there is no endpoint of that name
+    Unauthorized,  // we cannot show who we are, or recognise it
+    Timeout,
+    Unreachable,
+    Status,  // neither 2xx nor 404: error.http_status
+    NotJson,
+    TooLarge,
+  };
+  Why why = Why::Unreachable;
+  Error error;
+  Duration since{};  // the first failure of the same request in a row
+};
+
+[[nodiscard]] EndpointFailure unconfigured(const std::string& name);
+
+using EndpointResult = tl::expected<EndpointAnswer, EndpointFailure>;
+
 class Endpoints {
  public:
   static constexpr std::size_t kBodyLimit = 16U << 20U;
 
-  using Done = std::function<void(const Result<EndpointAnswer>&)>;
+  using Done = std::function<void(const EndpointResult&)>;
 
   struct Surroundings {
     loop::Loop& loop;

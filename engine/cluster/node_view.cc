@@ -27,10 +27,14 @@ bool is_dedicated(const kube::Node& node) {
 
 // kube-controller-manager says of which node it has never heard. And Kubernetes keeps the moment at
 // which Ready got the status it has: where that is the moment in which the node was made, it has
-// had no other.
+// had no other. A kubelet says its boot and Ready in one breath: where there is the one without the
+// other, somebody took Ready away, and what it was before nobody knows.
 bool was_never_ready(const kube::Node& node) {
   constexpr Duration kMade = std::chrono::seconds(2);
-  return !node.ready || node.ready->reason == "NodeStatusNeverUpdated" ||
+  if (!node.ready) {
+    return node.boot_id.empty();
+  }
+  return node.ready->reason == "NodeStatusNeverUpdated" ||
          (node.ready->status != "True" && node.ready->last_transition_time && node.created &&
           *node.ready->last_transition_time <= *node.created + kMade);
 }

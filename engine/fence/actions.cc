@@ -25,7 +25,10 @@ struct GuardedActions::Call {
 namespace {
 
 Ground ground_of(const PodDeletion& deletion) {
-  return {.policy = deletion.policy, .digest = deletion.policy_digest, .set = deletion.set_digest};
+  return {.policy = deletion.policy,
+          .digest = deletion.policy_digest,
+          .set = deletion.set_digest,
+          .judged = deletion.judged};
 }
 
 std::string held_by(const Authority& authority, const kube::Pod& pod) {

@@ -34,6 +34,7 @@ struct PodDeletion {
   std::string set_digest;     // of the set that judged: all three must be in force when it leaves
   std::string why;            // the policy's reason
   std::uint32_t attempt = 1;
+  Moment judged{};  // by then a list had shown it on the node
 };
 
 // The deletion of a VolumeAttachment rests on the verdict about a pod.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "fence/steps.h"
 
 namespace moonfence::fence {
 
@@ -59,7 +60,8 @@ IncidentDesk::IncidentDesk(Surroundings surroundings, IncidentRules rules,
     : around_(std::move(surroundings)),
       rules_(rules),
       make_id_(std::move(make_id)),
-      inheritance_(around_.journal) {
+      inheritance_(around_.journal),
+      is_left_([this](const NodeName& name) { return left_behind_.contains(name); }) {
   around_.brake.on_room(this, [this] { let_go_soon(); });
 }
 
@@ -92,13 +94,15 @@ void IncidentDesk::look_at(const NodeView& node, Look why) {
     take_up_left_behind(node);
     return;
   }
-  inheritance_.drop(node, is_down || (is_gone(node) && keeps_deleted()));
+  inheritance_.drop(node, is_down || (is_gone(node) && keeps_deleted()), is_left_);
+  if (is_down) {
+    remember(node, why);
+  }
   take_up_left_behind(node);
   if (!is_down || open_.contains(node.name)) {
     held_back_.erase(node.name);
     return;
   }
-  remember(node, why);
   const bool calls_for_it = why != Look::Changed || is_gone(node);
   if (leads_ && awaits_records_ && calls_for_it) {
     held_back_.try_emplace(node.name, node, why).first->second.first = node;
@@ -109,10 +113,15 @@ void IncidentDesk::look_at(const NodeView& node, Look why) {
 
 // Whether an incident is to be opened.
 void IncidentDesk::consider(const NodeView& node, Look why) {
-  inheritance_.drop(node, is_down(node));
+  inheritance_.drop(node, is_down(node), is_left_);
+  take_up_left_behind(node);
+  if (open_.contains(node.name)) {
+    return;  // it comes after what is left of the one before (look_at_successors)
+  }
   Downtime downtime = down_.at(node.name).downtime;
   downtime.fell = downtime.fell && why != Look::PoliciesChanged;
-  if (const IncidentRecord* inherited = inheritance_.find(node.name)) {
+  const IncidentRecord* inherited = inheritance_.find(node.name);
+  if (inherited != nullptr && inherited->node_uid == node.uid) {
     downtime.fell = downtime.fell || inherited->fell;
   } else if (why == Look::Changed && !is_gone(node)) {
     return;  // a change alone is no reason to look at a node that is dealt with
@@ -153,35 +162,78 @@ void IncidentDesk::open(const NodeView& node, Look why, const Downtime& downtime
 }
 
 void IncidentDesk::take_up_left_behind(const NodeView& successor) {
-  std::erase_if(left_behind_, [this](const auto& entry) {
-    return around_.loop.now() - entry.second.at > cluster::kDepartedFor;
-  });
+  forget_left_behind();
   const auto found = left_behind_.find(successor.name);
-  if (found == left_behind_.end() || is_gone(successor) || open_.contains(successor.name) ||
-      !leads_ || awaits_records_) {
+  if (found == left_behind_.end() || is_gone(successor)) {
+    return;
+  }
+  if (found->second.node.uid == successor.uid) {  // as a record has it, and is it still there?
+    if (!is_down(successor)) {
+      left_behind_.erase(found);
+    }
+    return;
+  }
+  const HoldDowns hold_downs = rules_for(found->second.downtime).hold_downs;
+  const bool concerns_somebody = found->second.was_silent ? hold_downs.silent.has_value()
+                                                          : hold_downs.deleted_silent.has_value();
+  // Where the policies are not known yet, take_up_deleted() comes back to it.
+  if (!concerns_somebody || open_.contains(successor.name) || !leads_ || stopped_ ||
+      awaits_records_) {
     return;
   }
   OpenIncident::LeftBehind left = std::move(found->second);
   left_behind_.erase(found);
-  const HoldDowns hold_downs = rules_for(left.downtime).hold_downs;
-  const bool concerns_somebody =
-      left.was_silent ? hold_downs.silent.has_value() : hold_downs.deleted_silent.has_value();
-  if (left.node.uid == successor.uid || !concerns_somebody) {
-    return;
+  const std::shared_ptr<Page> page = page_for(left.node, Reason::NodeReplaced, left.downtime);
+  page->booted(left.node.boot_id);
+  if (left.was_silent) {
+    page->silent(around_.journal.now() - (around_.loop.now() - left.at));
   }
   auto made =
-      std::make_unique<OpenIncident>(*this, around_, opened_++, left.node, left.downtime,
-                                     page_for(left.node, Reason::NodeReplaced, left.downtime));
+      std::make_unique<OpenIncident>(*this, around_, opened_++, left.node, left.downtime, page);
   OpenIncident& incident = *open_.emplace(left.node.name, std::move(made)).first->second;
   const NodeView node = left.node;
   incident.take_up(std::move(left));
   incident.begin(node, Reason::NodeReplaced);
 }
 
+void IncidentDesk::forget_left_behind() {
+  std::erase_if(left_behind_, [this](const auto& entry) {
+    return around_.loop.now() - entry.second.at > cluster::kDepartedFor;
+  });
+}
+
+// Also of one that is closed: its Node went, or was made anew, and then its leader did.
+void IncidentDesk::recall_left_behind(const IncidentRecord& record) {
+  const auto ago = silent_ago(record, around_.journal.now());
+  const bool over =
+      record.closed && record.closed->reason != Reason::NodeGone &&
+      (record.closed->reason != Reason::NodeReplaced || record.opened_for == Reason::NodeReplaced);
+  if (!ago || over || around_.source != nullptr || !record.source.empty()) {
+    return;
+  }
+  const Moment now = around_.loop.now();
+  OpenIncident::LeftBehind left = {
+      .node = {.name = record.node,
+               .uid = record.node_uid,
+               .readiness = cluster::Readiness::Unknown,
+               .keeps_replacements_off = true,  // nothing can be bound to it any more
+               .boot_id = record.boot_id,
+               .zone = record.zone},
+      .downtime = {.since = now, .fell = record.fell},
+      .was_silent = true,
+      .last_seen = std::nullopt,
+      .at = now - *ago};
+  const auto [entry, is_new] = left_behind_.try_emplace(record.node, left);
+  if (!is_new && entry->second.at < left.at) {
+    entry->second = std::move(left);
+  }
+}
+
 std::shared_ptr<Page> IncidentDesk::page_for(const NodeView& node, Reason why,
                                              const Downtime& downtime) {
-  if (const auto inherited = inheritance_.take(node.name)) {
-    return around_.journal.resume(*inherited);
+  const IncidentRecord* left = inheritance_.find(node.name);
+  if (left != nullptr && left->node_uid == node.uid) {
+    return around_.journal.resume(*inheritance_.take(node.name));
   }
   IncidentRecord record;
   record.id = make_id_();
@@ -226,12 +278,26 @@ void IncidentDesk::forget_deleted() {
 }
 
 void IncidentDesk::review(const Find& find) {
-  inheritance_.review(find, keeps_deleted());
+  forget_left_behind();
+  inheritance_.review(find, keeps_deleted(), is_left_);
 }
 
 void IncidentDesk::take_up_deleted(const Find& find,
                                    const std::function<bool(const NodeName&)>& may) {
-  if (!leads_ || stopped_ || awaits_records_ || !serves_deleted()) {
+  if (!leads_ || stopped_ || awaits_records_) {
+    return;
+  }
+  std::vector<NodeName> names;  // an incident may be opened over it
+  for (const auto& [name, left] : left_behind_) {
+    names.push_back(name);
+  }
+  for (const NodeName& name : names) {
+    const NodeView* node = may(name) ? find(name) : nullptr;
+    if (node != nullptr) {
+      take_up_left_behind(*node);
+    }
+  }
+  if (!serves_deleted()) {
     return;
   }
   for (const NodeView& node : inheritance_.absent(find)) {
@@ -315,6 +381,18 @@ std::size_t IncidentDesk::failing_incidents() const {
       open_.begin(), open_.end(), [](const auto& entry) { return entry.second->is_failing(); }));
 }
 
+void IncidentDesk::name_failing(std::set<std::string>& policies) const {
+  for (const auto& [name, incident] : open_) {
+    policies.insert(incident->failing().begin(), incident->failing().end());
+  }
+}
+
+void IncidentDesk::stand(std::vector<Footing>& all) const {
+  for (const auto& [name, incident] : open_) {
+    all.push_back(incident->footing());
+  }
+}
+
 std::map<Reason, std::size_t> IncidentDesk::awaited_replacements() const {
   std::map<Reason, std::size_t> awaited;
   if (rules_.replacement_wait == Duration::zero()) {
@@ -333,6 +411,8 @@ void IncidentDesk::forget(const NodeName& name) {
   MOONFENCE_CHECK(found != open_.end());
   if (auto left = found->second->left_behind()) {
     left_behind_.insert_or_assign(name, *std::move(left));
+  } else {
+    left_behind_.erase(name);
   }
   const auto down = down_.find(name);
   if (down != down_.end() && down->second.uid != found->second->node_uid()) {
@@ -377,6 +457,7 @@ void IncidentDesk::take_over(const std::vector<Journal::Found>& records) {
     if (!record.closed) {
       inheritance_.add(found);
     }
+    recall_left_behind(record);
   }
   std::map<NodeName, std::pair<NodeView, Look>> held_back;
   held_back.swap(held_back_);
@@ -387,12 +468,12 @@ void IncidentDesk::take_over(const std::vector<Journal::Found>& records) {
   }
 }
 
-void IncidentDesk::step_down() {
+void IncidentDesk::step_down(audit::Reason why) {
   leads_ = false;
   inheritance_.forget();
   held_back_.clear();
   left_behind_.clear();
-  close_all(Reason::SteppedDown);
+  close_all(why);
 }
 
 void IncidentDesk::stop() {

@@ -9,9 +9,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "audit/reason.h"
 #include "cluster/node_cache.h"
 #include "fence/incident.h"
 #include "fence/inheritance.h"
@@ -42,7 +45,7 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   // when, and opens nothing; when it begins to, the node cache tells of those nodes again with
   // Look::TookOver. Stepping down closes every incident. It acts until told otherwise.
   void lead();
-  void step_down();
+  void step_down(audit::Reason why = audit::Reason::SteppedDown);
 
   // We trust ourselves again: evidence begins anew, and what waited goes on.
   void trust_restored();
@@ -57,7 +60,8 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   void review(const Find& find);
   // Goes on with what was taken over of nodes that do not exist, where a policy acts on those: a
   // pod that names such a node is judged only because a record of ours names it too, or because we
-  // saw the node go. `may`: which ones.
+  // saw the node go. And with what is left of one that was dead when its Node was made anew. `may`:
+  // which ones.
   void take_up_deleted(const Find& find, const std::function<bool(const NodeName&)>& may);
 
   // Closes every incident. Calls that have left are followed to their end by GuardedActions.
@@ -68,6 +72,9 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   [[nodiscard]] std::size_t braked_incidents() const;
   // Those in which something has failed for more than a minute; it is tried again.
   [[nodiscard]] std::size_t failing_incidents() const;
+  void name_failing(std::set<std::string>& policies) const;
+  // How each of the open ones stands.
+  void stand(std::vector<Footing>& all) const;
   // Deleted pods without a replacement that is Ready, of open incidents, by what keeps it.
   [[nodiscard]] std::map<audit::Reason, std::size_t> awaited_replacements() const;
 
@@ -90,6 +97,9 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   void open(const cluster::NodeView& node, cluster::Look why, const Downtime& downtime);
   // A Node was made under a name whose machine left pods behind.
   void take_up_left_behind(const cluster::NodeView& successor);
+  void forget_left_behind();
+  // What the record says of that is kept for a Node of that name to come.
+  void recall_left_behind(const IncidentRecord& record);
   // A new Node of that name fell while its predecessor's incident was open.
   void look_at_successors();
   [[nodiscard]] std::shared_ptr<Page> page_for(const cluster::NodeView& node, audit::Reason why,
@@ -108,6 +118,7 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   std::map<NodeName, Down> down_;
   std::map<NodeName, std::unique_ptr<OpenIncident>> open_;
   Inheritance inheritance_;
+  const Inheritance::IsLeft is_left_;
   std::map<NodeName, OpenIncident::LeftBehind> left_behind_;
   // Down themselves, while what their predecessors left behind was dealt with.
   std::vector<cluster::NodeView> successors_;

@@ -314,13 +314,13 @@ void Desks::lead() {
   }
 }
 
-void Desks::step_down() {
+void Desks::step_down(audit::Reason why) {
   leads_ = false;
   unclaimed_.clear();
-  kubernetes_.step_down();
+  kubernetes_.step_down(why);
   for (const auto& [key, source] : sources_) {
     source->watch.stop();
-    source->desk.step_down();
+    source->desk.step_down(why);
   }
   recount();
 }
@@ -362,6 +362,26 @@ std::size_t Desks::failing_incidents() const {
     failing += source->desk.failing_incidents();
   }
   return failing;
+}
+
+std::set<std::string> Desks::failing_policies() const {
+  std::set<std::string> names;
+  kubernetes_.name_failing(names);
+  for (const auto& [key, source] : sources_) {
+    source->desk.name_failing(names);
+  }
+  return names;
+}
+
+std::vector<Footing> Desks::footings() const {
+  std::vector<Footing> all;
+  kubernetes_.stand(all);
+  for (const auto& [key, source] : sources_) {
+    source->desk.stand(all);
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Footing& a, const Footing& b) { return a.opened > b.opened; });
+  return all;
 }
 
 std::map<audit::Reason, std::size_t> Desks::awaited_replacements() const {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "audit/reason.h"
 #include "cluster/census.h"
 #include "cluster/node_cache.h"
 #include "fence/desk.h"
@@ -56,12 +57,16 @@ class Desks final : public cluster::NodeListener {
     kubernetes_.take_up_deleted(find, may);  // a health source's incident needs the Node
   }
   void lead();
-  void step_down();
+  void step_down(audit::Reason why = audit::Reason::SteppedDown);
   void stop();
 
   [[nodiscard]] std::size_t open_incidents() const;
   [[nodiscard]] std::size_t braked_incidents() const;
   [[nodiscard]] std::size_t failing_incidents() const;
+  // Policies that keep pods of open incidents from being dealt with, because they fail.
+  [[nodiscard]] std::set<std::string> failing_policies() const;
+  // How each of the open ones stands, the newest first.
+  [[nodiscard]] std::vector<Footing> footings() const;
   [[nodiscard]] std::map<audit::Reason, std::size_t> awaited_replacements() const;
   // Whether a health source calls it failed.
   [[nodiscard]] bool is_failed(const NodeName& node) const;

@@ -55,11 +55,13 @@ std::string unfit_for_release(const policy::VolumeFacts& volume, const Reading& 
 
 }  // namespace
 
+bool may_detach(const policy::Binding& binding) {
+  return binding.policy != nullptr && binding.policy->needs().volumes && binding.policy->can_act();
+}
+
 bool may_detach(const policy::PolicySet& set) {
-  return std::any_of(set.bindings.begin(), set.bindings.end(), [](const policy::Binding& binding) {
-    return binding.policy != nullptr && binding.policy->needs().volumes &&
-           binding.policy->can_act();
-  });
+  return std::any_of(set.bindings.begin(), set.bindings.end(),
+                     [](const policy::Binding& binding) { return may_detach(binding); });
 }
 
 Detaching::Detaching(Surroundings& surroundings, const Occasion& occasion,
@@ -93,6 +95,9 @@ void Detaching::saw(const kube::Pod& pod, const Gathered& gathered) {
         blind_ = "pod " + pod.ref.text() + " uses claim " + volume.claim + " of a missing volume";
       } else if (!volume.driver.empty()) {
         users_[key_of(volume)].emplace(pod.uid, pod.ref.text());
+      }
+      if (volume.attachment) {
+        used_.insert(*volume.attachment);
       }
     }
   }
@@ -362,6 +367,12 @@ bool Detaching::pod_is_there(const Detachment& detachment) const {
   return present_.contains(pod) && !gone_.contains(pod);
 }
 
+bool Detaching::is_accounted_for(const std::string& attachment) const {
+  return !blind_.empty() || used_.contains(attachment) ||
+         memory_.detachments.contains(attachment) || memory_.releases.contains(attachment) ||
+         memory_.released.contains(attachment) || memory_.decided.contains(attachment);
+}
+
 std::string Detaching::other_user(const Detachment& detachment) const {
   if (!blind_.empty()) {
     return blind_;
@@ -405,7 +416,7 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
   } else if (is_hopeless(reason)) {
     found->second.refused = reason;
   } else {
-    result.fail(outcome.about("attachment " + name), outcome.retry_after);
+    result.fail(outcome.about("attachment " + name), outcome.retry_after, outcome.reason);
   }
 }
 

@@ -33,6 +33,7 @@ namespace moonfence::fence {
 // Whether a policy of the set may want attachments deleted: all pods of the node are listed then,
 // with their volumes.
 [[nodiscard]] bool may_detach(const policy::PolicySet& set);
+[[nodiscard]] bool may_detach(const policy::Binding& binding);
 
 class Detaching {
  public:
@@ -64,6 +65,9 @@ class Detaching {
   [[nodiscard]] std::string other_user(const Detachment& detachment) const;
   // The pod that held it.
   [[nodiscard]] bool pod_is_there(const Detachment& detachment) const;
+  // Somebody knows what is to become of it: a pod of the node uses it, or may, or policies decided
+  // about it with its pod.
+  [[nodiscard]] bool is_accounted_for(const std::string& attachment) const;
   // Whether what its policy said still holds; it is adapted to the policies in force.
   [[nodiscard]] bool is_in_force(Detachment& detachment) const;
 
@@ -90,6 +94,7 @@ class Detaching {
   std::set<Uid> present_;                                    // pods of the node
   std::map<std::string, std::map<Uid, std::string>> users_;  // by volume: pods, with their names
   std::map<std::string, kube::Attachment> attachments_;      // read in this pass, by name
+  std::set<std::string> used_;  // attachments, by name, of the node's pods
   std::set<Uid> gone_;
   std::string blind_;  // why some pod's volumes are unknown; "" when all are known
   Act act_;

@@ -4,7 +4,7 @@ namespace moonfence::fence {
 
 void EndpointLookups::get(const std::string& endpoint, const std::string& path, Done done) {
   if (endpoints_ == nullptr) {
-    done(failure(Error::Kind::Invalid, "endpoint " + endpoint + " is not configured"));
+    done(tl::unexpected<cluster::EndpointFailure>(cluster::unconfigured(endpoint)));
     return;
   }
   const auto [entry, is_new] = lookups_.try_emplace({endpoint, path});
@@ -29,11 +29,11 @@ void EndpointLookups::pump() {
     ++in_flight_;
     next.call = endpoints_->get(
         next.endpoint, next.path,
-        [this, &next](const Result<cluster::EndpointAnswer>& answer) { arrived(next, answer); });
+        [this, &next](const cluster::EndpointResult& answer) { arrived(next, answer); });
   }
 }
 
-void EndpointLookups::arrived(Lookup& lookup, const Result<cluster::EndpointAnswer>& answer) {
+void EndpointLookups::arrived(Lookup& lookup, const cluster::EndpointResult& answer) {
   --in_flight_;
   lookup.answer = answer;
   pump();

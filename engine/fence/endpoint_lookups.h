@@ -22,7 +22,7 @@ class EndpointLookups {
  public:
   static constexpr std::size_t kParallelReads = 8;
 
-  using Done = std::function<void(const Result<cluster::EndpointAnswer>&)>;
+  using Done = std::function<void(const cluster::EndpointResult&)>;
 
   // Null: no endpoint can be asked.
   explicit EndpointLookups(cluster::Endpoints* endpoints) : endpoints_(endpoints) {}
@@ -36,12 +36,12 @@ class EndpointLookups {
   struct Lookup {
     std::string endpoint;
     std::string path;
-    std::optional<Result<cluster::EndpointAnswer>> answer;
+    std::optional<cluster::EndpointResult> answer;
     std::vector<Done> waiting;
     kube::CallHandle call;
   };
   void pump();
-  void arrived(Lookup& lookup, const Result<cluster::EndpointAnswer>& answer);
+  void arrived(Lookup& lookup, const cluster::EndpointResult& answer);
 
   cluster::Endpoints* endpoints_;
   std::map<std::pair<std::string, std::string>, Lookup> lookups_;  // its elements stay in place

@@ -6,12 +6,33 @@
 
 namespace moonfence::fence {
 
-nlohmann::json answer_json(int status, const std::shared_ptr<const nlohmann::json>& body) {
-  nlohmann::json answer = {{"status", status}};
-  if (body != nullptr) {
-    answer["body"] = *body;
+std::optional<policy::FailedAnswer> told_of(const cluster::EndpointFailure& failure) {
+  using Why = cluster::EndpointFailure::Why;
+  const auto told = [&failure](std::string_view error) {
+    const int status = failure.error.http_status;
+    return policy::FailedAnswer{
+        .error = std::string(error),
+        .message = failure.error.text,
+        .since = std::chrono::floor<std::chrono::seconds>(failure.since).count(),
+        .status = status == 0 ? std::nullopt : std::optional(status)};
+  };
+  switch (failure.why) {
+    case Why::Unconfigured:
+      return std::nullopt;
+    case Why::Unauthorized:
+      return told("unauthorized");
+    case Why::Timeout:
+      return told("timeout");
+    case Why::Unreachable:
+      return told("unreachable");
+    case Why::Status:
+      return told("status");
+    case Why::NotJson:
+      return told("not_json");
+    case Why::TooLarge:
+      return told("too_large");
   }
-  return answer;
+  return std::nullopt;
 }
 
 struct Fetching::Job {
@@ -32,6 +53,21 @@ struct Fetching::Job {
   int rounds = 0;
   std::size_t open = 0;  // answers of the round that are still to come
 };
+
+void Fetching::take(Job& job, const std::string& name, bool tries,
+                    const cluster::EndpointResult& found) {
+  if (found) {
+    job.fetched.answers[name] = tries ? policy::tried_json(found->status, found->body.get())
+                                      : policy::answer_json(found->status, found->body.get());
+    return;
+  }
+  const auto told = tries ? told_of(found.error()) : std::nullopt;
+  if (told) {
+    job.fetched.answers[name] = policy::failed_json(*told);
+  } else {
+    job.lacks(found.error().error.message());
+  }
+}
 
 void Fetching::ask(Plan plan, std::function<void(Fetched)> done) {
   next_round(std::make_shared<Job>(std::move(plan), std::move(done)));
@@ -74,15 +110,12 @@ void Fetching::next_round(const std::shared_ptr<Job>& job) {
 void Fetching::perform(const std::shared_ptr<Job>& job, const std::string& name,
                        const policy::Request& request, const std::function<void()>& ended) {
   if (request.kind == policy::Request::Kind::Http) {
-    endpoint_lookups_.get(request.endpoint, request.path,
-                          [job, ended, name](const Result<cluster::EndpointAnswer>& found) {
-                            if (!found) {
-                              job->lacks(found.error().message());
-                            } else {
-                              job->fetched.answers[name] = answer_json(found->status, found->body);
-                            }
-                            ended();
-                          });
+    endpoint_lookups_.get(
+        request.endpoint, request.path,
+        [job, ended, name, tries = request.tries](const cluster::EndpointResult& found) {
+          take(*job, name, tries, found);
+          ended();
+        });
     return;
   }
   if (const std::string why = refusal(request); !why.empty()) {
@@ -96,7 +129,7 @@ void Fetching::perform(const std::shared_ptr<Job>& job, const std::string& name,
     if (!found) {
       job->lacks(found.error().message());
     } else {
-      job->fetched.answers[name] = answer_json(*found == nullptr ? 404 : 200, *found);
+      job->fetched.answers[name] = policy::answer_json(*found == nullptr ? 404 : 200, found->get());
     }
     ended();
   });

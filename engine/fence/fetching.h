@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "fence/endpoint_lookups.h"
 #include "fence/lookups.h"
 #include "kube/objects.h"
+#include "policy/failed_answer.h"
 #include "policy/policy.h"
 
 namespace moonfence::fence {
@@ -23,9 +25,9 @@ struct Fetched {
   std::string missing;                                // why not all could be had; "" when it was
 };
 
-// How a policy sees an answer: {"status": 200, "body": …}; null: without a body.
-[[nodiscard]] nlohmann::json answer_json(int status,
-                                         const std::shared_ptr<const nlohmann::json>& body);
+// What a policy that asked by fence.try is told; nullopt: it is the engine's own fault, and nobody
+// judges by it.
+[[nodiscard]] std::optional<policy::FailedAnswer> told_of(const cluster::EndpointFailure& failure);
 
 class Fetching {
  public:
@@ -50,6 +52,8 @@ class Fetching {
   void next_round(const std::shared_ptr<Job>& job);
   void perform(const std::shared_ptr<Job>& job, const std::string& name,
                const policy::Request& request, const std::function<void()>& ended);
+  static void take(Job& job, const std::string& name, bool tries,
+                   const cluster::EndpointResult& found);
   [[nodiscard]] std::string refusal(const policy::Request& request) const;
 
   Lookups& lookups_;

@@ -40,7 +40,7 @@ std::optional<Reason> refuse_eviction_by(const Binding& binding, const Reading& 
 
 // What speaks against it when it rests on this binding.
 std::optional<Reason> refuse_by(const Binding& binding, const Authority& authority,
-                                const kube::Pod& pod, Taint taint, Moment now) {
+                                const kube::Pod& pod, Taint taint, Moment judged, Moment now) {
   const Reading& reading = authority.reading;
   const auto alone = left_alone(pod, binding.allow);
   if (alone && !(taint == Taint::Evicting && alone == Reason::DaemonSetPod)) {
@@ -81,7 +81,9 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   if (binding.mode != policy::Mode::Enforce) {
     return Reason::ModeObserves;
   }
-  if (now - reading.sent > limits_of(authority.leadership).reading) {
+  // That there was no node of the name says nothing of pods that were bound to it afterwards.
+  if (now - reading.sent > limits_of(authority.leadership).reading ||
+      (deleted && reading.sent < judged)) {
     return Reason::ReadingTooOld;
   }
   return std::nullopt;
@@ -177,7 +179,7 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
       refusal = furthest ? refusal : Reason::OutsideBinding;
       continue;
     }
-    const auto reason = refuse_by(binding, authority, pod, taint, now);
+    const auto reason = refuse_by(binding, authority, pod, taint, ground.judged, now);
     if (!reason) {
       const auto braked = refuse_by_doubt_or_brake(authority, now);
       return braked ? braked : refuse_unheard_namespace(authority, pod, now);

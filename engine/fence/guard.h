@@ -68,6 +68,7 @@ struct Ground {
   std::string_view policy;
   std::string_view digest;  // of its binding
   std::string_view set;     // digest of the PolicySet that judged
+  Moment judged{};          // by then a list had shown the pod on the node
 };
 
 // nullopt: it may. Otherwise the first thing that speaks against it.

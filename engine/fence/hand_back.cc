@@ -44,6 +44,7 @@ class HandBack::Patient {
   [[nodiscard]] bool is_looked_at() const { return machine_.is_looked_at(); }
   // It was told.
   [[nodiscard]] bool is_doubtful() const { return !told_.empty(); }
+  [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
   void perform(const Recovery::Effects& effects) {
@@ -166,6 +167,7 @@ class HandBack::Patient {
   void doubt(const Doubt& doubt) {
     const Moment now = around_.loop.now();
     doubtful_since_ = doubtful_since_.value_or(now);
+    why_ = doubt.why;
     if ((may_pass(doubt.kind) && now - *doubtful_since_ < kPatience) ||
         !told_.insert(doubt.kind).second) {
       return;
@@ -194,6 +196,7 @@ class HandBack::Patient {
   Moment read_{};                   // when that was sent
   std::optional<Moment> doubtful_since_;
   std::set<Doubt::Kind> told_;
+  std::string why_;  // the newest doubt
   kube::CallHandle call_;
   loop::Timer timer_;
   std::unique_ptr<RemainsSearch> search_;
@@ -250,6 +253,16 @@ std::size_t HandBack::doubtful() const {
   return static_cast<std::size_t>(
       std::count_if(patients_.begin(), patients_.end(),
                     [](const auto& entry) { return entry.second->is_doubtful(); }));
+}
+
+std::map<NodeName, std::string> HandBack::kept() const {
+  std::map<NodeName, std::string> kept;
+  for (const auto& [name, patient] : patients_) {
+    if (patient->is_doubtful()) {
+      kept.emplace(name, patient->why());
+    }
+  }
+  return kept;
 }
 
 void HandBack::queue(const NodeName& name) {

@@ -40,6 +40,8 @@ class HandBack final : public cluster::NodeListener {
   // Nodes that carry our mark, and those of them that are back and not proven clean.
   [[nodiscard]] std::size_t fenced() const { return patients_.size(); }
   [[nodiscard]] std::size_t doubtful() const;
+  // The latter, and what is not proven of each.
+  [[nodiscard]] std::map<NodeName, std::string> kept() const;
 
  private:
   class Patient;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "fence/brake.h"
 
 namespace moonfence::fence {
 
@@ -260,8 +261,9 @@ bool has_failed(const PassResult& result) {
 
 }  // namespace
 
-void PassResult::fail(const std::string& what, std::optional<Duration> pause) {
+void PassResult::fail(const std::string& what, std::optional<Duration> pause, Reason why) {
   ++failed;
+  failed_for = failed_for.value_or(why);
   obstacle = obstacle.empty() ? what : obstacle;
   const Duration asked = pause.value_or(Duration::zero());
   retry_after = std::min(retry_after.value_or(asked), asked);
@@ -269,6 +271,7 @@ void PassResult::fail(const std::string& what, std::optional<Duration> pause) {
 
 void PassResult::hold(const std::string& what, Duration pause) {
   waits = true;
+  waits_for = waits_for.value_or(Reason::OnHold);
   waiting = waiting.empty() ? what : waiting;
   look_again = std::min(look_again.value_or(pause), pause);
 }
@@ -414,7 +417,8 @@ Duration Incident::unreadable_pause() {
 Incident::Effects Incident::hold(Reason reason, std::optional<Duration> delay) {
   state_ = State::Holding;
   braked_ = false;
-  if (reason != Reason::AwaitingTaint) {  // what keeps it now is something else
+  // What keeps it now is something else; but the brake and our doubt pass, and then it fails on.
+  if (reason != Reason::AwaitingTaint && !is_braking(reason)) {
     retry_pause_ = {};
     failing_since_.reset();
     waiting_since_.reset();

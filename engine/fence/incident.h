@@ -122,11 +122,14 @@ struct PassResult {
   // Policies whose failure keeps pods from being dealt with: they failed, are not asked any more or
   // could not be loaded. By name.
   std::set<std::string> held_by_failure = {};
-  // Of what failed the first, for people.
+  // Of what failed the first, for people and as a reason; and why the first of what waits does.
   std::string obstacle = {};
+  std::optional<audit::Reason> failed_for = std::nullopt;
+  std::optional<audit::Reason> waits_for = std::nullopt;
 
   // `pause`: what the server asked for, if anything. The shortest counts.
-  void fail(const std::string& what, std::optional<Duration> pause = std::nullopt);
+  void fail(const std::string& what, std::optional<Duration> pause = std::nullopt,
+            audit::Reason why = audit::Reason::Retryable);
   // Somebody holds it: whose word, for people. It is looked at again.
   void hold(const std::string& what, Duration pause);
 };

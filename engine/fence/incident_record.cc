@@ -192,6 +192,7 @@ Result<IncidentRecord> parse_head(Fields& fields) {
   record.zone = fields.string({"node", "zone"});
   record.source = fields.string({"node", "source"});
   record.fell = fields.boolean({"node", "fell"});
+  record.silent = fields.time({"node", "silent"});
   record.opened = moment(fields, {"opened"});
   record.opened_for = reason(fields, {"opened_for"}).value_or(Reason::NodeUnknown);
   parse_leaders(fields, record);

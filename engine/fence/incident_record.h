@@ -106,6 +106,9 @@ struct IncidentRecord {
   std::string zone;
   std::string source;  // whose word opened it: a health source's key, "" for Kubernetes
   bool fell = false;   // we saw it fall: policies without `sweep` are concerned
+  // When a reading of this very node last found its kubelet dead, to within kSilenceLasts; absent
+  // where the newest one did not.
+  std::optional<WallTime> silent = {};
   WallTime opened{};
   audit::Reason opened_for = audit::Reason::NodeUnknown;
   std::vector<Leader> leaders;  // who kept it, one after the other

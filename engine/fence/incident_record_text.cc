@@ -123,6 +123,7 @@ void append_node(std::string& out, const IncidentRecord& record) {
     node.set_true("fell");
   }
   node.set("name", record.node.text());
+  put(node, "silent", record.silent);
   node.set_if_any("source", record.source);
   node.set("uid", record.node_uid.text());
   node.set_if_any("zone", record.zone);

@@ -1,5 +1,6 @@
 #include "fence/inheritance.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace moonfence::fence {
@@ -18,6 +19,7 @@ void Inheritance::add(const Journal::Found& found) {
   }
   if (entry->second.record.node_uid == older.record.node_uid) {
     IncidentRecord& newest = entry->second.record;
+    newest.silent = std::max(newest.silent, older.record.silent);
     for (const IncidentRecord::Step& step : older.record.steps) {
       if (newest.find(step.uid()) == nullptr) {
         newest.steps.push_back(step);
@@ -37,8 +39,11 @@ std::optional<Journal::Found> Inheritance::take(const NodeName& name) {
   return left ? std::optional(std::move(left.mapped())) : std::nullopt;
 }
 
-void Inheritance::drop(const NodeView& node, bool is_down) {
+void Inheritance::drop(const NodeView& node, bool is_down, const IsLeft& is_left) {
   const IncidentRecord* record = find(node.name);
+  if (record != nullptr && node.uid != record->node_uid && is_left(node.name)) {
+    return;
+  }
   if (record != nullptr && (!is_down || node.uid != record->node_uid)) {
     close(node.name, node.readiness == cluster::Readiness::Gone ? Reason::NodeGone
                      : is_down                                  ? Reason::NodeReplaced
@@ -46,7 +51,7 @@ void Inheritance::drop(const NodeView& node, bool is_down) {
   }
 }
 
-void Inheritance::review(const Find& find, bool keeps_absent) {
+void Inheritance::review(const Find& find, bool keeps_absent, const IsLeft& is_left) {
   std::map<NodeName, Reason> over;
   for (const auto& [name, found] : left_) {
     const NodeView* node = find(name);
@@ -54,6 +59,8 @@ void Inheritance::review(const Find& find, bool keeps_absent) {
       if (!keeps_absent) {
         over.emplace(name, Reason::NodeGone);
       }
+    } else if (node->uid != found.record.node_uid && is_left(name)) {
+      continue;
     } else if (node->uid != found.record.node_uid) {
       over.emplace(name, Reason::NodeReplaced);
     } else if (!cluster::is_down(node->readiness)) {

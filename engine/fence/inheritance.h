@@ -3,7 +3,8 @@
 // Inheritance is what leaders before us left open: records of incidents (fence/journal) whose nodes
 // were down when they lost the Lease. An incident of ours takes the one of its node and goes on
 // with it; the record of a node that is up again, gone (and no policy acts on that) or another one
-// is closed.
+// is closed, unless the machine that it is about was dead and left something behind: the desk goes
+// on with that beside the new one.
 
 #include <functional>
 #include <map>
@@ -27,11 +28,13 @@ class Inheritance {
   [[nodiscard]] const IncidentRecord* find(const NodeName& name) const;
   [[nodiscard]] std::optional<Journal::Found> take(const NodeName& name);
   using Find = std::function<const cluster::NodeView*(const NodeName&)>;
+  // Whether something is left behind of the machine that had that name.
+  using IsLeft = std::function<bool(const NodeName&)>;
   // Closes what is of no use for a node as it is seen now: not down any more, or another one.
-  void drop(const cluster::NodeView& node, bool is_down);
+  void drop(const cluster::NodeView& node, bool is_down, const IsLeft& is_left);
   // The same for all nodes, by what the node cache believes. `keeps_absent`: a node that does not
   // exist may be down for some policy.
-  void review(const Find& find, bool keeps_absent);
+  void review(const Find& find, bool keeps_absent, const IsLeft& is_left);
   // Nodes that do not exist, as they were recorded.
   [[nodiscard]] std::vector<cluster::NodeView> absent(const Find& find) const;
   void close(const NodeName& name, audit::Reason reason);

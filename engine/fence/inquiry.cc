@@ -468,8 +468,9 @@ std::optional<Deed> Inquiry::enforce(Case& asked, PassResult& result) {
     look_again(decision, asked, result);
     note_failures(decision, asked, result);
     if (decision.ask_again) {
-      result.fail("pod " + asked.pod.ref.text() + ": " +
-                  std::string(audit::code(Reason::PolicyFailed)));
+      result.fail(
+          "pod " + asked.pod.ref.text() + ": " + std::string(audit::code(Reason::PolicyFailed)),
+          std::nullopt, Reason::PolicyFailed);
     }
     result.unfit = result.unfit || asked.unfit;
     return std::nullopt;
@@ -549,7 +550,8 @@ Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {
                    .policy_digest = by.digest,
                    .set_digest = occasion_.set->digest,
                    .why = verdict.reason,
-                   .attempt = occasion_.attempt};
+                   .attempt = occasion_.attempt,
+                   .judged = around_.loop.now()};
   return deed;
 }
 
@@ -561,12 +563,33 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
     result.failed_observing += decision.ask_again ? 1 : 0;
     return;
   }
-  // The guard's own word: it may have more against it than the mode. What enforces the same policy
-  // here lets it pass; the age of the reading and the record matter to nobody who only looks.
-  const Binding& by = binding(decision.by->binding);
+  observed_.push_back({.pod = asked.pod, .by = *decision.by});
+  observed_.back().pod.raw.reset();
+}
+
+std::set<Namespace> Inquiry::observed_spaces() const {
+  std::set<Namespace> spaces;
+  for (const Observed& observed : observed_) {
+    spaces.insert(observed.pod.ref.space);
+  }
+  return spaces;
+}
+
+void Inquiry::tell_observed(PassResult& result) {
+  for (const Observed& observed : std::exchange(observed_, {})) {
+    tell_observed(observed, result);
+  }
+}
+
+// The guard's own word: it may have more against it than the mode. What enforces the same policy
+// here lets it pass; the age of the reading and the record matter to nobody who only looks, and so
+// does a namespace that cannot be read.
+void Inquiry::tell_observed(const Observed& observed, PassResult& result) {
+  const kube::Pod& pod = observed.pod;
+  const Binding& by = binding(observed.by.binding);
   auto refused = refuse_pod_deletion(
-      *authority_, {.policy = by.name, .digest = by.digest, .set = occasion_.set->digest},
-      asked.pod, around_.loop.now());
+      *authority_, {.policy = by.name, .digest = by.digest, .set = occasion_.set->digest}, pod,
+      around_.loop.now());
   result.policies_changed = result.policies_changed || refused == Reason::PolicyChanged;
   // Enforcing would have set our taint.
   const bool untainted = refused == Reason::NotTainted && around_.quarantine != Quarantine::Off;
@@ -574,18 +597,39 @@ void Inquiry::observe(const Case& asked, PassResult& result) {
       *refused == Reason::HoldUnknown || untainted) {
     refused = Reason::ModeObserves;
   }
-  const std::string held = hold_text(authority_->node, authority_->reading.hold, asked.pod,
+  const std::string held = hold_text(authority_->node, authority_->reading.hold, pod,
                                      authority_->namespaces, authority_->held_pods);
-  minutes_.refusal(asked.pod, *decision.by, *refused,
-                   refused == Reason::OnHold ? held : decision.by->verdict->reason);
+  minutes_.refusal(pod, observed.by, *refused,
+                   refused == Reason::OnHold ? held : observed.by.verdict->reason);
+  if (refused == Reason::OnHold) {
+    result.hold(held, kHoldPause);
+  }
+}
+
+// Who yields has said it of the whole node, or is not due yet.
+std::pair<Reason, std::string> Inquiry::wait_of(const Opinion& opinion) const {
+  if (!opinion.yields) {
+    return {reason_of(opinion.verdict->kind), opinion.verdict->reason};
+  }
+  if (standings_[opinion.binding].kind == Standing::Kind::NotDueYet) {
+    return {Reason::HoldingDown, opinion.verdict->reason};
+  }
+  const auto hold = node_holds_.find(opinion.binding);
+  if (hold == node_holds_.end()) {
+    return {Reason::PolicyWaits, opinion.verdict->reason};
+  }
+  return hold->second ? std::pair(Reason::PolicyHoldsNode, hold->second->reason)
+                      : std::pair(Reason::PolicyFailed, std::string("it fails on the node"));
 }
 
 void Inquiry::look_again(const Decision& decision, const Case& asked, PassResult& result) const {
   if (decision.look_again) {
     result.waits = true;
     if (result.waiting.empty() && decision.by != nullptr && decision.by->verdict) {
+      const auto [reason, words] = wait_of(*decision.by);
+      result.waits_for = reason;
       result.waiting = "pod " + asked.pod.ref.text() + ": policy " +
-                       binding(decision.by->binding).name + ", " + decision.by->verdict->reason;
+                       binding(decision.by->binding).name + ", " + words;
     }
     result.look_again =
         std::min(result.look_again.value_or(*decision.look_again), *decision.look_again);

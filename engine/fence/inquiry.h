@@ -87,6 +87,13 @@ struct PendingRelease {
   std::optional<Moment> acknowledged_at = std::nullopt;  // the node's status lists it no more
 };
 
+// A volume that stays attached to the node, and no pod of it is left there (fence/left_volumes).
+struct LeftVolume {
+  Uid uid;  // of its attachment
+  Moment since{};
+  std::optional<Moment> told = std::nullopt;
+};
+
 // What an incident remembers from one pass to the next.
 struct Memory {
   // Of the bindings in one mode: a policy that fails or counts while it observes changes nothing
@@ -117,6 +124,8 @@ struct Memory {
   Duration release_pause{};                        // between looks at those that cannot go on
   // What left, and is waited for no more: another node may have it if this one comes back.
   std::map<std::string, PendingRelease> released;
+  std::set<std::string> decided;  // attachments of pods that policies wanted deleted, by name
+  std::map<std::string, LeftVolume> left_volumes;  // by the attachment's name
   // Before which our taint was set: it is set again when somebody drops it.
   std::optional<PodDeletion> fenced_for;
   bool taint_failed = false;  // the pass before gave that up
@@ -168,6 +177,10 @@ class Inquiry {
 
   // That of the first policy that enforces and wants the node out of service while it is not.
   [[nodiscard]] const std::optional<TaintWish>& taint_wish() const { return taint_wish_; }
+  // What would be done in mode enforce, of pods in these namespaces, is told when somebody has read
+  // whether they are held.
+  [[nodiscard]] std::set<Namespace> observed_spaces() const;
+  void tell_observed(PassResult& result);
   // Who spoke, or may have spoken, against touching some pod of the node.
   struct Objection {
     audit::Reason reason;
@@ -204,6 +217,13 @@ class Inquiry {
   void log_lines(const policy::Binding& by, const kube::Pod& pod,
                  const std::vector<std::string>& lines);
   void observe(const Case& asked, PassResult& result);
+  // A pod that would be deleted in mode enforce: told when its namespace was read.
+  struct Observed {
+    kube::Pod pod;
+    Opinion by;
+  };
+  void tell_observed(const Observed& observed, PassResult& result);
+  [[nodiscard]] std::pair<audit::Reason, std::string> wait_of(const Opinion& opinion) const;
   void look_again(const Decision& decision, const Case& asked, PassResult& result) const;
   void note_failures(const Decision& decision, const Case& asked, PassResult& result) const;
 
@@ -223,6 +243,7 @@ class Inquiry {
   std::vector<bool> node_judged_;    // by binding: it was asked about the node
   // By binding: what it said of the node, or nothing because it failed.
   std::map<std::size_t, std::optional<policy::Verdict>> node_holds_;
+  std::vector<Observed> observed_;
   const bool may_taint_;
   std::optional<TaintWish> taint_wish_;
   std::optional<Objection> objection_;

@@ -32,6 +32,7 @@ struct Journal::Entry {
   bool over = false;       // the incident is
   bool failing = false;    // the last write failed; it is repeated
   bool uncertain = false;  // it may have been created: nobody heard what came of it
+  bool missed = false;     // it had stood there, and is to stand there again
   int reread = 0;          // since the last success
   std::vector<Waiter> waiting = {};
   kube::CallHandle call = nullptr;
@@ -132,12 +133,39 @@ void Journal::arrived(const Result<std::vector<std::string>>& texts) {
     keep(read->found.record, read->found.at);
     all.push_back(std::move(read->found));
   }
-  const Ready ready = std::move(ready_);
+  write_lost();
+  const Ready ready = std::exchange(ready_, nullptr);
   ready(std::move(all));
   prune();
 }
 
+void Journal::begin_anew() {
+  std::vector<std::shared_ptr<Page>> ours = std::move(lost_);
+  for (const Entry& entry : entries_) {
+    if (!entry.lost && (entry.at || entry.uncertain) && entry.page->is_worth()) {
+      ours.push_back(entry.page);
+    }
+  }
+  forget();
+  lost_ = std::move(ours);
+}
+
+// What stands there is of the same moment as everything else in the store, and goes on.
+void Journal::write_lost() {
+  for (std::shared_ptr<Page>& page : std::exchange(lost_, {})) {
+    if (kept_.contains(ref_of(page->record().id).name)) {
+      continue;
+    }
+    page->close(audit::Reason::StoreWentBack);
+    Entry& entry = add(std::move(page));
+    entry.over = true;
+    entry.missed = true;
+    write(entry);
+  }
+}
+
 void Journal::forget() {
+  lost_.clear();
   reading_.reset();
   read_again_.cancel();
   pruning_.reset();
@@ -314,7 +342,7 @@ void Journal::compare(Entry& entry, const Result<kube::ConfigMap>& found) {
   entry.call.reset();
   if (!found) {
     const bool absent = found.error().kind == Error::Kind::NotFound;
-    if (absent && entry.over && (!entry.at || !entry.ours)) {
+    if (absent && entry.over && !entry.missed && (!entry.at || !entry.ours)) {
       release(entry);  // nothing was done, for without it nothing may be; or nobody wants it
     } else if (absent) {
       entry.at.reset();  // somebody removed it; what it said still holds
@@ -358,7 +386,7 @@ void Journal::fail(Entry& entry, const Error& error) {
   waiting.swap(entry.waiting);
   // A record that does not stand is wanted anew by the next pass; one that may stand is to be
   // closed.
-  const bool may_stand = entry.at || (entry.over && entry.uncertain);
+  const bool may_stand = entry.at || (entry.over && entry.uncertain) || entry.missed;
   if (!entry.lost && may_stand) {
     const Duration pause =
         entry.backoff.next(around_.loop.now(), around_.random.unit(), error.retry_after);

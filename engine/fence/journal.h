@@ -67,6 +67,10 @@ class Journal {
   // We do not lead any more: nothing is written or read from now on. Pages stay as they are.
   void forget();
 
+  // The store went back in time. As forget(), but what stood there of pages of ours is missed when
+  // the records are read: those that are absent are written again, closed, for it was done.
+  void begin_anew();
+
   // A page of ours. Nothing is written until save().
   [[nodiscard]] std::shared_ptr<Page> begin(IncidentRecord record);
   // The page of an incident that another leader left open; it is made ours at once.
@@ -83,6 +87,7 @@ class Journal {
   [[nodiscard]] WallTime now() const { return now_(); }
   // Nothing is under way or waits to be written, but for what failed and is repeated.
   [[nodiscard]] bool idle() const;
+  [[nodiscard]] bool is_reading() const { return ready_ != nullptr; }
   // Why the records could not be read or written when last tried, "" when they could.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
@@ -107,6 +112,7 @@ class Journal {
   void keep(const IncidentRecord& record, const kube::ConfigMaps::Written& at);
   void prune();
   void forget_if_gone(const std::string& name);
+  void write_lost();
 
   Surroundings around_;
   kube::ConfigMaps config_maps_;
@@ -121,6 +127,7 @@ class Journal {
   Entries entries_;
   std::map<std::string, KeptRecord> kept_;  // closed and open ones, by name
   std::map<std::string, Uid> uids_;
+  std::vector<std::shared_ptr<Page>> lost_;  // see begin_anew()
   kube::CallHandle pruning_;
   std::string problem_;
 };

@@ -23,6 +23,7 @@ struct NodeActions::Call {
   Brake::Place place = {};
   Duration limit;                        // of the call, on both sides of the wire
   std::shared_ptr<Page> page = nullptr;  // where it stands as a step of its own
+  std::string remark = {};               // beside its outcome, when it is done
   Moment started{};
   std::optional<Reason> refused_at_the_wire = std::nullopt;
   kube::CallHandle handle = nullptr;
@@ -124,13 +125,15 @@ void NodeActions::lift_quarantine(std::shared_ptr<const Lift> lift, json operati
   Record told = told_of(lift->node, lift->node_uid, lift->incident, "lift_quarantine");
   std::string why = lift->why;
   const Duration limit = limits_of(lift->leadership).call;
+  const bool lifts = changes_taints(operations);
   start({.told = std::move(told),
          .meant = Reason::LiftsQuarantine,
          .why = std::move(why),
          .operations = std::move(operations),
          .refusal = [lift = std::move(lift)](Moment now) { return refuse_lift(*lift, now); },
          .listeners = {{.alive = std::move(listener), .done = std::move(done)}},
-         .limit = limit});
+         .limit = limit,
+         .remark = lifts ? "" : "somebody else had taken it off; only our mark was removed"});
 }
 
 bool NodeActions::join(Call& call) {
@@ -196,7 +199,7 @@ void NodeActions::finish(Calls::iterator call, const Result<kube::NodePatchReply
   Record record = ended.told;
   record.kind = unsent ? Record::Kind::Refusal : Record::Kind::Outcome;
   record.reason = reason;
-  record.text = reply ? std::string() : reply.error().message();
+  record.text = reply ? ended.remark : reply.error().message();
   record.server_audit_id = reply ? reply->audit_id : std::string();
   record.took = loop_.now() - ended.started;
   (void)trail_.write(record);

@@ -335,6 +335,9 @@ void NodeReading::take(Reading reading) {
   authority_->reading.hold =
       successor_ ? successor_hold_ : hold_on_node(*node_.raw, around_.protections.hold_marks);
   if (gone_) {
+    if (successor_) {
+      note_silence();
+    }
     arrived_(authority_->reading);
     return;
   }
@@ -342,6 +345,7 @@ void NodeReading::take(Reading reading) {
     memory_.boot_id = node_.boot_id;
     memory_.was_silent =
         cluster::is_down(authority_->reading.readiness) && authority_->reading.pulse == Pulse::Dead;
+    note_silence();
   }
   if (node_.uid == authority_->node_uid &&
       (memory_.was_silent ||
@@ -354,6 +358,14 @@ void NodeReading::take(Reading reading) {
   }
   note_boot(node_.boot_id);
   arrived_(authority_->reading);
+}
+
+// Whoever leads next may meet another Node of that name, and nothing that tells how ours was.
+void NodeReading::note_silence() {
+  if (authority_->page != nullptr) {
+    authority_->page->silent(memory_.was_silent ? std::optional(around_.journal.now())
+                                                : std::nullopt);
+  }
 }
 
 // What the leader before us had planned it did not plan for a node that was up since; nor did

@@ -76,6 +76,7 @@ class NodeReading {
   [[nodiscard]] Result<Reading> by_source() const;
   [[nodiscard]] Reading by_lease();
   void take(Reading reading);
+  void note_silence();
   void note_boot(const std::string& boot_id);
 
   Surroundings& around_;

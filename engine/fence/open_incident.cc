@@ -73,6 +73,11 @@ OpenIncident::OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint
   authority_->quarantine = around_.quarantine;
   authority_->source = around_.source == nullptr ? std::string() : around_.source->key();
   restore(memory_, page->record(), opened_);
+  const auto silence = silent_ago(page->record(), around_.journal.now());
+  memory_.was_silent = silence.has_value();
+  if (silence) {
+    read_silent_ = opened_ - *silence;
+  }
   memory_.boot_id = node.boot_id;
   memory_.word = {.changed = node.since, .heard = downtime.since};
   node_ = node;
@@ -94,11 +99,12 @@ std::optional<OpenIncident::LeftBehind> OpenIncident::left_behind() const {
   if (around_.source != nullptr || is_over || (!gone && !replaced)) {
     return std::nullopt;
   }
-  LeftBehind left = {.node = node_,
-                     .downtime = downtime_,
-                     .was_silent = memory_.was_silent,
-                     .last_seen = memory_.last_seen,
-                     .at = around_.loop.now()};
+  LeftBehind left = {
+      .node = node_,
+      .downtime = downtime_,
+      .was_silent = memory_.was_silent,
+      .last_seen = memory_.last_seen,
+      .at = memory_.last_seen ? around_.loop.now() : read_silent_.value_or(around_.loop.now())};
   left.node.readiness = left.was_silent ? cluster::Readiness::Unknown : cluster::Readiness::Gone;
   left.node.boot_id = memory_.boot_id;
   left.node.keeps_replacements_off = true;  // nothing can be bound to it any more
@@ -173,6 +179,7 @@ void OpenIncident::pass_ended(const PassResult& result) {
   failed_ = result.failed;
   waiting_ = result.waiting;
   waits_ = result.waits;
+  stand(result);
   if (waits_) {
     pod_watch_.read(std::move(memory_.pods_read));
   }
@@ -215,7 +222,10 @@ void OpenIncident::carry_out(const Incident::Effects& effects) {
     const bool closing = std::holds_alternative<Incident::Close>(effect);
     std::visit(Overloaded{
                    [this](const Incident::SetTimer& set) { set_timer(set.delay); },
-                   [this](const Incident::CancelTimer&) { timer_.cancel(); },
+                   [this](const Incident::CancelTimer&) {
+                     timer_.cancel();
+                     timer_due_.reset();
+                   },
                    [this](const Incident::StartPass&) { start_pass(); },
                    [this](const Incident::PlanAhead&) { plan_ahead(); },
                    [this](const Incident::Act&) { act(); },
@@ -235,6 +245,7 @@ void OpenIncident::entitle() {
 }
 
 void OpenIncident::set_timer(Duration delay) {
+  timer_due_ = around_.loop.now() + delay;
   timer_ = around_.loop.after(delay, [this] { perform(machine_.timer_fired(around_.loop.now())); });
 }
 
@@ -298,6 +309,9 @@ void OpenIncident::act() {
   if (!unreadable && !untainted) {
     held_.reset();  // what kept it is over; the next time is news
   }
+  if (footing_.state == Footing::State::Held && waiting_.empty()) {
+    footing_ = {};
+  }
   operation_->act();
 }
 
@@ -312,7 +326,9 @@ void OpenIncident::cancel_pass() {
 
 void OpenIncident::note_hold(Reason reason) {
   if (reason == Reason::StillFailing) {
-    note_failing();
+    // The server's words differ each time and are no news.
+    tell_lasting(reason, obstacle_.substr(0, obstacle_.find(';')) + names_of_failing(),
+                 words_of_failing());
     return;
   }
   if (reason == Reason::StillWaiting) {
@@ -322,20 +338,11 @@ void OpenIncident::note_hold(Reason reason) {
   // The brake's words change with what other nodes do; each of them is told once, and so is each
   // cause of a doubt.
   if (is_braking(reason)) {
+    footing_ = {.state = Footing::State::Held, .reason = reason, .text = words_of_brake(reason)};
     const auto cause = around_.doubt.cause(around_.loop.now());
-    const std::string text(cause && reason == Reason::DoubtsItself ? to_string(*cause) : "");
-    if (braked_.emplace(reason, text).second) {
-      const std::string slow =
-          reason == Reason::DoubtsItself ? around_.leadership.slowness() : std::string();
-      record(Record::Kind::IncidentHeld, reason,
-             reason == Reason::TooManyDown
-                 ? around_.brake.newly_down().text() +
-                       (around_.brake.too_many_down()
-                            ? ""
-                            : "; others are as silent by their Leases, or it was too many until "
-                              "lately")
-             : slow.empty() ? text
-                            : text + "; " + slow);
+    const std::string about(cause && reason == Reason::DoubtsItself ? to_string(*cause) : "");
+    if (braked_.emplace(reason, about).second) {
+      record(Record::Kind::IncidentHeld, reason, footing_.text);
     }
     return;
   }
@@ -344,6 +351,7 @@ void OpenIncident::note_hold(Reason reason) {
     text = around_.leadership.slowness();
     reason = text.empty() ? reason : Reason::ServerSlow;
   }
+  footing_ = {.state = Footing::State::Held, .reason = reason, .text = text};
   // The same wait, repeated, is one record: once per run of failures.
   if (held_ != reason) {
     held_ = reason;
@@ -351,9 +359,23 @@ void OpenIncident::note_hold(Reason reason) {
   }
 }
 
-// What fails, and where that is more than one thing how many; the server's words differ each time
-// and are no news.
-void OpenIncident::note_failing() {
+std::string OpenIncident::words_of_brake(Reason reason) const {
+  if (reason == Reason::TooManyDown) {
+    return around_.brake.newly_down().text() +
+           (around_.brake.too_many_down()
+                ? ""
+                : "; others are as silent by their Leases, or it was too many until lately");
+  }
+  if (reason != Reason::DoubtsItself) {
+    return {};
+  }
+  const auto cause = around_.doubt.cause(around_.loop.now());
+  const std::string slow = around_.leadership.slowness();
+  return std::string(cause ? to_string(*cause) : "") + (slow.empty() ? "" : "; " + slow);
+}
+
+// What fails, and where that is more than one thing how many.
+std::string OpenIncident::words_of_failing() const {
   const std::string names = names_of_failing();
   std::string text = obstacle_;
   if (failed_ > 1) {
@@ -362,9 +384,47 @@ void OpenIncident::note_failing() {
   if (const std::string slow = around_.leadership.slowness(); !slow.empty()) {
     text += text.empty() ? slow : "; " + slow;
   }
-  text += text.empty() || names.empty() ? names : "; " + names;
-  tell_lasting(Reason::StillFailing, obstacle_.substr(0, obstacle_.find(';')) + names,
-               std::move(text));
+  return text + (text.empty() || names.empty() ? names : "; " + names);
+}
+
+// One that could not read says itself why, and so does one that the brake stopped.
+void OpenIncident::stand(const PassResult& result) {
+  using State = Footing::State;
+  if (result.unreadable || result.braked) {
+    return;
+  }
+  footing_ = {};
+  if (result.failed > 0 || !failing_.empty()) {
+    footing_ = {.state = State::Fails,
+                .reason = result.failed_for.value_or(Reason::PolicyFailed),
+                .text = words_of_failing()};
+  } else if (result.waits) {
+    const Reason reason = result.waits_for.value_or(Reason::PolicyWaits);
+    const bool waits = reason == Reason::PolicyWaits || reason == Reason::HoldingDown;
+    footing_ = {.state = reason == Reason::PolicyFailed ? State::Fails
+                         : waits                        ? State::Waits
+                                                        : State::Held,
+                .reason = reason,
+                .text = waiting_};
+  }
+}
+
+Footing OpenIncident::footing() const {
+  const IncidentRecord& record = authority_->page->record();
+  Footing footing = footing_;
+  footing.incident = id_;
+  footing.node = authority_->node;
+  footing.opened = record.opened;
+  footing.opened_for = record.opened_for;
+  footing.next = timer_due_;
+  if (is_verifying()) {
+    footing.state = Footing::State::Verifying;
+    footing.reason.reset();
+    footing.text = memory_.verification.summary();
+  } else if (is_braked()) {
+    footing.next = around_.brake.next_release(around_.loop.now());
+  }
+  return footing;
 }
 
 void OpenIncident::tell_lasting(Reason reason, const std::string& about, std::string text) {
@@ -391,7 +451,8 @@ void OpenIncident::close(Reason reason) {
     reason = Reason::SourceHealthy;
   }
   // What we must leave the next leader finishes.
-  if (reason != Reason::SteppedDown && reason != Reason::Stopping) {
+  if (reason != Reason::SteppedDown && reason != Reason::Stopping &&
+      reason != Reason::StoreWentBack) {
     authority_->page->close(reason);
     around_.journal.finish(authority_->page);
   }

@@ -14,6 +14,7 @@
 
 #include "audit/trail.h"
 #include "cluster/node_cache.h"
+#include "fence/footing.h"
 #include "fence/incident.h"
 #include "fence/operation.h"
 #include "fence/pod_watch.h"
@@ -72,6 +73,9 @@ class OpenIncident final : public Operation::Owner {
 
   [[nodiscard]] bool is_braked() const { return machine_.is_braked(); }
   [[nodiscard]] bool is_failing() const { return machine_.is_failing(); }
+  // Policies for which the last pass held pods: they failed.
+  [[nodiscard]] const std::set<std::string>& failing() const { return failing_; }
+  [[nodiscard]] Footing footing() const;
   [[nodiscard]] std::uint64_t order() const { return order_; }
   // Nothing is left to do but to wait for what replaces deleted pods.
   [[nodiscard]] bool is_verifying() const { return machine_.state() == Incident::State::Verifying; }
@@ -95,7 +99,9 @@ class OpenIncident final : public Operation::Owner {
   void act();
   void cancel_pass();
   void note_hold(audit::Reason reason);
-  void note_failing();
+  void stand(const PassResult& result);
+  [[nodiscard]] std::string words_of_failing() const;
+  [[nodiscard]] std::string words_of_brake(audit::Reason reason) const;
   // What lasts: told again when it is about something else, or after kTellAgain.
   void tell_lasting(audit::Reason reason, const std::string& about, std::string text);
   void close(audit::Reason reason);
@@ -114,6 +120,7 @@ class OpenIncident final : public Operation::Owner {
   const Moment opened_;
   cluster::NodeView node_;  // as the watch has shown it last
   bool taken_up_ = false;
+  std::optional<Moment> read_silent_;  // by the leader before us
   std::optional<audit::Reason> closed_by_;
   std::optional<audit::Reason> opening_;  // which is still to be recorded
   Memory memory_;
@@ -123,6 +130,8 @@ class OpenIncident final : public Operation::Owner {
   PodWatch pod_watch_;
   bool waits_ = false;  // by the last pass
   loop::Timer timer_;
+  std::optional<Moment> timer_due_;
+  Footing footing_;  // without what is asked for each time
   std::unique_ptr<Preplanning> preplanning_;
   std::unique_ptr<Operation> operation_;
   Brake::Place place_;

@@ -38,6 +38,7 @@ Operation::Operation(Surroundings& surroundings, Occasion occasion,
       detaching_(around_, occasion_, authority_, memory_),
       releasing_(around_, occasion_, authority_, memory_, detaching_),
       unseen_(around_, occasion_, authority_, memory_),
+      left_volumes_(around_, occasion_, authority_, memory_, detaching_),
       alive_(std::make_shared<int>(0)),
       sees_volumes_(may_detach(*occasion_.set)) {}
 
@@ -50,6 +51,7 @@ void Operation::retire() {
   quarantining_.retire();
   retiring_.retire();
   unseen_.retire();
+  left_volumes_.retire();
   docket_.retire();
   queue_.clear();
   for (PodListing* listing : {listing_.get(), ahead_.pods.get()}) {
@@ -254,6 +256,9 @@ void Operation::judge(kube::Pod pod, const Gathered& known, const policy::Cluste
     compare_with_foreseen(uid, deed);
   }
   if (deed && deed->deletes_pod) {
+    for (const auto& [name, attachment] : known.attachments) {
+      memory_.decided.insert(name);
+    }
     if (authority_->page != nullptr) {
       authority_->page->plan(step_of(deed->deletion));
     }
@@ -300,6 +305,19 @@ bool Operation::is_listed_too_long_ago() const {
 bool Operation::is_outdated(const Waiting& waiting) const {
   const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
   return pod != nullptr && (changed_.contains(pod->pod.uid) || is_listed_too_long_ago());
+}
+
+// Of a node that is not there it must be younger than the list: the name may have been taken since.
+bool Operation::is_reading_outdated(const Waiting& waiting) const {
+  const Reading& reading = authority_->reading;
+  Moment judged{};
+  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+    judged = pod->judged;
+  } else if (const auto* attachment = std::get_if<AttachmentDeletion>(&waiting.deletion)) {
+    judged = attachment->verdict.judged;
+  }
+  return around_.loop.now() - reading.sent > around_.leadership.limits().reading ||
+         (is_of_deleted_node(reading) && reading.sent < judged);
 }
 
 void Operation::drop_outdated() {
@@ -413,8 +431,7 @@ void Operation::send_waiting() {
       continue;
     }
     const bool heard = are_namespaces_heard(queue_.front());
-    const Duration age = around_.loop.now() - authority_->reading.sent;
-    if (age > around_.leadership.limits().reading) {
+    if (is_reading_outdated(queue_.front())) {
       if (const auto* pod = std::get_if<PodDeletion>(&queue_.front().deletion)) {
         namespaces_.refresh(pod->pod.ref.space);
       }
@@ -565,7 +582,8 @@ void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outc
   } else if (is_braking(outcome.reason)) {
     result_.braked = outcome.reason;
   } else if (!is_hopeless(outcome.reason)) {
-    result_.fail(outcome.about("pod " + deletion.pod.ref.text()), outcome.retry_after);
+    result_.fail(outcome.about("pod " + deletion.pod.ref.text()), outcome.retry_after,
+                 outcome.reason);
   }
 }
 
@@ -585,12 +603,14 @@ void Operation::end_if_done() {
     }
     return;
   }
-  if (look_for_unseen() || retire_node() || look_at_volumes()) {
+  if (look_for_unseen() || !tell_observed() || retire_node() || look_at_volumes() ||
+      look_for_left_volumes()) {
     return;
   }
   sum_up_replacements();
   releasing_.sum_up(result_);
   detaching_.sum_up(result_);
+  left_volumes_.sum_up(result_);
   owner_.pass_ended(result_);
 }
 
@@ -621,6 +641,17 @@ void Operation::sum_up_replacements() {
     result_.unreplaced = around_.loop.now() - std::max(ago, Duration::zero());
     result_.unverified = verification.is_blind();
   }
+}
+
+bool Operation::tell_observed() {
+  bool heard = true;
+  for (const Namespace& space : inquiry_.observed_spaces()) {
+    heard = namespaces_.ask(space) && heard;
+  }
+  if (heard) {
+    inquiry_.tell_observed(result_);
+  }
+  return heard;
 }
 
 bool Operation::retire_node() {
@@ -670,6 +701,11 @@ bool Operation::look_at_volumes() {
     return true;
   }
   return attachments_ == Stage::Looking || releases_ == Stage::Looking;
+}
+
+bool Operation::look_for_left_volumes() {
+  return sees_volumes_ && !unlisted_ && !undecoded_ && node_.has_one() &&
+         left_volumes_.look(node_.node(), [this] { pump(); });
 }
 
 }  // namespace moonfence::fence

@@ -33,6 +33,7 @@
 #include "fence/guard.h"
 #include "fence/incident.h"
 #include "fence/inquiry.h"
+#include "fence/left_volumes.h"
 #include "fence/namespace_reading.h"
 #include "fence/node_reading.h"
 #include "fence/preplanning.h"
@@ -121,6 +122,7 @@ class Operation final : private Docket::Court {
   [[nodiscard]] bool may_leave(const Waiting& waiting) const;
   [[nodiscard]] bool is_listed_too_long_ago() const;
   [[nodiscard]] bool is_outdated(const Waiting& waiting) const;
+  [[nodiscard]] bool is_reading_outdated(const Waiting& waiting) const;
   void drop_outdated();
   // Those of what it deletes are heard of; else they are asked for.
   [[nodiscard]] bool are_namespaces_heard(const Waiting& waiting);
@@ -134,9 +136,13 @@ class Operation final : private Docket::Court {
   void unseen_looked();
   // Whether the node is being put out of service.
   void sum_up_replacements();
+  // False: whether somebody holds their namespaces is still being read.
+  [[nodiscard]] bool tell_observed();
   [[nodiscard]] bool retire_node();
   // Whether attachments or releases are being looked at now.
   [[nodiscard]] bool look_at_volumes();
+  // Whether volumes that nobody accounts for are being looked at.
+  [[nodiscard]] bool look_for_left_volumes();
   [[nodiscard]] bool judged_all() const;
 
   Surroundings& around_;
@@ -156,6 +162,7 @@ class Operation final : private Docket::Court {
   Detaching detaching_;
   Releasing releasing_;
   Unseen unseen_;
+  LeftVolumes left_volumes_;
 
   loop::Timer late_list_;
   std::set<Uid> leaving_;  // pods whose deletion was sent in this pass

@@ -196,6 +196,15 @@ void Page::booted(const std::string& boot_id) {
   touch();
 }
 
+void Page::silent(std::optional<WallTime> at) {
+  const bool same = at.has_value() == record_.silent.has_value() &&
+                    (!at || *at - *record_.silent < kSilenceLasts);
+  if (!same) {
+    record_.silent = at;
+    touch();
+  }
+}
+
 void Page::close(audit::Reason reason) {
   record_.closed = {.at = now_(), .reason = reason};
   touch();

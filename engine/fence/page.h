@@ -53,6 +53,10 @@ class Page {
   void followed(const Uid& uid, IncidentRecord::Step::Follow follow);
   // After another boot no leader takes up an attachment that was to go before it.
   void booted(const std::string& boot_id);
+  // By a reading at that time its kubelet was dead; nullopt: it was not. Written again no more
+  // often than the next leader needs it.
+  static constexpr Duration kSilenceLasts = std::chrono::minutes(5);
+  void silent(std::optional<WallTime> at);
   void close(audit::Reason reason);
   // What another leader wrote after we had read its record.
   void merge(const IncidentRecord& other);

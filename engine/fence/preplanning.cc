@@ -139,6 +139,9 @@ void Preplanning::go_on() {
     if (page_ != nullptr && page_->record().boot_id != node_.node().boot_id) {
       return;  // what is meant of another boot the pass has to sort out
     }
+    if (page_ != nullptr) {
+      page_->silent(authority_->page->record().silent);  // likewise
+    }
     inquiry_.begin(node_.node());
     docket_.begin(*ahead_.gathering);
   }

@@ -277,4 +277,10 @@ json operations_to_lift(const kube::Node& node) {
   return operations;
 }
 
+bool changes_taints(const json& operations) {
+  return std::any_of(operations.begin(), operations.end(), [](const json& operation) {
+    return operation.value("op", "") != "test" && operation.value("path", "").starts_with(kTaints);
+  });
+}
+
 }  // namespace moonfence::fence

@@ -84,5 +84,7 @@ enum class Carried {
                                                OwnTaint taint = OwnTaint::Fenced);
 // The change that takes all that is ours off a node that is Ready; tests Ready and the boot ID too.
 [[nodiscard]] nlohmann::json operations_to_lift(const kube::Node& node);
+// Whether operations change a node's taints, or only our marks.
+[[nodiscard]] bool changes_taints(const nlohmann::json& operations);
 
 }  // namespace moonfence::fence

@@ -258,7 +258,8 @@ void Releasing::ended(const VolumeRelease& volume, const ActionOutcome& outcome,
   } else if (reason == Reason::PolicyChanged || reason == Reason::OutsideBinding) {
     result.policies_changed = true;
   } else {
-    result.fail(outcome.about("release of attachment " + name), outcome.retry_after);
+    result.fail(outcome.about("release of attachment " + name), outcome.retry_after,
+                outcome.reason);
   }
 }
 

@@ -264,7 +264,8 @@ Retiring::Next Retiring::end(const ActionOutcome& outcome, PassResult& result) {
   } else if (is_braking(reason)) {
     result.braked = reason;
   } else if (!is_decided(reason)) {
-    result.fail(outcome.about("taint node.kubernetes.io/out-of-service"), outcome.retry_after);
+    result.fail(outcome.about("taint node.kubernetes.io/out-of-service"), outcome.retry_after,
+                outcome.reason);
   }
   return Next::Nothing;
 }

@@ -37,7 +37,9 @@ SelfDoubt::Outcome SelfDoubt::look(const Signs& signs, Moment now) {
   if (!present_.empty()) {
     causes_ = present_;
   }
-  outage_ = outage_ || present_.contains(Cause::CallsFail) || present_.contains(Cause::RenewsLate);
+  outage_ = outage_ || present_.contains(Cause::CallsFail) ||
+            present_.contains(Cause::RenewsLate) ||
+            present_.contains(Cause::WentBack);  // no kubelet has renewed in this one yet
   if (lasts) {
     state_ = State::Doubting;
     return outcome;
@@ -80,6 +82,9 @@ std::set<SelfDoubt::Cause> SelfDoubt::causes_of(const Signs& signs, Moment now) 
   if (signs.policies_silent && *signs.policies_silent > rules_.longest_unverified) {
     causes.insert(Cause::PoliciesUnwatched);
   }
+  if (signs.went_back) {
+    causes.insert(Cause::WentBack);
+  }
   if (signs.term &&
       *signs.term - signs.term_left > std::max<Duration>(*signs.term / 2, rules_.latest_renewal)) {
     causes.insert(Cause::RenewsLate);
@@ -109,6 +114,8 @@ std::string_view to_string(SelfDoubt::Cause cause) {
       return "nodes_unwatched";
     case SelfDoubt::Cause::PoliciesUnwatched:
       return "policies_unwatched";
+    case SelfDoubt::Cause::WentBack:
+      return "went_back";
     case SelfDoubt::Cause::RenewsLate:
       return "renews_late";
   }

@@ -22,6 +22,11 @@
 //   PoliciesUnwatched  the policies in force were last compared with the server's own longer than
 //                      `longest_unverified` ago: somebody may have switched us off and waits for
 //                      it.
+//   WentBack           the store of the API server went back in time: it was restored from a
+//   backup.
+//                      What we know of anything may be of a time that never was. It lasts until
+//                      everything was read anew, and what we had written and is missing stands
+//                      there again (app/rewind.h). Known to the guard at once.
 //   RenewsLate         we lead, and the last renewal of our Lease that is known to have succeeded
 //                      is older than `latest_renewal`, and than half of its term. The term itself
 //                      is the guard's own business.
@@ -52,7 +57,7 @@ struct DoubtRules {
 
 class SelfDoubt {
  public:
-  enum class Cause { Stopped, CallsFail, NodesUnwatched, PoliciesUnwatched, RenewsLate };
+  enum class Cause { Stopped, CallsFail, NodesUnwatched, PoliciesUnwatched, WentBack, RenewsLate };
 
   struct Signs {
     Duration nodes_silent{};     // since the moment for which it was proven
@@ -62,6 +67,7 @@ class SelfDoubt {
     // Of our Lease, while we lead: its duration, and what is left of the term.
     std::optional<Duration> term = std::nullopt;
     Duration term_left{};
+    bool went_back = false;  // and what follows from it is not over
   };
   // What is to be done after a look.
   struct Outcome {
@@ -76,6 +82,8 @@ class SelfDoubt {
 
   // Of each API call, when its answer begins or it has failed without one.
   void call_ended(bool failed, Moment now);
+  // From this moment on, whenever the next look comes.
+  void went_back() { causes_.insert(Cause::WentBack); }
   [[nodiscard]] Outcome look(const Signs& signs, Moment now);
 
   // Why we must not act; nullopt: nothing speaks against us. Until the first look nothing speaks

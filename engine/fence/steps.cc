@@ -1,7 +1,9 @@
 #include "fence/steps.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "cluster/node_cache.h"
 #include "policy/pod_facts.h"
 
 namespace moonfence::fence {
@@ -132,6 +134,13 @@ void verify(Verification& verification, const IncidentRecord& record) {
       verification.deleted(deleted_by(step));
     }
   }
+}
+
+std::optional<Duration> silent_ago(const IncidentRecord& record, WallTime now) {
+  if (!record.silent || now - *record.silent > cluster::kDepartedFor) {
+    return std::nullopt;
+  }
+  return std::max<Duration>(now - *record.silent, Duration::zero());
 }
 
 void restore(Memory& memory, const IncidentRecord& record, Moment now) {

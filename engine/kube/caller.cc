@@ -157,6 +157,12 @@ bool Caller::is_admitted_fairly() const {
   return shared_->admitted_fairly;
 }
 
+void Caller::went_back() {
+  if (shared_->observer != nullptr) {
+    shared_->observer->on_went_back();
+  }
+}
+
 void Caller::observe(CallObserver* observer) {
   shared_->observer = observer;
 }

@@ -77,6 +77,9 @@ class CallObserver {
   // `took`: from the start of the attempt until now.
   virtual void on_exchange(port::Method method, int status, Duration took,
                            std::optional<WallTime> server_date) = 0;
+  // The versions of a whole collection went backwards: the server's store was restored from a
+  // backup. Told by whoever compares versions, in the middle of a call of his.
+  virtual void on_went_back() {}
 };
 
 // The handles must not outlive the caller.
@@ -96,6 +99,7 @@ class Caller {
   [[nodiscard]] CallHandle stream(ApiRequest request, StreamSink& sink);
 
   void observe(CallObserver* observer);  // null: nobody; must outlive the caller
+  void went_back();                      // tells the observer
   // Is told of every call of a single object; must outlive the caller.
   void keep_pace(ServerPace* pace);
   [[nodiscard]] const ServerPace* pace() const;

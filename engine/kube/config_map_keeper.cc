@@ -32,7 +32,25 @@ void ConfigMapKeeper::keep(const Data& data) {
   }
 }
 
+void ConfigMapKeeper::doubt() {
+  if (asked_ == 0) {
+    return;
+  }
+  doubted_ = true;
+  if (looking_) {
+    call_.reset();  // it may have been answered before
+  }
+  if (call_ == nullptr && !pause_.pending()) {
+    send();
+  }
+}
+
 void ConfigMapKeeper::send() {
+  if (doubted_) {
+    next_look_.cancel();
+    look();
+    return;
+  }
   if (settled()) {
     return;
   }
@@ -53,21 +71,32 @@ void ConfigMapKeeper::on_outcome(const Result<void>& outcome) {
     send();
     return;
   }
+  try_again(outcome.error());
+}
+
+void ConfigMapKeeper::try_again(const Error& error) {
   ++failures_;
-  log_.warning("config_map_unwritten",
-               {{"config_map", ref_.text()}, {"error", outcome.error().message()}});
-  pause_ = loop_.after(backoff_.next(loop_.now(), random_.unit(), outcome.error().retry_after),
+  log_.warning("config_map_unwritten", {{"config_map", ref_.text()}, {"error", error.message()}});
+  pause_ = loop_.after(backoff_.next(loop_.now(), random_.unit(), error.retry_after),
                        [this] { send(); });
 }
 
 void ConfigMapKeeper::look() {
+  looking_ = true;
   call_ = config_maps_.find(
       ref_, [this](const Result<std::optional<ConfigMap>>& found) { on_found(found); });
 }
 
 void ConfigMapKeeper::on_found(const Result<std::optional<ConfigMap>>& found) {
   call_.reset();
-  if (found && (!*found || !stands_in(**found))) {
+  looking_ = false;
+  if (!found && doubted_) {
+    try_again(found.error());
+    return;
+  }
+  const bool stands = !found || (*found && stands_in(**found));
+  doubted_ = false;
+  if (!stands) {
     log_.warning("config_map_lost", {{"config_map", ref_.text()},
                                      {"text", "what we wrote is missing, it is written again"}});
     ++asked_;
@@ -81,8 +110,10 @@ void ConfigMapKeeper::on_found(const Result<std::optional<ConfigMap>>& found) {
 bool ConfigMapKeeper::stands_in(const ConfigMap& map) const {
   return std::all_of(kept_.begin(), kept_.end(), [this, &map](const auto& entry) {
     const auto there = map.data.find(entry.first);
-    return there != map.data.end() &&
-           (writers_ == Writers::Several || there->second == entry.second);
+    if (!entry.second || there == map.data.end()) {
+      return !entry.second && there == map.data.end();
+    }
+    return (writers_ == Writers::Several && !doubted_) || there->second == *entry.second;
   });
 }
 

@@ -42,8 +42,12 @@ class ConfigMapKeeper {
   // are not named stay as they are.
   void keep(const Data& data);
 
+  // What was written may be lost, or be what it was long ago: it is looked at now, and written
+  // again where anything is missing or reads otherwise. Not settled until that is done.
+  void doubt();
+
   // Everything asked for stands there.
-  [[nodiscard]] bool settled() const { return stands_ == asked_; }
+  [[nodiscard]] bool settled() const { return stands_ == asked_ && !doubted_; }
   [[nodiscard]] std::uint64_t failures() const { return failures_; }
 
   // From the last write or look to the next look.
@@ -55,6 +59,7 @@ class ConfigMapKeeper {
   void on_found(const Result<std::optional<ConfigMap>>& found);
   [[nodiscard]] bool stands_in(const ConfigMap& map) const;
   void on_outcome(const Result<void>& outcome);
+  void try_again(const Error& error);
 
   loop::Loop& loop_;
   ConfigMaps config_maps_;
@@ -67,6 +72,8 @@ class ConfigMapKeeper {
   std::uint64_t asked_ = 0;   // changes of kept_
   std::uint64_t sent_ = 0;    // asked_ of what is under way or was sent last
   std::uint64_t stands_ = 0;  // asked_ of what stands there
+  bool doubted_ = false;
+  bool looking_ = false;  // what is under way is a look
   Backoff backoff_;
   loop::Timer pause_;
   loop::Timer next_look_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/list_plan.h"
+
 namespace moonfence::kube {
 namespace {
 
@@ -53,6 +55,9 @@ std::optional<Moment> Election::leading_until() const {
   return state_ == State::Leading ? held_until_ : std::nullopt;
 }
 
+// Only the leader asks health sources: what they call its own node it has to say itself.
+constexpr const char* kSitsDown = " down";
+
 Seat Election::seat_of(const std::string& node) const {
   return seats_.seat_of && !node.empty() ? seats_.seat_of(node) : Seat::Well;
 }
@@ -61,13 +66,18 @@ Seat Election::seat_of(const std::string& node) const {
 Seat Election::seat_of_holder() const {
   const std::string& note = lease_ ? lease_->notes.seat : identity_;
   const std::string prefix = seen_.holder + " ";
-  return !seen_.holder.empty() && note.starts_with(prefix) ? seat_of(note.substr(prefix.size()))
-                                                           : Seat::Well;
+  if (seen_.holder.empty() || !note.starts_with(prefix)) {
+    return Seat::Well;
+  }
+  return note.ends_with(kSitsDown) ? Seat::Down : seat_of(note.substr(prefix.size()));
 }
 
 LeaseNotes Election::own_notes() const {
   LeaseNotes notes;
-  notes.seat = seats_.node.empty() ? "" : identity_ + " " + seats_.node;
+  if (!seats_.node.empty()) {
+    const bool knows_better = state_ == State::Leading && seat() == Seat::Down;
+    notes.seat = identity_ + " " + seats_.node + (knows_better ? kSitsDown : "");
+  }
   // Who asked in vain, because by what we know our node is well, asks again if he knows better.
   notes.wanted_by = lease_ && wanted_ ? lease_->notes.wanted_by : "";
   return notes;
@@ -122,8 +132,21 @@ Election::Effects Election::look_beside(Moment now) {
   return effects;
 }
 
+// What was seen before is not the past of this one.
+bool Election::went_back(const std::optional<Lease>& lease) const {
+  if (!lease_ || !lease || lease->uid != lease_->uid) {
+    return lease_.has_value();
+  }
+  const auto order = compare_versions(lease->version, lease_->version);
+  return order && *order == std::strong_ordering::less;
+}
+
 void Election::observe(const std::optional<Lease>& lease, Moment now) {
   const LeaseRecord record = lease ? lease->record : LeaseRecord{};
+  // While our own term lasts nobody else can have held it.
+  if (went_back(lease) && !(state_ == State::Leading && held_until_ && now < *held_until_)) {
+    lost_until_ = now + kLongestTerm;
+  }
   if (!seen_any_ || record != seen_) {
     seen_since_ = now;
   }
@@ -193,6 +216,7 @@ Election::Effects Election::judge_free(Moment now, WallTime wall, double chance)
   const bool unwanted = !seen_.preferred_holder.empty() && seen_.preferred_holder != identity_;
   Moment free_at = seen_since_ + (seen_.holder.empty() ? Duration::zero() : seen_.duration);
   free_at = ours ? now : free_at + deference(seat());
+  free_at = std::max(free_at, lost_until_);
   if (unwanted || now < free_at) {
     const bool asks = !unwanted && !seen_.holder.empty() && seat_of_holder() > seat() &&
                       lease_->notes.wanted_by.empty();

@@ -22,6 +22,10 @@
 // Leadership is lost to somebody else's name, or when we could neither write nor read ours for
 // `renew_deadline`.
 //
+// A Lease can go back in time, with the whole store, or be deleted. Then nobody knows who held it,
+// and he may believe for a whole term that it is his, whatever it says now, be it our own name. So
+// long nobody takes it but the one who held it.
+//
 // Where we sit: a replica whose own node is down or being emptied does not act on that node, and
 // may be gone in a moment. It leaves a free Lease to the others for a while; another one that sits
 // better asks for the Lease, by a note on it, and the leader then hands it over. Without one that
@@ -61,6 +65,8 @@ struct Seats {
 
 class Election {
  public:
+  static constexpr Duration kLongestTerm = std::chrono::seconds(75);
+
   enum class State { Following, Taking, Leading, Releasing, Stopped };
 
   // Effects, in the order in which they are to be performed. At most two writes are under way, and
@@ -136,6 +142,7 @@ class Election {
   // What a read showed while we lead; nullopt: it is ours still, and no more.
   [[nodiscard]] std::optional<std::string> loss() const;
   Effects freed(Moment now, double chance);
+  [[nodiscard]] bool went_back(const std::optional<Lease>& lease) const;
   void observe(const std::optional<Lease>& lease, Moment now);
   [[nodiscard]] bool is_past_deadline(Moment now) const {
     return now - held_at_ >= rules_.renew_deadline;
@@ -153,6 +160,7 @@ class Election {
   LeaseRecord seen_;            // its record
   Moment seen_since_{};         // since when it has not changed
   bool seen_any_ = false;
+  Moment lost_until_{};  // the term of a holder whose record is there no more may last till then
   std::optional<Moment> held_until_;  // nobody else can lead before
   Duration held_term_{};
   Moment held_at_{};  // the newest moment at which the Lease is known to have been ours

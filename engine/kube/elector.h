@@ -39,7 +39,7 @@ class Elector {
   // Beyond a call: for the way of its answer.
   static constexpr Duration kTravel = std::chrono::milliseconds(500);
   // Whatever the server shows. So long the Lease of a leader that died may have to be waited out.
-  static constexpr Duration kLongestTerm = std::chrono::seconds(75);
+  static constexpr Duration kLongestTerm = Election::kLongestTerm;
 
   // All that is referred to must outlive the elector.
   Elector(Surroundings around, ObjectRef lease, std::string identity, ElectionRules rules,

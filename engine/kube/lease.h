@@ -32,7 +32,9 @@ struct LeaseRecord {
 
 // What replicas tell each other on the Lease of their leadership, beside the record: annotations.
 struct LeaseNotes {
-  std::string seat;       // moonfence.io/seat: "<holder> <node>", on which node its holder runs
+  // moonfence.io/seat: "<holder> <node>", on which node its holder runs; "<holder> <node> down"
+  // when the holder itself knows that it is.
+  std::string seat;
   std::string wanted_by;  // moonfence.io/wanted-by: who, on a better node, asks for it
 
   friend bool operator==(const LeaseNotes&, const LeaseNotes&) = default;

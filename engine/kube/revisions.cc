@@ -13,13 +13,15 @@ constexpr Duration kLimit = std::chrono::seconds(5);
 
 }  // namespace
 
-void Revisions::note(const ResourceVersion& reached, Moment arrived) {
+bool Revisions::note(const ResourceVersion& reached, Moment arrived) {
+  bool went_on = true;
   if (!reached_.empty()) {
     const auto order = compare_versions(reached, reached_.back().version);
     if (!order || *order < 0) {
       reached_.clear();
+      went_on = false;
     } else if (*order == 0) {
-      return;
+      return true;
     }
   }
   reached_.push_back({.version = reached, .at = arrived});
@@ -27,6 +29,7 @@ void Revisions::note(const ResourceVersion& reached, Moment arrived) {
   while (reached_.size() > 1 && arrived - reached_[1].at > kRemembered) {
     reached_.pop_front();
   }
+  return went_on;
 }
 
 std::optional<Moment> Revisions::since(const ResourceVersion& version) const {
@@ -54,8 +57,8 @@ void LeaseRevisions::ask() {
     }
     Fields fields(reply->body);
     const ResourceVersion version(fields.required({"metadata", "resourceVersion"}));
-    if (!fields.fault()) {
-      revisions_.note(version, loop_.now());
+    if (!fields.fault() && !revisions_.note(version, loop_.now())) {
+      caller_.went_back();
     }
   });
 }

@@ -21,11 +21,11 @@ class Revisions {
   // Longer than the Lease of any kubelet stands still before something is made of it.
   static constexpr Duration kRemembered = std::chrono::minutes(2);
 
-  // The store has reached it, as an answer says that arrived then. A store that went back in time
-  // makes everything before it worthless.
+  // The store has reached it, as an answer says that arrived then. False: the store went back in
+  // time, and everything before is worthless.
+  [[nodiscard]] bool note(const ResourceVersion& reached, Moment arrived);
   // What was reached when is not known any more: the store may be another one.
   void forget() { reached_.clear(); }
-  void note(const ResourceVersion& reached, Moment arrived);
   // The first moment by which it was reached; nullopt: not yet, or nobody knows.
   [[nodiscard]] std::optional<Moment> since(const ResourceVersion& version) const;
 

@@ -355,6 +355,7 @@ class Watcher::Impl final : public StreamSink {
         break;
       case What::WentBack:
         ++health_.rewinds;
+        caller_.went_back();
         break;
       case What::Expired:
       case What::Audit:

@@ -36,6 +36,10 @@ function tests(cases) end
 function fixture(file) end
 )";
 
+constexpr const char* kAnswerFields =
+    "---@field status integer?\n---@field body any\n---@field error string?\n"
+    "---@field message string?\n---@field since integer?\n";
+
 std::string bare_type(std::string_view type) {
   return std::string(type.ends_with('?') ? type.substr(0, type.size() - 1) : type);
 }
@@ -195,7 +199,7 @@ return tests {
 | `pod` | `NAME` or `NAMESPACE/NAME`, when there are several Pods |
 | `patch` | values by input path: `pod.owner.kind`, `pod.labels["a/b"]`, `pod.claims[1].state`, `pod.placement.candidates`, `pod.siblings[1].ready`, `node.ready_status`, `cluster.nodes_ready`, `pod.raw.spec.priority`; `false` removes what is no truth value |
 | `settings` | values as a binding sets them |
-| `responses` | answers to `fetch` and `source`: `["http vendor /v2/nodes"] = { status = 200, body = ... }` |
+| `responses` | answers to `fetch` and `source`: `["http vendor /v2/nodes"] = { status = 200, body = ... }`, or a failure: `{ error = "timeout", since = 300 }`, `{ status = 503 }` |
 | `fail` | needs that cannot be had, and `"fetch"`; the pod is then deferred without asking the policy |
 | `now` | the cluster's time: RFC 3339 or Unix seconds. A case whose policy reads `cluster.now` fails without it |
 | `expect` | required: `verdict` with `reason` (exact, or a part after `~`), `seconds`, `reads` (paths that must have been read), `volumes` (claims that the verdict names), `release`, `on_timeout`; or `outcome`: `not_selected`, `deferred`, `error` with `message`; or `nodes`: what `source.nodes` says |
@@ -220,7 +224,7 @@ std::string lua_annotations() {
   std::string text = "---@meta\n-- Printed by `moonfence policy meta`; a test compares them.\n\n";
   for (const WordReference& word : all.opaque) {
     text += "---" + std::string(word.doc) + "\n---@class " + std::string(word.name) + "\n" +
-            (word.name == "Answer" ? "---@field status integer\n---@field body any\n" : "") +
+            (word.name == "Answer" ? kAnswerFields : "") +
             (word.name == "Raw" ? "---@field get fun(self: Raw, ...: string): any\n" : "") +
             (word.name == "Settings" ? "---@field [string] any\n" : "") + "\n";
   }

@@ -9,7 +9,7 @@
 namespace moonfence::policy {
 namespace {
 
-constexpr std::array<HostFunction, 11> kFence = {{
+constexpr std::array<HostFunction, 12> kFence = {{
     {"skip", fence_skip, "(reason: string): Verdict", "No reason to act on this pod."},
     {"forbid", fence_forbid, "(reason: string): Verdict",
      "Nobody may act on this pod; asked again every minute. The policy becomes a guard."},
@@ -36,6 +36,10 @@ constexpr std::array<HostFunction, 11> kFence = {{
     {"get", fence_get,
      "(apiVersion: string, resource: string, namespace: string, name: string): Request",
      "One object of the Kubernetes API that the engine's configuration allows; never a secret."},
+    {"try", fence_try, "(request: Request): Request",
+     "The same request of fence.http, of which a failure is an answer too: it has error, message "
+     "and "
+     "since in place of a body. Without it nothing is judged while the request fails."},
 }};
 
 }  // namespace

@@ -130,10 +130,15 @@ Reference reference() {
   all.opaque = {
       {"Verdict", "A decision about a pod; made by fence.* inside of pod()."},
       {"NodeVerdict", "A decision about a node; made by fence.* inside of node()."},
-      {"Request", "Something to read; made by fence.http and fence.get."},
+      {"Request", "Something to read; made by fence.http, fence.get and fence.try."},
       {"Policy", "What policy{} returns and the file has to return."},
       {"Settings", "The policy's settings by name; a duration as its number of seconds."},
-      {"Answer", "{ status = 200, body = ... }: decoded JSON, read-only; null is nil."},
+      {"Answer",
+       "{ status = 200, body = ... }: decoded JSON, read-only; null is nil. One to fence.try may "
+       "be a "
+       "failure: error is timeout, unreachable, status, unauthorized, not_json or too_large (else "
+       "nil), message says it in words, since is for how many seconds the request has failed in a "
+       "row, status is that of HTTP if there was one; reading its body is an error."},
       {"Raw", "The JSON of an API object, read by :get(path)."},
   };
   all.tables = tables();

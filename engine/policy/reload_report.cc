@@ -55,6 +55,9 @@ json policy_json(const PolicyStatus& policy) {
   if (policy.error) {
     out["error"] = error_json(*policy.error);
   }
+  for (const Namespace& space : policy.absent) {
+    out["absentNamespaces"].push_back(space.text());
+  }
   return out;
 }
 
@@ -160,6 +163,40 @@ void mark_failing(ReloadReport& report, const std::set<std::string>& names) {
                       policy.state == State::Stale;
     if (runs && names.contains(policy.name)) {
       policy.state = State::Failing;
+    }
+  }
+}
+
+namespace {
+
+// "db, web"; "*" names none.
+std::set<Namespace> namespaces_of(const PolicyStatus& policy) {
+  std::set<Namespace> spaces;
+  std::string_view rest = policy.namespaces;
+  while (!rest.empty() && rest != "*") {
+    const std::size_t end = rest.find(", ");
+    spaces.emplace(std::string(rest.substr(0, end)));
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 2);
+  }
+  return spaces;
+}
+
+}  // namespace
+
+std::set<Namespace> namespaces_of(const ReloadReport& report) {
+  std::set<Namespace> all;
+  for (const PolicyStatus& policy : report.policies) {
+    all.merge(namespaces_of(policy));
+  }
+  return all;
+}
+
+void mark_absent(ReloadReport& report, const std::set<Namespace>& absent) {
+  for (PolicyStatus& policy : report.policies) {
+    for (const Namespace& space : namespaces_of(policy)) {
+      if (absent.contains(space)) {
+        policy.absent.insert(space);
+      }
     }
   }
 }

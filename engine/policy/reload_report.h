@@ -13,6 +13,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/names.h"
 #include "base/time.h"
 #include "policy/mode.h"
 #include "policy/validation.h"
@@ -38,7 +39,8 @@ struct PolicyStatus {
   std::string rejected_digest = {};  // of what was rejected; "" when its text is not there
   std::optional<Rejection> error = std::nullopt;
   std::vector<std::string> warnings = {};
-  WallTime since;  // of this state and digest
+  std::set<Namespace> absent = {};  // of its namespaces those that do not exist
+  WallTime since;                   // of this state and digest
 
   [[nodiscard]] bool is_same_binding(const PolicyStatus& other) const {
     return name == other.name && namespaces == other.namespaces;
@@ -80,6 +82,10 @@ struct ReloadReport {
 void keep_since(ReloadReport& report, const ReloadReport& before);
 // Those of the named policies that run are Failing.
 void mark_failing(ReloadReport& report, const std::set<std::string>& names);
+// Bindings that name one of these name one that does not exist.
+void mark_absent(ReloadReport& report, const std::set<Namespace>& absent);
+// Every namespace that a binding names.
+[[nodiscard]] std::set<Namespace> namespaces_of(const ReloadReport& report);
 
 [[nodiscard]] nlohmann::json to_json(const ReloadReport& report);
 

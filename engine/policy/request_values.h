@@ -1,6 +1,6 @@
 #pragma once
 
-// Requests as scripts hold them: opaque values made by fence.http and fence.get alone.
+// Requests as scripts hold them: opaque values made by fence.http, fence.get and fence.try alone.
 
 #include <string>
 
@@ -16,6 +16,7 @@ inline constexpr OpaqueType kRequestType = {"request", "return it from fetch or 
 
 int fence_http(lua_State* lua);
 int fence_get(lua_State* lua);
+int fence_try(lua_State* lua);
 
 // What fetch or plan returned: a table of requests by name, or nil; anything else raises, as do
 // more than 8, and a name that is answered already. `place` is "x.lua:12: fetch".

@@ -265,6 +265,22 @@ int fence_get(lua_State* lua) {
                             .name = std::string(name)});
 }
 
+int fence_try(lua_State* lua) {
+  Session& session = Sandbox::of(lua).session;
+  const auto* made = static_cast<const std::size_t*>(to_opaque(lua, 1, kRequestType));
+  if (made == nullptr) {
+    raise_argument(lua, 1, "a request made by fence.http");
+  }
+  Request request = session.requests.at(*made);
+  if (request.kind != Request::Kind::Http) {
+    raise(lua,
+          "fence.try: argument 1 must be a request made by fence.http; while the API server "
+          "does not answer nothing is judged");
+  }
+  request.tries = true;
+  return push_request(lua, std::move(request));
+}
+
 Requests take_requests(lua_State* lua, int index, const std::string& place,
                        const nlohmann::json& answers) {
   Requests requests;

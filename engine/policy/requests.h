@@ -18,6 +18,7 @@ struct Request {
   // Of Http. The path is built: each part that a policy gave is escaped, and so is the query.
   std::string endpoint;
   std::string path;
+  bool tries = false;  // by fence.try: that it failed is an answer too
   // Of Object. `space` is "" for a resource that has no namespace; never a list, never secrets.
   std::string api_version;
   std::string resource;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "kube/decode.h"
 #include "kube/json.h"
+#include "policy/failed_answer.h"
 #include "policy/views.h"
 
 namespace moonfence::policy {
@@ -52,8 +53,57 @@ PodFacts declared_facts(const Policy& policy, const PodFacts& all) {
   return facts;
 }
 
-// The answers that the engine would come back with. Those that end a round are the engine's:
-// credentials, throttling, faults of the server.
+// What a case, or --responses, says of a request that fails; nullopt: it is answered.
+//   { status = 503 }   { error = "timeout", since = 300, message = "…", status = 408 }
+Result<std::optional<FailedAnswer>> failure_in(const Request& request, const json& given) {
+  const std::string name = "responses: '" + escaped(request.text(), 256) + "'";
+  const json* status = member(&given, "status");
+  const json* error = member(&given, "error");
+  if (status != nullptr ? !status->is_number_integer() : error == nullptr) {
+    return failure(Error::Kind::Invalid, name + " has no status",
+                   "write { status = 200, body = ... } or { error = \"timeout\", since = 300 }");
+  }
+  const int code = status == nullptr ? 0 : status->get<int>();
+  const bool is_object = request.kind == Request::Kind::Object;
+  const bool answers = code == 404 || (is_object ? code == 200 : code >= 200 && code <= 299);
+  if (error == nullptr && answers) {
+    return std::nullopt;
+  }
+  const json* since = member(&given, "since");
+  if ((error != nullptr && given.contains("body")) ||
+      (since != nullptr && !since->is_number_integer())) {
+    return failure(Error::Kind::Invalid, name + " fails",
+                   "write no body, and since as a whole number of seconds");
+  }
+  FailedAnswer failed = {
+      .error = code == 0 ? "unreachable" : "status",
+      .message =
+          request.text() + (code == 0 ? " got no answer" : " answered " + std::to_string(code)),
+      .since = since == nullptr ? 0 : since->get<std::int64_t>(),
+      .status = code == 0 ? std::nullopt : std::optional(code)};
+  if (error != nullptr) {
+    failed.error = text_of(error);
+  }
+  if (std::find(kFailures.begin(), kFailures.end(), failed.error) == kFailures.end()) {
+    return failure(Error::Kind::Invalid,
+                   name + ": unknown error '" + escaped(failed.error, 64) + "'" +
+                       did_you_mean(failed.error, kFailures),
+                   "write timeout, unreachable, status, unauthorized, not_json or too_large");
+  }
+  if (const json* message = member(&given, "message")) {
+    failed.message = text_of(message);
+  }
+  return failed;
+}
+
+json answer_of(const Request& request, const json& given) {
+  const int status = given.at("status").get<int>();
+  const json* body = member(&given, "body");
+  return request.tries ? tried_json(status, body) : answer_json(status, body);
+}
+
+// The answers that the engine would come back with. A request that fails ends a round, but for one
+// that was made by fence.try.
 Result<json> responses_to(const Requests& requests, const Responses& responses, Answer& answer) {
   json got = json::object();
   for (const auto& [name, request] : requests) {
@@ -65,18 +115,17 @@ Result<json> responses_to(const Requests& requests, const Responses& responses, 
           "in a case add responses = { [\"" + escaped(request.text(), 256) +
               "\"] = { status = 200, body = ... } }; for eval and replay give --responses FILE");
     }
-    const json* status = member(&*found, "status");
-    if (status == nullptr || !status->is_number_integer()) {
-      return failure(Error::Kind::Invalid,
-                     "responses: '" + escaped(request.text(), 256) + "' has no status",
-                     "write { status = 200, body = ... }");
+    auto failed = failure_in(request, *found);
+    if (!failed) {
+      return failure(std::move(failed.error()));
     }
-    const auto code = status->get<std::int64_t>();
-    if (code == 401 || code == 403 || code == 429 || code >= 500) {
+    if (*failed && !request.tries) {
       answer.outcome = Outcome::Deferred;
-      answer.error = request.text() + " answered " + std::to_string(code);
+      answer.error = (*failed)->message;
     }
-    got[name] = *found;
+    got[name] = !*failed        ? answer_of(request, *found)
+                : request.tries ? failed_json(**failed)
+                                : json();
   }
   return got;
 }

@@ -32,7 +32,16 @@ const json::array_t* array_of(const json* value) {
   return value == nullptr ? nullptr : value->get_ptr<const json::array_t*>();
 }
 
-constexpr std::array<std::string_view, 2> kReplyFields = {"status", "body"};
+// The first two of every reply, the others of one to fence.try.
+constexpr std::array<std::string_view, 5> kReplyFields = {"status", "body", "error", "message",
+                                                          "since"};
+constexpr std::size_t kPlainReplyFields = 2;
+
+// It says whether the request failed (policy/failed_answer.h).
+bool is_tried(const View& reply) {
+  const auto* object = object_of(reply.json);
+  return object != nullptr && object->contains("error");
+}
 
 std::vector<std::string_view> known_names(const View& view) {
   std::vector<std::string_view> names;
@@ -41,7 +50,8 @@ std::vector<std::string_view> known_names(const View& view) {
       names.push_back(field.name);
     }
   } else if (view.kind == View::Kind::Reply) {
-    names.assign(kReplyFields.begin(), kReplyFields.end());
+    names.assign(kReplyFields.begin(),
+                 is_tried(view) ? kReplyFields.end() : kReplyFields.begin() + kPlainReplyFields);
   } else if (const auto* object = object_of(view.json)) {
     for (const auto& [key, value] : *object) {
       names.emplace_back(key);
@@ -146,6 +156,24 @@ View::Kind contained(const View& view) {
   return View::Kind::Raw;
 }
 
+// Nobody reads past a failure: what came in place of a body is not nil, it is not there.
+void push_reply_field(lua_State* lua, const View& view, std::string_view key) {
+  const auto known = std::find(kReplyFields.begin(), kReplyFields.end(), key);
+  if (known == kReplyFields.end()) {
+    raise_unknown(lua, view, key);
+  }
+  if (known >= kReplyFields.begin() + kPlainReplyFields && !is_tried(view)) {
+    raise(lua, std::string(view.name) + ": no field '" + std::string(key) +
+                   "': nothing is judged while this request fails; make it by "
+                   "fence.try(fence.http(...)) to be told");
+  }
+  if (const json* error = member(view.json, "error"); key == "body" && error != nullptr) {
+    raise(lua, std::string(view.name) + ": no field 'body': the request failed (" +
+                   std::string(text_of(error)) + "); look at 'error' before 'body'");
+  }
+  push_json(lua, member(view.json, key), view.name, contained(view));
+}
+
 constexpr HostFunction kRawGet = {"get", raw_get, "(path: string, ...: string): any", ""};
 
 int index_view(lua_State* lua, const View* view) {
@@ -194,10 +222,7 @@ int index_view(lua_State* lua, const View* view) {
       return 1;
     }
     case View::Kind::Reply:
-      if (std::find(kReplyFields.begin(), kReplyFields.end(), key) == kReplyFields.end()) {
-        raise_unknown(lua, *view, key);
-      }
-      push_json(lua, member(view->json, key), view->name, contained(*view));
+      push_reply_field(lua, *view, key);
       return 1;
     case View::Kind::Answers:
     case View::Kind::Answer:

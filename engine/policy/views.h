@@ -48,7 +48,7 @@ struct View {
     List,      // of objects of the shape, or of plain values when there is none
     Raw,       // any JSON, through :get()
     Answers,   // replies by name, nil for one that is not there yet
-    Reply,     // what was answered to one request: status and body, whatever JSON that is
+    Reply,     // what was answered to one request: status and body, or how it failed
     Answer,    // any JSON as a table of the script's would be: nil for what is absent
     Settings,  // plain values by name; an unknown name raises
   };

@@ -241,6 +241,9 @@ struct ApiServer::State : ServerState {
   }
 
   void take(const Change& change) {
+    if (change.restores) {
+      return;  // begin_anew() follows
+    }
     if (writer != nullptr && change.actor == *writer && change.key.resource == written.resource &&
         (written.name.empty() || change.key == written)) {
       committed = change;
@@ -328,6 +331,11 @@ const ServerMood& ApiServer::mood() const {
 void ApiServer::restart() {
   state_->cache.catch_up();
   state_->watches.end_all();
+}
+
+void ApiServer::begin_anew() {
+  state_->cache.catch_up();
+  state_->compacted = state_->store.version();
 }
 
 void ApiServer::compact() {

@@ -115,6 +115,8 @@ class ApiServer {
   void restart();
   // Forgets the history up to now (etcd compaction); open watches live on.
   void compact();
+  // The store is another one, restored from a snapshot. Its watches must have ended before.
+  void begin_anew();
 
  private:
   struct State;

@@ -43,7 +43,8 @@ std::string handle_of(const ObjectStore& store, const Json& attachment) {
       store.find({.resource = "persistentvolumes",
                   .space = {},
                   .name = text_field(attachment, {"spec", "source", "persistentVolumeName"})});
-  return volume == nullptr ? "" : text_field(*volume, {"spec", "csi", "volumeHandle"});
+  const auto known = volume == nullptr ? std::nullopt : volume_of(*volume);
+  return known ? known->handle : std::string();
 }
 
 }  // namespace

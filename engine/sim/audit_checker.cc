@@ -67,6 +67,10 @@ void AuditChecker::on_audit(const AuditLine& line) {
       accuse(rules::kOneIncident,
              line.life.replica + " opened a second incident of node " + line.node);
     }
+  } else if (line.kind == "incident_held" && line.reason == "volume_left") {
+    if (const auto open = book.incidents.find(line.node); open != book.incidents.end()) {
+      open->second.told_left = now();
+    }
   } else if (line.kind == "incident_closed") {
     ++closed_;
     const auto open = book.incidents.find(line.node);
@@ -125,6 +129,9 @@ void AuditChecker::on_outcome(const AuditLine& line) {
 }
 
 void AuditChecker::check_claim(const AuditLine& line) {
+  if (const auto restored = truth().restored_at(); restored && now() - *restored <= kLeavingTime) {
+    return;  // it was true when it was done
+  }
   const PodTruth* pod = truth().pod(line.pod_uid);
   const bool is_gone = pod != nullptr && pod->gone;
   const bool holds =
@@ -235,7 +242,9 @@ void AuditChecker::at_end(Duration calm_for) {
   for (const auto& [life, book] : books_) {
     for (const auto& [node, open] : book.incidents) {
       const Duration limit = open.acted ? closing_time(plan()) : settled;
-      if (calm_for >= limit && now() - open.since > limit && !keeps_a_pod(node) &&
+      // Told every five minutes for as long as it is so.
+      const bool left = open.told_left && now() - *open.told_left < std::chrono::minutes(6);
+      if (calm_for >= limit && now() - open.since > limit && !left && !keeps_a_pod(node) &&
           !is_own_node_of_all(node)) {
         accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
                                            node + " is open since " +

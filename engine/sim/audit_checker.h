@@ -41,7 +41,8 @@ class AuditChecker final : public Checker {
   struct Open {
     std::string incident;
     Moment since{};
-    bool acted = false;  // so that it may await replacements
+    bool acted = false;                              // so that it may await replacements
+    std::optional<Moment> told_left = std::nullopt;  // that a volume stays attached
   };
   struct Book {
     // Without an outcome yet, by incident and subject: a call may outlive its incident.

@@ -60,10 +60,14 @@ Json template_of(const WorkloadPlan& plan) {
   }
   Json spec = {{"containers", Json::array({{{"name", "main"}, {"image", "example.com/main:1"}}})},
                {"restartPolicy", plan.kind == WorkloadKind::Finished ? "Never" : "Always"},
-               {"terminationGracePeriodSeconds", 30},
+               {"terminationGracePeriodSeconds",
+                std::chrono::duration_cast<std::chrono::seconds>(plan.grace).count()},
                {"tolerations", tolerations_of(plan)}};
   if (!plan.node.empty()) {
     spec["nodeSelector"] = {{"kubernetes.io/hostname", plan.node}};
+  }
+  if (plan.inline_volume) {
+    spec["volumes"].push_back({{"name", "inline"}, {"csi", {{"driver", "inline.example.com"}}}});
   }
   // A StatefulSet's are added for each pod by its controller.
   if (plan.kind != WorkloadKind::StatefulSet) {
@@ -203,6 +207,14 @@ void set_controller(Json& object, std::string_view kind, const Json& owner) {
                                                         {"blockOwnerDeletion", true}}});
 }
 
+void set_foreign_owner(Json& pod, const WorkloadPlan& plan) {
+  pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "example.com/v1"},
+                                                     {"kind", plan.owner},
+                                                     {"name", plan.name},
+                                                     {"uid", "uid-of-" + plan.name},
+                                                     {"controller", plan.owner_controls}}});
+}
+
 Json pod_blueprint(const Json& pod_template, const std::string& space, const std::string& name) {
   Json pod = pod_template;
   pod["metadata"]["name"] = name;
@@ -278,11 +290,15 @@ BoundClaim claim_blueprint(const std::string& space, const std::string& name,
                            const std::string& driver) {
   std::string volume = "pv-";
   volume.append(space).append("-").append(name);
-  std::string handle = "vol-";
+  std::string handle = driver == kOddDriver ? "../vol/?a=1&b#%2F " : "vol-";
   handle.append(space).append("-").append(name);
+  Json source = {{"csi", {{"driver", driver}, {"volumeHandle", handle}}}};
+  if (driver == kInTreeDriver) {
+    source = {{"awsElasticBlockStore", {{"volumeID", handle}}}};
+  }
   const Json size = {{"storage", "1Gi"}};
   const Json modes = Json::array({"ReadWriteOnce"});
-  return {
+  BoundClaim bound = {
       .claim = {{"metadata", {{"name", name}, {"namespace", space}}},
                 {"spec",
                  {{"accessModes", modes},
@@ -297,11 +313,12 @@ BoundClaim claim_blueprint(const std::string& space, const std::string& name,
            {{"accessModes", modes},
             {"capacity", size},
             {"claimRef", {{"kind", "PersistentVolumeClaim"}, {"namespace", space}, {"name", name}}},
-            {"csi", {{"driver", driver}, {"volumeHandle", handle}}},
             {"persistentVolumeReclaimPolicy", "Delete"},
             {"storageClassName", driver},
             {"volumeMode", "Filesystem"}}},
           {"status", {{"phase", "Bound"}}}}};
+  bound.volume["spec"].update(source);
+  return bound;
 }
 
 Json attachment_blueprint(const Volume& volume, const std::string& node) {

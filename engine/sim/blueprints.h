@@ -29,6 +29,8 @@ void set_node_conditions(Json& node, bool ready, const std::string& stamp);
 // A pod from a template: {"metadata": …, "spec": …}. `owner` may be null.
 [[nodiscard]] Json pod_blueprint(const Json& pod_template, const std::string& space,
                                  const std::string& name);
+// An owner of a kind that nobody in this cluster knows.
+void set_foreign_owner(Json& pod, const WorkloadPlan& plan);
 void set_controller(Json& object, std::string_view kind, const Json& owner);
 // A static pod's shadow; `static_uid` is the kubelet's own UID of it.
 [[nodiscard]] Json mirror_pod_blueprint(const WorkloadPlan& plan, const Json& node,

@@ -1,6 +1,8 @@
 #include "sim/cluster.h"
 
 #include <charconv>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -173,12 +175,14 @@ struct Cluster::State {
   bool heal(const std::string& node, Kubelet& kubelet);
   bool remove_lease(const std::string& name, const std::string& actor);
   bool restart_controllers(Duration away);
+  bool restore_store(Duration away);
   bool perform(const Step& step);
 
   std::unique_ptr<port::Random> uids;
   ObjectStore store;
   Machines machines;
   Ground ground;
+  std::optional<StoreSnapshot> snapshot;
   std::unique_ptr<Servers> servers;
   std::unique_ptr<ControllerManager> manager;  // null while it is away
   loop::Timer manager_returns;
@@ -219,6 +223,19 @@ bool Cluster::State::restart_controllers(Duration away) {
     manager->take_up();
     ground.tell(Happening::Kind::Fault, "controller-manager", "is back");
   });
+  return true;
+}
+
+// Kubelets and controllers hear of what it undoes as they hear of any change: theirs too list
+// everything again.
+bool Cluster::State::restore_store(Duration away) {
+  if (!snapshot) {
+    return false;
+  }
+  ground.tell(Happening::Kind::Fault, "etcd",
+              "goes back from version " + std::to_string(store.version()) + " to " +
+                  std::to_string(snapshot->version));
+  servers->restore(*snapshot, away);
   return true;
 }
 
@@ -271,6 +288,8 @@ bool Cluster::State::perform_on_machine(const Step& step) {
     case Verb::HoldNamespace:
     case Verb::HoldPod:
     case Verb::ReplacePod:
+    case Verb::DeletePod:
+    case Verb::FailPod:
     case Verb::AddFinalizer:
     case Verb::RemoveFinalizer:
     case Verb::Scale:
@@ -279,6 +298,8 @@ bool Cluster::State::perform_on_machine(const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::SnapshotStore:
+    case Verb::RestoreStore:
     case Verb::HushWatches:
     case Verb::RefuseWrites:
     case Verb::SlowServers:
@@ -319,6 +340,8 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::HoldNamespace:
     case Verb::HoldPod:
     case Verb::ReplacePod:
+    case Verb::DeletePod:
+    case Verb::FailPod:
     case Verb::AddFinalizer:
     case Verb::RemoveFinalizer:
     case Verb::Scale:
@@ -328,6 +351,11 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::ReleaseVolumes:
     case Verb::TaintOutOfService:
       return change_objects(ground, step);
+    case Verb::SnapshotStore:
+      snapshot = store.snapshot();
+      return true;
+    case Verb::RestoreStore:
+      return restore_store(length_of(step));
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:

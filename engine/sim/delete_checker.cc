@@ -484,7 +484,7 @@ void DeleteChecker::on_heard(const WireRequest& request, int status, std::string
       request.target.find("moonfence-policies") == std::string::npos) {
     return;
   }
-  known_[life_of(request)].policies.heard(text, now());
+  known_[life_of(request)].policies.heard(text, truth().restores(), now());
 }
 
 void DeleteChecker::on_change(const Change& change) {

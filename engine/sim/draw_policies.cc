@@ -131,6 +131,27 @@ return policy {
 }
 )";
 
+// Beside the others, in some worlds: it fails, waits or holds where others delete.
+constexpr std::string_view kUndecided = R"(
+return policy {
+  api = 1,
+  name = "undecided",
+  version = "1.0.0",
+  summary = "Has no opinion, waits for nothing, or holds",
+  trigger = { failures = 1, live_kubelet = true },
+  pod = function(pod)
+    if pod.name:ends_with("-0") then
+      error("no opinion")
+    elseif pod.name:ends_with("-1") then
+      return fence.wait("nothing to wait for", 3)
+    elseif pod.name:ends_with("-2") then
+      return fence.hold("held", 7)
+    end
+    return fence.skip("not mine")
+  end,
+}
+)";
+
 struct Choice {
   std::string_view name;
   std::string_view source;
@@ -212,6 +233,10 @@ std::map<std::string, std::string> draw_policies(port::Random& random) {
     bindings += "  allow: [out-of-service, bare-pods, finished-pods]\n";
     data.emplace("retiring.lua", kRetiring);
   }
+  if (const auto undecided = random.fork("undecided"); happens(*undecided, 0.15)) {
+    bindings += binding("undecided", false, draw_spaces(*undecided), "enforce");
+    data.emplace("undecided.lua", kUndecided);
+  }
   data.emplace("moonfence.yaml", bindings);
   return data;
 }
@@ -222,6 +247,7 @@ std::map<std::string, std::string> draw_edit(port::Random& random) {
     data.try_emplace(std::string(choice.name) + ".lua", "");
   }
   data.try_emplace("retiring.lua", "");
+  data.try_emplace("undecided.lua", "");
   data["mode"] = "";
   switch (number(random, 0, 7)) {
     case 0:

@@ -15,9 +15,13 @@ std::int64_t to_number(const std::string& text) {
   return value;
 }
 
+std::pair<int, std::int64_t> version_of(const PolicyEdit& edit) {
+  return {edit.restores, edit.version};
+}
+
 }  // namespace
 
-void HeardPolicies::heard(std::string_view text, Moment at) {
+void HeardPolicies::heard(std::string_view text, int restores, Moment at) {
   const Json said = Json::parse(text, nullptr, false);
   if (said.is_discarded()) {
     return;
@@ -31,7 +35,7 @@ void HeardPolicies::heard(std::string_view text, Moment at) {
   } else {
     version = to_number(text_field(said, {"metadata", "resourceVersion"}));  // of the list
   }
-  hearings_.push_back({.version = version, .at = at});
+  hearings_.push_back({.version = {restores, version}, .at = at});
 }
 
 void HeardPolicies::read_kept(std::string_view text) {
@@ -45,9 +49,10 @@ HeardPolicies::Reaches HeardPolicies::in_force(const std::vector<PolicyEdit>& ed
                                                Moment now) const {
   Reaches found;
   for (auto hearing = hearings_.rbegin(); hearing != hearings_.rend(); ++hearing) {
-    const auto after = std::find_if(
-        edits.begin(), edits.end(),
-        [&hearing](const PolicyEdit& candidate) { return candidate.version > hearing->version; });
+    const auto after =
+        std::find_if(edits.begin(), edits.end(), [&hearing](const PolicyEdit& candidate) {
+          return version_of(candidate) > hearing->version;
+        });
     if (after != edits.begin() && !(after - 1)->lowered) {
       add_behind(edits, static_cast<std::size_t>(after - edits.begin()) - 1, found);
     }
@@ -94,14 +99,15 @@ void HeardPolicies::add_behind(const std::vector<PolicyEdit>& edits, std::size_t
 
 std::optional<Duration> HeardPolicies::stood(const std::vector<PolicyEdit>& edits,
                                              std::size_t edit) const {
-  const std::int64_t end =
-      edit + 1 < edits.size() ? edits[edit + 1].version : std::numeric_limits<std::int64_t>::max();
+  const auto end = edit + 1 < edits.size()
+                       ? version_of(edits[edit + 1])
+                       : std::pair(std::numeric_limits<int>::max(), std::int64_t{0});
   std::optional<Moment> first;
   for (const Hearing& hearing : hearings_) {
     if (first && hearing.version >= end) {
       return hearing.at - *first;
     }
-    if (!first && hearing.version >= edits[edit].version && hearing.version < end) {
+    if (!first && hearing.version >= version_of(edits[edit]) && hearing.version < end) {
       first = hearing.at;
     }
   }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -28,8 +29,9 @@ class HeardPolicies {
   // live read, its way and the turn in which it is taken up take some time.
   static constexpr Duration kLongestUnheard = std::chrono::seconds(36);
 
-  // A text from the API server about the ConfigMap: a list, or a line of the watch.
-  void heard(std::string_view text, Moment at);
+  // A text from the API server about the ConfigMap: a list, or a line of the watch; from a store
+  // that had gone back in time so often.
+  void heard(std::string_view text, int restores, Moment at);
   // The answer to a reading of moonfence-lastgood.
   void read_kept(std::string_view text);
 
@@ -42,7 +44,7 @@ class HeardPolicies {
 
  private:
   struct Hearing {
-    std::int64_t version = 0;
+    std::pair<int, std::int64_t> version;  // as of an edit, behind the count of restores
     Moment at{};
   };
   using Reaches = std::vector<std::shared_ptr<const Reach>>;

@@ -18,6 +18,7 @@ class LeadershipChecker final : public Checker {
   void on_left(const WireRequest& request) override;
   void on_answered(const WireRequest& request, const ServerAnswer& answer) override;
   void on_ended(const WireRequest& request) override;
+  void on_change(const Change& change) override;
 
  private:
   struct Call {
@@ -25,8 +26,12 @@ class LeadershipChecker final : public Checker {
     Moment until{};  // by then it is over, or cannot be called back
   };
   [[nodiscard]] bool concerns(const WireRequest& request) const;
+  [[nodiscard]] bool holds_by_lost_record(const std::string& replica) const;
 
   std::map<std::uint64_t, Call> under_way_;  // by exchange
+  // Who held the Lease when the store went back in time, and how long his term lasts at most.
+  std::string lost_holder_;
+  Moment lost_until_{};
 };
 
 // A call that ends something or changes a node.

@@ -77,6 +77,7 @@ struct Change {
   std::string actor;            // who wrote: "moonfence-0", "kubelet n1", "statefulset-controller"
   DocumentPtr before_document;  // of `before` and `after`: their texts
   DocumentPtr after_document;
+  bool restores = false;  // nobody wrote it: the whole store went back to where it had been
 };
 
 }  // namespace moonfence::sim

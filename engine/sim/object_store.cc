@@ -65,6 +65,48 @@ void keep_the_rest(const Json& before, Json& after, ObjectStore::Part part) {
   }
 }
 
+using Documents = std::map<std::pair<std::string, std::string>, DocumentPtr>;
+
+Change change_back(ChangeType type, const Key& key, const DocumentPtr& before,
+                   const DocumentPtr& after) {
+  return {.type = type,
+          .key = key,
+          .before = before == nullptr ? nullptr : before->object(),
+          .after = after->object(),
+          .actor = "etcd",
+          .before_document = before,
+          .after_document = after,
+          .restores = true};
+}
+
+// What became of a resource's objects when what was `before` is `now`; what is gone first.
+std::vector<Change> changes_back(const std::string& resource, const Documents& before,
+                                 const Documents& now) {
+  std::vector<Change> changes;
+  const auto key_of = [&resource](const auto& name) {
+    return Key{.resource = resource, .space = name.first, .name = name.second};
+  };
+  const auto uid_of = [](const DocumentPtr& document) {
+    return text_field(document->json(), {"metadata", "uid"});
+  };
+  for (const auto& [name, was] : before) {
+    const auto found = now.find(name);
+    if (found == now.end() || uid_of(found->second) != uid_of(was)) {
+      changes.push_back(change_back(ChangeType::Deleted, key_of(name), was, was));
+    }
+  }
+  for (const auto& [name, is] : now) {
+    const auto found = before.find(name);
+    const bool same = found != before.end() && uid_of(found->second) == uid_of(is);
+    if (!same) {
+      changes.push_back(change_back(ChangeType::Added, key_of(name), nullptr, is));
+    } else if (found->second != is) {
+      changes.push_back(change_back(ChangeType::Modified, key_of(name), found->second, is));
+    }
+  }
+  return changes;
+}
+
 }  // namespace
 
 ObjectStore::ObjectStore(std::function<WallTime()> now, port::Random& uids)
@@ -310,12 +352,36 @@ void ObjectStore::commit(Change change) {
     return;  // told below, after what is being told
   }
   telling_ = true;
+  tell_what_is_left();
+  telling_ = false;
+}
+
+void ObjectStore::tell(const Change& change) {
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    listeners_[i](change);
+  }
+}
+
+void ObjectStore::tell_what_is_left() {
   while (told_ < version_) {
-    const Change& next = change_at(++told_);
-    for (std::size_t i = 0; i < listeners_.size(); ++i) {
-      listeners_[i](next);
+    tell(change_at(++told_));
+  }
+}
+
+void ObjectStore::restore(const StoreSnapshot& snapshot) {
+  MOONFENCE_CHECK(!telling_);
+  const Resources undone = std::exchange(objects_, snapshot.objects);
+  version_ = log_start_ = told_ = snapshot.version;
+  log_.clear();
+  telling_ = true;
+  for (const auto& [resource, before] : undone) {
+    for (Change& change : changes_back(resource, before, objects_of(resource))) {
+      const std::string& own = text_field(*change.after, {"metadata", "resourceVersion"});
+      change.version = change.type == ChangeType::Deleted ? snapshot.version : std::stoll(own);
+      tell(change);
     }
   }
+  tell_what_is_left();
   telling_ = false;
 }
 

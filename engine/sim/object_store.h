@@ -40,6 +40,13 @@ struct DeleteOptions {
   bool dry_run = false;
 };
 
+// All that a store holds at one moment, as `etcdctl snapshot save` takes it.
+struct StoreSnapshot {
+  std::map<std::string, std::map<std::pair<std::string, std::string>, DocumentPtr>, std::less<>>
+      objects;
+  std::int64_t version = 0;
+};
+
 struct DeleteResult {
   Object object;             // the last state
   bool marked_only = false;  // still there with a deletionTimestamp: grace or a finalizer
@@ -81,6 +88,14 @@ class ObjectStore {
                                                            const std::string& space,
                                                            std::int64_t version) const;
 
+  [[nodiscard]] StoreSnapshot snapshot() const {
+    return {.objects = objects_, .version = version_};
+  }
+  // Everything is as it was then, versions too, and nothing before is known: the log begins here.
+  // The listeners hear of what that undoes, as changes that nobody wrote, each with its object's
+  // own version; of a deletion with the store's. Not from inside a listener.
+  void restore(const StoreSnapshot& snapshot);
+
   // The version of the newest write.
   [[nodiscard]] std::int64_t version() const { return version_; }
   // All changes after log_start(), oldest first, versions without gaps. References into it stay
@@ -100,6 +115,7 @@ class ObjectStore {
  private:
   using Name = std::pair<std::string, std::string>;  // space, name
   using Objects = std::map<Name, DocumentPtr>;
+  using Resources = std::map<std::string, Objects, std::less<>>;
 
   [[nodiscard]] const Objects& objects_of(const std::string& resource) const;
   [[nodiscard]] std::string new_uid();
@@ -108,10 +124,12 @@ class ObjectStore {
   Object put(const Key& key, Json object, const std::string& actor);
   Object erase(const Key& key, Json last, const std::string& actor);
   void commit(Change change);
+  void tell(const Change& change);
+  void tell_what_is_left();
 
   std::function<WallTime()> now_;
   port::Random& uids_;
-  std::map<std::string, Objects, std::less<>> objects_;
+  Resources objects_;
   std::deque<Change> log_;
   std::vector<Listener> listeners_;
   std::int64_t version_ = 1;

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -41,13 +42,24 @@ struct WorkloadPlan {
   // StatefulSet: each pod has that many volumes of its own; else all pods share them.
   // ReadWriteOnce.
   int volumes = 0;
+  // kOddDriver has handles that mean something to a URL, kInTreeDriver volumes of an old kind that
+  // Kubernetes translates for kTranslatedDriver.
   std::string driver = "csi.example.com";
   std::string node;   // every pod there, for ever; "" lets the scheduler choose
   std::string start;  // every pod of the start there; those that follow go where they may
   Duration toleration = std::chrono::minutes(5);  // of not-ready and unreachable
   std::vector<std::string> finalizers;
   Duration stop_time{};  // its containers take that long to stop
+  Duration grace = std::chrono::seconds(30);
+  bool inline_volume = false;  // beside the others each pod has one that lives and dies with it
+  // Bare: its owner is of that kind, which nobody here knows, and its controller or not.
+  std::string owner;
+  bool owner_controls = true;
 };
+
+inline constexpr std::string_view kOddDriver = "odd.example.com";
+inline constexpr std::string_view kInTreeDriver = "kubernetes.io/aws-ebs";
+inline constexpr std::string_view kTranslatedDriver = "ebs.csi.aws.com";
 
 // The flags of the control plane, as their names say in Kubernetes.
 struct Timings {
@@ -79,6 +91,8 @@ enum class Verb {
   HoldNamespace,  // the same; target: namespace
   HoldPod,
   ReplacePod,    // force-deleted from outside; its controller makes another
+  DeletePod,     // as kubectl delete does it: somebody asks it to go
+  FailPod,       // its phase is Failed, as a kubelet says that shuts its machine down
   AddFinalizer,  // argument finalizer
   RemoveFinalizer,
   Scale,           // argument replicas
@@ -87,6 +101,9 @@ enum class Verb {
   RestartServer,   // target "api-0"; argument for: how long it is away
   Compact,         // the history of every server
   Outage,          // every server is away; argument for
+  SnapshotStore,   // what RestoreStore goes back to, as an etcd is saved
+  RestoreStore,    // the whole store is as it was at the last snapshot; argument for: every server
+                   // is away meanwhile
   HushWatches,     // every server; target: of what; argument for. Their streams say no more
   RefuseWrites,    // every server; target: of what, arguments how and for (sim/write_refusals.h)
   SlowServers,     // every server; target: to what, arguments by and for (sim/slow_calls.h)

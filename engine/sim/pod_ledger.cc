@@ -113,6 +113,10 @@ PodLife& PodLedger::life_of(const Json& pod) {
 
 void PodLedger::see(const Change& change) {
   PodLife& life = life_of(*change.after);
+  if (change.restores && change.type != ChangeType::Deleted) {
+    life.deleted.reset();  // it is there again
+    life.deleted_by.clear();
+  }
   if (change.type == ChangeType::Deleted) {
     life.deleted = elapsed_();
     life.deleted_by = change.actor;

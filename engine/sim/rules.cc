@@ -103,7 +103,9 @@ constexpr std::array kAll = {
     Rule{kNodeDealtWith,
          "once faults have ended for long enough, a node that is down holds no "
          "pod that a policy in force deletes"},
-    Rule{kIncidentClosed, "once faults have ended for long enough, every incident is closed"},
+    Rule{kIncidentClosed,
+         "once faults have ended for long enough, every incident is closed that does not tell of a "
+         "volume that stays attached"},
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 40> kWords = {{
+  static constexpr std::array<VerbWord, 44> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
@@ -20,6 +20,8 @@ std::span<const VerbWord> verb_words() {
       {"hold-namespace", Verb::HoldNamespace, Target::Namespace, "why"},
       {"hold-pod", Verb::HoldPod, Target::Pod, "why"},
       {"replace-pod", Verb::ReplacePod, Target::PodOrWorkload, ""},
+      {"delete-pod", Verb::DeletePod, Target::PodOrWorkload, ""},
+      {"fail-pod", Verb::FailPod, Target::PodOrWorkload, ""},
       {"add-finalizer", Verb::AddFinalizer, Target::Pod, "finalizer", true},
       {"remove-finalizer", Verb::RemoveFinalizer, Target::Pod, "finalizer", true},
       {"scale", Verb::Scale, Target::Workload, "replicas", true},
@@ -28,6 +30,8 @@ std::span<const VerbWord> verb_words() {
       {"restart-server", Verb::RestartServer, Target::Server, "for"},
       {"compact", Verb::Compact, Target::Nothing, ""},
       {"outage", Verb::Outage, Target::Nothing, "for", true},
+      {"snapshot-store", Verb::SnapshotStore, Target::Nothing, ""},
+      {"restore-store", Verb::RestoreStore, Target::Nothing, "for"},
       {"hush-watches", Verb::HushWatches, Target::Watches, "for", true},
       {"refuse-writes", Verb::RefuseWrites, Target::Writes, "for", true, "how"},
       {"slow-servers", Verb::SlowServers, Target::Calls, "for", true, "by"},

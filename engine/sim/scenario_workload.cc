@@ -38,6 +38,18 @@ Result<void> set_option(WorkloadPlan& workload, const ScenarioLine& line, const 
   if (key == "stop-time") {
     return duration(workload.stop_time);
   }
+  if (key == "grace") {
+    return duration(workload.grace);
+  }
+  if (key == "inline-volume") {
+    workload.inline_volume = value == "yes";
+    return {};
+  }
+  if (key == "owner") {
+    workload.owner_controls = !value.starts_with("no-controller:");
+    workload.owner = value.substr(workload.owner_controls ? 0 : value.find(':') + 1);
+    return {};
+  }
   if (key == "driver") {
     workload.driver = value;
   } else if (key == "node") {
@@ -64,9 +76,9 @@ Result<void> set_option(WorkloadPlan& workload, const ScenarioLine& line, const 
 }  // namespace
 
 Result<WorkloadPlan> parse_workload(const ScenarioLine& line, WorkloadKind kind) {
-  static constexpr std::array<std::string_view, 9> kKnown = {
-      "replicas", "volumes",    "labels",     "on",       "node",
-      "driver",   "toleration", "finalizers", "stop-time"};
+  static constexpr std::array<std::string_view, 12> kKnown = {
+      "replicas",   "volumes",    "labels",    "on",    "node",          "driver",
+      "toleration", "finalizers", "stop-time", "grace", "inline-volume", "owner"};
   if (!is_qualified(line.word(1))) {
     return line.wrong("'" + escaped(line.word(1), 64) + "' is no NAMESPACE/NAME",
                       "write for example " + line.words[0] + " noobaa/core");

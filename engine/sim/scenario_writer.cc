@@ -114,6 +114,15 @@ void write_workload(std::string& out, const WorkloadPlan& workload) {
   if (workload.stop_time != usual.stop_time) {
     add("stop-time", duration_text(workload.stop_time));
   }
+  if (workload.grace != usual.grace) {
+    add("grace", duration_text(workload.grace));
+  }
+  if (workload.inline_volume) {
+    add("inline-volume", "yes");
+  }
+  if (!workload.owner.empty()) {
+    add("owner", (workload.owner_controls ? "" : "no-controller:") + workload.owner);
+  }
   if (!workload.finalizers.empty()) {
     add("finalizers", joined(workload.finalizers, ","));
   }

@@ -64,6 +64,16 @@ bool Servers::perform(const Step& step) {
   return done;
 }
 
+void Servers::restore(const StoreSnapshot& snapshot, Duration away) {
+  for (std::size_t index = 0; index < servers_.size(); ++index) {
+    take_down(index, away);
+  }
+  ground_.store.restore(snapshot);
+  for (const Entry& entry : servers_) {
+    entry.server->begin_anew();
+  }
+}
+
 void Servers::take_down(std::size_t index, Duration how_long) {
   Entry& entry = servers_[index];
   ServerMood mood = entry.server->mood();

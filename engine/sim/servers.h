@@ -25,6 +25,9 @@ class Servers final {
   [[nodiscard]] ApiServer& at(std::size_t index) { return *servers_.at(index).server; }
   [[nodiscard]] std::size_t size() const { return servers_.size(); }
 
+  // The whole store goes back; every server is away for that long, and its watches end.
+  void restore(const StoreSnapshot& snapshot, Duration away);
+
   // RestartServer, Outage, Compact, RefuseWrites, HushWatches, Calm; false for anything else, or
   // when there is no such server.
   bool perform(const Step& step);

@@ -130,9 +130,12 @@ class Settler {
     add_claims(plan);
     const Json workload = workload_blueprint(plan, plan.name);
     for (int index = 0; index < plan.replicas; ++index) {
-      run(pod_blueprint(*find_field(workload, {"spec", "template"}), plan.space,
-                        numbered(plan, index)),
-          plan);
+      Json pod = pod_blueprint(*find_field(workload, {"spec", "template"}), plan.space,
+                               numbered(plan, index));
+      if (!plan.owner.empty()) {
+        set_foreign_owner(pod, plan);
+      }
+      run(std::move(pod), plan);
     }
   }
 

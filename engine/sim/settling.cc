@@ -25,7 +25,10 @@ bool disturbs(Verb verb) {
     case Verb::RemoveLease:
     case Verb::Heal:
     case Verb::ReplacePod:
+    case Verb::DeletePod:
+    case Verb::FailPod:
     case Verb::Scale:
+    case Verb::SnapshotStore:
     case Verb::Calm:
       return false;
     case Verb::HoldNode:
@@ -41,6 +44,7 @@ bool disturbs(Verb verb) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::RestoreStore:
     case Verb::HushWatches:
     case Verb::RefuseWrites:
     case Verb::SlowServers:

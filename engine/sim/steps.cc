@@ -50,6 +50,21 @@ bool replace_pod(const Ground& ground, const Step& step) {
   return ground.store.remove(key_of("pods", *pod), options, kActor).has_value();
 }
 
+bool delete_pod(const Ground& ground, const Step& step) {
+  const Object pod = find_pod(ground, step.target);
+  DeleteOptions options;
+  options.uid = pod == nullptr ? "" : uid_of(*pod);
+  return pod != nullptr && ground.store.remove(key_of("pods", *pod), options, kActor).has_value();
+}
+
+bool fail_pod(const Ground& ground, const Step& step) {
+  const Object pod = find_pod(ground, step.target);
+  return pod != nullptr && update_same(
+                               ground.store, key_of("pods", *pod), uid_of(*pod),
+                               [](Json& edited) { edited["status"]["phase"] = "Failed"; },
+                               ObjectStore::Part::Status, kActor);
+}
+
 bool change_finalizer(const Ground& ground, const Step& step) {
   const Object pod = find_pod(ground, step.target);
   const std::string finalizer = argument(step, "finalizer");
@@ -170,6 +185,12 @@ bool change_objects(const Ground& ground, const Step& step) {
     case Verb::ReplacePod:
       done = replace_pod(ground, step);
       break;
+    case Verb::DeletePod:
+      done = delete_pod(ground, step);
+      break;
+    case Verb::FailPod:
+      done = fail_pod(ground, step);
+      break;
     case Verb::AddFinalizer:
     case Verb::RemoveFinalizer:
       done = change_finalizer(ground, step);
@@ -211,6 +232,8 @@ bool change_objects(const Ground& ground, const Step& step) {
     case Verb::RestartServer:
     case Verb::Compact:
     case Verb::Outage:
+    case Verb::SnapshotStore:
+    case Verb::RestoreStore:
     case Verb::HushWatches:
     case Verb::RefuseWrites:
     case Verb::SlowServers:

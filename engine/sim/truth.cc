@@ -76,6 +76,10 @@ const PodTruth* Truth::pod(const std::string& uid) const {
 }
 
 void Truth::on_change(const Change& change) {
+  if (change.restores && restored_at_ != time_.now) {
+    restored_at_ = time_.now;
+    ++restores_;
+  }
   if (change.key.resource == "nodes") {
     on_node(change);
   } else if (change.key.resource == "leases" && change.key.space == "kube-node-lease") {
@@ -107,7 +111,9 @@ void Truth::on_lease(const Change& change) {
   if (duration != nullptr && duration->is_number_integer()) {
     lease.duration = std::chrono::seconds(duration->get<std::int64_t>());
   }
-  lease.changes.push_back(time_.now);
+  if (!change.restores) {  // else no kubelet has spoken
+    lease.changes.push_back(time_.now);
+  }
 }
 
 void Truth::on_pod(const Change& change) {
@@ -120,6 +126,11 @@ void Truth::on_pod(const Change& change) {
     pod.controller = controller_kind(object);
     pod.mirror =
         find_field(object, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr;
+  }
+  if (change.restores && change.type != ChangeType::Deleted) {
+    pod.gone.reset();
+    pod.marked.reset();
+    pod.deleted_by.clear();
   }
   const Json* labels = find_field(object, {"metadata", "labels"});
   pod.labels = labels == nullptr ? Json::object() : *labels;
@@ -155,7 +166,8 @@ void Truth::on_policies(const Change& change) {
     }
   }
   const auto bindings = data.find("moonfence.yaml");
-  policy_edits_.push_back({.version = change.version,
+  policy_edits_.push_back({.restores = restores_,
+                           .version = change.version,
                            .at = time_.now,
                            .reach = read_reach(data),
                            .lowered = is_lowered(data),

@@ -74,6 +74,7 @@ struct PodTruth {
 
 // A write of the policies' ConfigMap.
 struct PolicyEdit {
+  int restores = 0;  // how often the store had gone back in time: versions count anew
   std::int64_t version = 0;
   Moment at{};
   std::shared_ptr<const Reach> reach;  // null: refused, and the one before goes on
@@ -100,6 +101,9 @@ class Truth {
   [[nodiscard]] const Machines& machines() const { return machines_; }
   [[nodiscard]] const ObjectStore& store() const { return store_; }
   [[nodiscard]] Moment now() const { return time_.now; }
+  // How often the store went back in time, and when for the last time.
+  [[nodiscard]] int restores() const { return restores_; }
+  [[nodiscard]] std::optional<Moment> restored_at() const { return restored_at_; }
 
  private:
   void on_node(const Change& change);
@@ -114,6 +118,8 @@ class Truth {
   std::map<std::string, LeaseTruth> leases_;  // by node name
   std::map<std::string, PodTruth> pods_;
   std::vector<PolicyEdit> policy_edits_;
+  int restores_ = 0;
+  std::optional<Moment> restored_at_;
 };
 
 }  // namespace moonfence::sim

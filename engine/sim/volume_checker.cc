@@ -90,8 +90,16 @@ void VolumeChecker::after_cluster_turn() {
 bool VolumeChecker::may_be_attached_twice() const {
   constexpr int kDoubts = 29;
   return plan().kubernetes >= kDoubts ||
-         std::any_of(plan().steps.begin(), plan().steps.end(),
-                     [](const Step& step) { return step.verb == Verb::RestartControllers; });
+         std::any_of(plan().steps.begin(), plan().steps.end(), [](const Step& step) {
+           return step.verb == Verb::RestartControllers || step.verb == Verb::RestoreStore;
+         });
+}
+
+// Pods that were moved are where they had been, and what runs in the others is stopped as soon as
+// their kubelets have heard of it.
+bool VolumeChecker::is_restored_lately() const {
+  const auto restored = truth().restored_at();
+  return restored && now() - *restored <= kCatchUp;
 }
 
 // Its Node was deleted under it: it stops what it runs, and nobody waits for that.
@@ -111,6 +119,9 @@ void VolumeChecker::judge(const std::string& volume, const Machine& one, const M
   if (is_excused(one, now()) || is_excused(other, now())) {
     ++accepted_;
     news_ = what + ", which was cut off alive";
+  } else if (is_restored_lately()) {
+    ++accepted_;
+    news_ = what + ", since the store went back in time";
   } else if (may_be_attached_twice() && (!both_write || is_stray(one) || is_stray(other))) {
     ++accepted_;
     news_ = what + ", which Kubernetes is not certain of";

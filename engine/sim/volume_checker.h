@@ -34,6 +34,7 @@ class VolumeChecker final : public Checker {
   void judge_release(const Change& change, const std::string& name);
   void judge(const std::string& volume, const Machine& one, const Machine& other, bool both_write);
   [[nodiscard]] bool may_be_attached_twice() const;
+  [[nodiscard]] bool is_restored_lately() const;
   [[nodiscard]] bool is_stray(const Machine& machine) const;
   // Of what runs where and what is published where: most turns change neither.
   [[nodiscard]] std::uint64_t fingerprint() const;

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "sim/facts.h"
+#include "sim/plan.h"
 
 namespace moonfence::sim {
 namespace {
@@ -44,14 +45,19 @@ std::string attacher_finalizer(std::string_view driver) {
 }
 
 std::optional<Volume> volume_of(const Json& persistent_volume) {
-  const std::string& driver = text_field(persistent_volume, {"spec", "csi", "driver"});
-  if (driver.empty()) {
+  std::string driver = text_field(persistent_volume, {"spec", "csi", "driver"});
+  std::string handle = text_field(persistent_volume, {"spec", "csi", "volumeHandle"});
+  if (driver.empty()) {  // as k8s.io/csi-translation-lib does it
+    driver = kTranslatedDriver;
+    handle = text_field(persistent_volume, {"spec", "awsElasticBlockStore", "volumeID"});
+  }
+  if (handle.empty()) {
     return std::nullopt;
   }
   const Json& modes = list_field(persistent_volume, {"spec", "accessModes"});
   return Volume{.persistent_volume = name_of(persistent_volume),
-                .driver = driver,
-                .handle = text_field(persistent_volume, {"spec", "csi", "volumeHandle"}),
+                .driver = std::move(driver),
+                .handle = std::move(handle),
                 .shared = std::any_of(modes.begin(), modes.end(), [](const Json& mode) {
                   return mode == "ReadWriteMany" || mode == "ReadOnlyMany";
                 })};

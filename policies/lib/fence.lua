@@ -7,7 +7,7 @@
 ---A decision about a node; made by fence.* inside of node().
 ---@class NodeVerdict
 
----Something to read; made by fence.http and fence.get.
+---Something to read; made by fence.http, fence.get and fence.try.
 ---@class Request
 
 ---What policy{} returns and the file has to return.
@@ -17,10 +17,13 @@
 ---@class Settings
 ---@field [string] any
 
----{ status = 200, body = ... }: decoded JSON, read-only; null is nil.
+---{ status = 200, body = ... }: decoded JSON, read-only; null is nil. One to fence.try may be a failure: error is timeout, unreachable, status, unauthorized, not_json or too_large (else nil), message says it in words, since is for how many seconds the request has failed in a row, status is that of HTTP if there was one; reading its body is an error.
 ---@class Answer
----@field status integer
+---@field status integer?
 ---@field body any
+---@field error string?
+---@field message string?
+---@field since integer?
 
 ---The JSON of an API object, read by :get(path).
 ---@class Raw
@@ -476,6 +479,12 @@ function fence.http(endpoint, path, ...) end
 ---@return Request
 ---@nodiscard
 function fence.get(apiVersion, resource, namespace, name) end
+
+---The same request of fence.http, of which a failure is an answer too: it has error, message and since in place of a body. Without it nothing is judged while the request fails.
+---@param request Request
+---@return Request
+---@nodiscard
+function fence.try(request) end
 
 ---@class Fixture           what `fixture` returns
 ---@class Case              what `case` returns

@@ -75,7 +75,7 @@ def test_an_api_server_that_cannot_be_reached(verb, form, tmp_path):
             assert done.returncode == FAILED and told.count("cannot be read: ") == 4 and told.count(said) == 4, done
             if form == "table":
                 assert re.findall(r"^([A-Z]+) +unknown(?:: could not be read)?$", done.stdout, re.M) == [
-                    "LEADER", "MODE", "POLICIES", "NODES", "INCIDENTS"]
+                    "LEADER", "MODE", "STATE", "POLICIES", "BRAKE", "NODES", "INCIDENTS"]
             elif form == "json":
                 assert [json.loads(done.stdout)[key] for key in ("leader", "report", "nodes", "openIncidents")] == [None] * 4
     assert not (tmp_path / "captured").exists()

@@ -138,8 +138,9 @@ def test_an_incident_from_the_first_step_to_the_last(cluster, policies, victims_
     names = {**names_of(victims, workloads), listed["incident"]: "ID"}
     same_as_golden(tool.engine("incidents"), "incidents.txt", names)
     same_as_golden(shown, "incident.txt", names)
-    others = re.compile(r"^NODES .*\n(  .*\n)*", re.M)  # of other tests
-    same_as_golden(others.sub("NODES\n", tool.engine("status")), "status.txt", names)
+    others = re.compile(r"^(NODES|BRAKE) .*\n(  .*\n)*", re.M)  # of other tests
+    wait_for("that is told", lambda: "INCIDENTS   0 open" in tool.engine("status"), 10)
+    same_as_golden(others.sub(r"\1\n", tool.engine("status")), "status.txt", names)
     for words, code in ((["incidents"], NOTHING), (["incident", listed["incident"]], NOTHING), (["plan", victims.node], NOTHING),
                         (["explain", f"{workloads.namespace}/web-0"], WOULD_ACT)):  # it runs elsewhere now
         in_yaml = tool.run(*words, "--engine-namespace", workloads.namespace, "-o", "yaml")

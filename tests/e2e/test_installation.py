@@ -142,7 +142,7 @@ def test_each_mode_adds_to_the_one_before():
         ("events", "create"), ("events", "patch")}
     assert rights(manifest("enforce")) - observe == {
         Right("", "", "pods", "delete"), Right("", "storage.k8s.io", "volumeattachments", "delete"),
-        Right("", "apps", "statefulsets", "get"), Right("", "", "namespaces", "get")}
+        Right("", "apps", "statefulsets", "get")}
     for overlay in OBSERVING:
         assert rights(manifest(overlay)) == observe
 

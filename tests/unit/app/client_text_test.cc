@@ -140,11 +140,13 @@ TEST(StatusText, SaysWhoLeadsWhatIsInForceAndWhatIsBeingDone) {
       status_text(status(), at("10:00:10")),
       "LEADER      m-0_ab, renewed 2s ago\n"
       "MODE        enforce, set by moonfence.yaml\n"
+      "STATE       unknown: no replica has told it\n"
       "POLICIES    version 77 read 2026-11-20T09:00:00Z, accepted\n"
       "  POLICY   STATE    MODE      NAMESPACES   DIGEST                SINCE                  "
       "ERROR\n"
       "  noobaa   Active   enforce   db           sha256:0123456789ab   2026-11-20T09:00:00Z   "
       "-\n"
+      "BRAKE       unknown: only the replica that leads tells of it\n"
       "NODES       1 of 3 down\n"
       "  NODE   READY     SINCE                  FENCED\n"
       "  n1     Unknown   2026-11-20T10:00:00Z   yes\n"
@@ -185,7 +187,9 @@ TEST(StatusText, WhatCouldNotBeReadIsNotSaidToBeAbsent) {
   EXPECT_EQ(status_text(found, at("10:00:10")),
             "LEADER      unknown: could not be read\n"
             "MODE        unknown\n"
+            "STATE       unknown: could not be read\n"
             "POLICIES    unknown: could not be read\n"
+            "BRAKE       unknown: could not be read\n"
             "NODES       unknown: could not be read\n"
             "INCIDENTS   unknown: could not be read\n");
   const auto document = status_document(found, at("10:00:10"));

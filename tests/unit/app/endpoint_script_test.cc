@@ -29,6 +29,17 @@ TEST(EndpointScriptTest, each_answer_holds_from_its_time_on) {
   EXPECT_EQ((*script)->reply_to("http a /y", 0s)->body, R"({"k":"v"})");
 }
 
+TEST(EndpointScriptTest, an_answer_may_take_long_and_be_no_json) {
+  const auto script =
+      EndpointScript::parse(R"({"http a /x": {"text": "<html>", "takes": "10s"}})", "responses");
+  ASSERT_TRUE(script) << script.error().text;
+  const auto* reply = (*script)->reply_to("http a /x", 0s);
+  EXPECT_EQ(reply->body, "<html>");
+  EXPECT_EQ(reply->takes, 10s);
+  EXPECT_NE(refused(R"({"http a /x": {"text": "<html>", "body": 1}})"), "");
+  EXPECT_NE(refused(R"({"http a /x": {"takes": 3}})"), "");
+}
+
 TEST(EndpointScriptTest, what_nobody_answers_is_remembered) {
   const auto script = EndpointScript::parse(R"({"http a /x": {}})", "responses");
   ASSERT_TRUE(script);

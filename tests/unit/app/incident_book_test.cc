@@ -87,15 +87,6 @@ TEST(IncidentBook, of_several_verdicts_the_one_that_holds_the_pod_counts) {
   EXPECT_EQ(state_of(only(book.under_way()).pods[0]).line->reason, Reason::PolicyFailed);
 }
 
-TEST(IncidentBook, what_it_waits_for_is_known_until_it_goes_on) {
-  IncidentBook book;
-  book.hear(opened("i1"), kTestNow);
-  book.hear(record_of(Kind::IncidentHeld, Reason::TooManyDown), kTestNow);
-  EXPECT_EQ(only(book.under_way()).held, Reason::TooManyDown);
-  book.hear(pod_record(Kind::Verdict, Reason::PolicySkips, "web-0"), kTestNow);
-  EXPECT_EQ(only(book.under_way()).held, std::nullopt);
-}
-
 TEST(IncidentBook, what_is_told_again_and_again_is_one_line) {
   IncidentBook book;
   book.hear(opened("i1"), kTestNow);

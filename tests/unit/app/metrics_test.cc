@@ -94,11 +94,22 @@ void tell_all(Metrics& metrics) {
   metrics.on_exchange(port::Method::Get, 200, 3ms, std::nullopt);
   metrics.on_exchange(port::Method::Delete, 0, 5s, std::nullopt);
   metrics.set_nodes({.total = 5, .ready = 3, .schedulable = 2});
-  metrics.set_open_incidents(2);
-  metrics.set_failing_incidents(1);
   metrics.set_awaited_replacements({{Reason::PodLingers, 2}, {Reason::ReplacementAbsent, 1}});
   metrics.set_awaited_replacements({{Reason::PodLingers, 1}});
-  metrics.set_brake({.engaged = true, .disrupted_zones = 2, .being_fenced = 5, .waiting = 3});
+  StatusSnapshot snapshot;
+  snapshot.open_incidents = 2;
+  snapshot.guard = {.too_many_down = true,
+                    .workers = 5,
+                    .workers_down = 3,
+                    .disrupted_zones = 2,
+                    .being_fenced = 5,
+                    .waiting = 3,
+                    .failing = 1};
+  snapshot.stands = {
+      {.footing = {.state = fence::Footing::State::Held, .reason = Reason::TooManyDown},
+       .next = std::nullopt},
+      {.footing = {}, .next = std::nullopt}};
+  metrics.set_stands(snapshot);
   metrics.set_limits(fence::switched_off({.max_down = fence::Limit::off()}));
   kube::WatchHealth health;
   health.connected = true;

@@ -149,6 +149,34 @@ TEST_F(PolicyFeedTest, a_live_read_that_fails_or_is_older_proves_nothing) {
   EXPECT_EQ(feed->proven_at(), proven);
 }
 
+// A store that went back in time gave the version to another text.
+TEST_F(PolicyFeedTest, another_text_under_the_same_version_is_taken_up) {
+  json now_there = policies();
+  serve(json::array({now_there}));
+  start();
+  ASSERT_EQ(activated, std::vector<std::size_t>{1});
+  now_there["data"]["mode"] = "off";
+  serve(json::array({now_there}));
+  test::run_for(loop, 12s);
+  EXPECT_EQ(activated.back(), 0U);
+}
+
+TEST_F(PolicyFeedTest, what_we_wrote_is_looked_at_when_the_store_went_back) {
+  serve(json::array({policies()}));
+  start();
+  EXPECT_TRUE(feed->kept());
+  const Moment proven = feed->proven_at();
+  const auto lists = feed->watch_health().lists;
+  feed->begin_anew();
+  EXPECT_FALSE(feed->kept());
+  test::run_for(loop, 5s);
+  EXPECT_TRUE(feed->kept());
+  EXPECT_EQ(written("moonfence-status").size(), 2U);
+  EXPECT_EQ(written("moonfence-lastgood").size(), 2U);
+  EXPECT_GT(feed->watch_health().lists, lists);
+  EXPECT_GT(feed->proven_at(), proven);
+}
+
 TEST_F(PolicyFeedTest, who_has_gone_is_not_told_and_those_who_ask_at_once_share_a_read) {
   serve(json::array({policies()}));
   start();

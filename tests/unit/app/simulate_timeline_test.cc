@@ -95,6 +95,18 @@ TEST(Timeline, ends_in_a_table) {
             "\nmoonfence deleted 1 pod in 1 incident. Safety rules violated: 0.\n");
 }
 
+// A taint that has Kubernetes evict them is no deletion of ours; the pods are gone all the same.
+TEST(Timeline, the_last_line_counts_pods_that_others_deleted) {
+  SimulationFacts gone = facts();
+  gone.outcome.deletions = 0;
+  Printed printed;
+  make_timeline(printed.print(), false)->end(gone);
+  EXPECT_NE(printed.text.find("\nmoonfence deleted 0 pods in 1 incident; others deleted 1 pod of "
+                              "the lost nodes. Safety rules violated: 0.\n"),
+            std::string::npos)
+      << printed.text;
+}
+
 TEST(Timeline, paints_only_when_it_may) {
   const Told loss{.happening = {.kind = Happening::Kind::Machine, .subject = "n1", .what = "off"}};
   Printed plain;

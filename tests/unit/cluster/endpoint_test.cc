@@ -52,15 +52,14 @@ struct EndpointTest : testing::Test {
                                     {"authorization-expires-seconds", seconds}}};
     });
   }
-  Result<EndpointAnswer> get(const std::string& path = "/v2/nodes",
-                             const std::string& name = "vendor") {
-    std::optional<Result<EndpointAnswer>> got;
-    const auto call = endpoints->get(
-        name, path, [&got](const Result<EndpointAnswer>& answer) { got.emplace(answer); });
+  EndpointResult get(const std::string& path = "/v2/nodes", const std::string& name = "vendor") {
+    std::optional<EndpointResult> got;
+    const auto call =
+        endpoints->get(name, path, [&got](const EndpointResult& answer) { got.emplace(answer); });
     EXPECT_FALSE(got.has_value()) << "answered inside get()";
     if (!test::run_until(
             loop, [&got] { return got.has_value(); }, 1min)) {
-      return failure(Error::Kind::Cancelled, "never called");
+      return tl::unexpected<EndpointFailure>(EndpointFailure{.error = {.text = "never called"}});
     }
     return *got;
   }
@@ -89,7 +88,7 @@ TEST_F(EndpointTest, reads_json_below_its_url_on_a_lane_of_its_own) {
   rules.url = "http://vendor:5705/api";
   use(rules);
   const auto answer = get();
-  ASSERT_TRUE(answer) << answer.error().message();
+  ASSERT_TRUE(answer) << answer.error().error.message();
   EXPECT_EQ(answer->status, 200);
   EXPECT_EQ((*answer->body)[0]["name"], "n1");
   ASSERT_EQ(http.requests.size(), 1U);
@@ -113,9 +112,37 @@ TEST_F(EndpointTest, not_found_is_an_answer_and_the_rest_is_not) {
                        .headers = {{"location", "http://vendor:5705/api/v2/nodes"}}});
     const auto bad = get("/bad");
     ASSERT_FALSE(bad) << status;
-    EXPECT_EQ(bad.error().text, "endpoint vendor: GET /bad: HTTP " + std::to_string(status));
+    EXPECT_EQ(bad.error().error.text, "endpoint vendor: GET /bad: HTTP " + std::to_string(status));
   }
   EXPECT_EQ(http.count("GET /api/v2/nodes"), 0U) << "a redirect was followed";
+}
+
+TEST_F(EndpointTest, a_failure_says_why_and_for_how_long_the_same_request_has_failed) {
+  using Why = EndpointFailure::Why;
+  EndpointRules rules;
+  rules.url = "http://vendor:5705/api";
+  rules.timeout = 2s;
+  use(rules);
+  const auto why = [this](const std::string& path, FakeAnswer answer) {
+    http.on(port::Method::Get, "/api" + path, std::move(answer));
+    const auto failed = get(path);
+    EXPECT_FALSE(failed);
+    return failed ? Why::Unconfigured : failed.error().why;
+  };
+  EXPECT_EQ(why("/a", FakeAnswer{.status = 503}), Why::Status);
+  EXPECT_EQ(why("/b", FakeAnswer{.body = "<html>"}), Why::NotJson);
+  EXPECT_EQ(why("/c", FakeAnswer::silent()), Why::Timeout);
+  EXPECT_EQ(why("/d", FakeAnswer::refused()), Why::Unreachable);
+  test::run_for(loop, 5min);
+  EXPECT_GE(get("/a").error().since, 5min);
+  EXPECT_EQ(why("/e", FakeAnswer{.status = 503}), Why::Status);
+  EXPECT_EQ(get("/e").error().since, 0s) << "another request has a row of its own";
+  http.on(port::Method::Get, "/api/a", FakeAnswer{.status = 404});
+  EXPECT_TRUE(get("/a"));
+  EXPECT_EQ(why("/a", FakeAnswer{.status = 503}), Why::Status);
+  EXPECT_EQ(get("/a").error().since, 0s) << "an answer ends the row";
+  test::run_for(loop, 11min);
+  EXPECT_EQ(get("/a").error().since, 0s) << "nobody knows what was meanwhile";
 }
 
 TEST_F(EndpointTest, an_answer_that_is_no_json_is_none) {
@@ -126,7 +153,7 @@ TEST_F(EndpointTest, an_answer_that_is_no_json_is_none) {
     http.on(port::Method::Get, "/api/odd", FakeAnswer{.body = body});
     const auto odd = get("/odd");
     ASSERT_FALSE(odd) << body;
-    EXPECT_EQ(odd.error().message().find("secret"), std::string::npos);
+    EXPECT_EQ(odd.error().error.message().find("secret"), std::string::npos);
   }
 }
 
@@ -140,7 +167,7 @@ TEST_F(EndpointTest, an_answer_that_is_too_large_or_too_slow_is_none) {
                      .chunk = 1U << 20U});
   const auto large = get("/large");
   ASSERT_FALSE(large);
-  EXPECT_EQ(large.error().kind, Error::Kind::Limit);
+  EXPECT_EQ(large.error().error.kind, Error::Kind::Limit);
   http.on(port::Method::Get, "/api/slow", FakeAnswer::silent());
   const Moment before = loop.now();
   ASSERT_FALSE(get("/slow"));
@@ -151,7 +178,7 @@ TEST_F(EndpointTest, an_endpoint_that_is_not_configured_is_not_asked) {
   use(EndpointRules{.url = "http://vendor:5705/api"});
   const auto answer = get("/v2/nodes", "other");
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().text, "endpoint other is not configured");
+  EXPECT_EQ(answer.error().error.text, "endpoint other is not configured");
   EXPECT_TRUE(http.requests.empty());
 }
 
@@ -187,7 +214,7 @@ TEST_F(EndpointTest, logs_in_once_for_all_that_wait) {
   std::vector<kube::CallHandle> calls;
   for (int i = 0; i < 5; ++i) {
     calls.push_back(endpoints->get("vendor", "/v2/nodes", [&](const auto& answer) {
-      EXPECT_TRUE(answer) << answer.error().message();
+      EXPECT_TRUE(answer) << answer.error().error.message();
       ++answered;
     }));
   }
@@ -266,7 +293,7 @@ TEST_F(EndpointTest, a_401_after_a_new_login_is_the_end) {
   http.on(port::Method::Get, "/api/v2/nodes", FakeAnswer{.status = 401, .body = "{}"});
   const auto answer = get();
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().http_status, 401);
+  EXPECT_EQ(answer.error().error.http_status, 401);
   EXPECT_EQ(logins, 2) << "once per request";
   EXPECT_EQ(http.count("GET /api/v2/nodes"), 3U);
 }
@@ -278,8 +305,8 @@ TEST_F(EndpointTest, a_login_that_fails_is_told_once_and_repeated_after_a_pause)
   for (int i = 0; i < 10; ++i) {
     const auto answer = get();
     ASSERT_FALSE(answer);
-    EXPECT_EQ(answer.error().kind, Error::Kind::Unauthorized);
-    EXPECT_EQ(answer.error().message().find("s3cret"), std::string::npos);
+    EXPECT_EQ(answer.error().error.kind, Error::Kind::Unauthorized);
+    EXPECT_EQ(answer.error().error.message().find("s3cret"), std::string::npos);
     test::run_for(loop, 500ms);
   }
   // After 1 s, 2 s, 4 s: at 0, 1 and 3 s.
@@ -298,8 +325,9 @@ TEST_F(EndpointTest, a_login_without_a_token_is_a_failure) {
   http.on(port::Method::Post, "/api/login", FakeAnswer{.body = "{}"});
   const auto answer = get();
   ASSERT_FALSE(answer);
-  EXPECT_NE(answer.error().text.find("no token in its header Authorization"), std::string::npos)
-      << answer.error().text;
+  EXPECT_NE(answer.error().error.text.find("no token in its header Authorization"),
+            std::string::npos)
+      << answer.error().error.text;
 }
 
 TEST_F(EndpointTest, a_login_that_never_answers_ends_with_the_request) {
@@ -320,7 +348,8 @@ TEST_F(EndpointTest, sends_nothing_to_whom_it_cannot_recognise) {
   serve_logins();
   const auto answer = get();
   ASSERT_FALSE(answer);
-  EXPECT_NE(answer.error().text.find("/secret/ca.crt"), std::string::npos) << answer.error().text;
+  EXPECT_NE(answer.error().error.text.find("/secret/ca.crt"), std::string::npos)
+      << answer.error().error.text;
   EXPECT_TRUE(http.requests.empty());
 }
 

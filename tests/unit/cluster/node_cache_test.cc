@@ -23,6 +23,7 @@ struct NodeJson {
   std::string heartbeat = "2026-01-01T00:00:00Z";
   std::string taint;
   std::string mark = {};  // annotation moonfence.io/fenced
+  std::string boot = {};  // "": its kubelet has never said it
 
   [[nodiscard]] nlohmann::json json() const {
     nlohmann::json node = {{"metadata", {{"name", name}, {"uid", uid}, {"resourceVersion", "1"}}},
@@ -32,6 +33,9 @@ struct NodeJson {
                                               {"status", ready},
                                               {"lastTransitionTime", since},
                                               {"lastHeartbeatTime", heartbeat}});
+    }
+    if (!boot.empty()) {
+      node["status"]["nodeInfo"] = {{"bootID", boot}};
     }
     if (!mark.empty()) {
       node["metadata"]["annotations"] = {{"moonfence.io/fenced", mark}};
@@ -114,6 +118,14 @@ TEST_F(NodeCacheTest, nodes_that_never_joined_are_not_counted_and_one_that_fell_
   EXPECT_EQ(listener.census.back(), (Count{2, 1}));
   cache->on_apply(NodeJson{.name = "m1"}.json());
   EXPECT_EQ(listener.census.back(), (Count{3, 1}));
+}
+
+// After a restart of the engine it looked like an object without a machine, and the brake let go.
+TEST_F(NodeCacheTest, whose_ready_condition_was_taken_away_had_joined) {
+  list({{.name = "n1"},
+        {.name = "n2", .ready = "", .boot = "boot-2"},
+        {.name = "stub", .ready = ""}});
+  EXPECT_EQ(listener.census.back(), (Census::Count{2, 1}));
 }
 
 TEST_F(NodeCacheTest, a_fallen_node_that_carries_nothing_is_excused_until_it_is_up_again) {

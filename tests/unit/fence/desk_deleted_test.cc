@@ -104,6 +104,25 @@ TEST_F(DeletedTest, a_node_of_its_name_with_another_uid_closes_it) {
   EXPECT_EQ(deletes(), Lines{});
 }
 
+// Between the 404 and the list a machine took the name, and a pod was bound to it.
+TEST_F(DeletedTest, a_pod_that_was_listed_after_the_404_waits_for_another_one) {
+  open_desk(on_deleted());
+  add_pod("web-9");
+  list_answer.body = nlohmann::json{
+      {"kind", "PodList"},
+      {"apiVersion", "v1"},
+      {"metadata", {{"resourceVersion", "9"}}},
+      {"items",
+       {pods["web-9"]}}}.dump();
+  list_answer.delay = 500ms;
+  delete_node();
+  run_for(300ms);
+  nodes["n1"] = {.ready = "True", .uid = "node-2", .tainted = false, .boot_id = "boot-2"};
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(closed_by(), Reason::NodeReplaced);
+}
+
 TEST_F(DeletedTest, the_same_node_still_there_is_judged_as_ever) {
   open_desk(on_deleted());
   nodes["n1"].ready = "True";

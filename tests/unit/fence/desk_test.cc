@@ -180,57 +180,6 @@ TEST_F(DeskTest, a_node_that_is_gone_or_replaced_is_left_alone) {  // row E-20
   EXPECT_EQ(desk->open_incidents(), 0U);
 }
 
-struct MadeAnewTest : DeskTest {
-  // web-0 was bound to the node that is dead, and cannot be deleted at first; then another machine
-  // takes its name, and web-1 is bound to that one.
-  void replace(const std::string& boot, const std::string& ready) {
-    add_pod("web-0");
-    bind_at("web-0", "2026-01-02T04:00:00Z");
-    scripts["web-0"] = {broken()};
-    open_desk();
-    tell(Look::Fell);
-    run_for(2s);
-    nodes["n1"] = {.ready = ready,
-                   .uid = "node-2",
-                   .tainted = false,
-                   .boot_id = boot,
-                   .created = "2026-01-02T05:05:00Z"};
-    scripts.clear();
-    add_pod("web-1");
-    bind_at("web-1", "2026-01-02T05:05:30Z");
-    tell();
-    run_for(1min);
-  }
-};
-
-TEST_F(MadeAnewTest, what_was_bound_before_the_new_one_existed_is_deleted_and_nothing_else) {
-  replace("boot-2", "True");
-  EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-0 2s"}));
-  EXPECT_EQ(story.count(Record::Kind::IncidentOpened, Reason::NodeReplaced), 1U);
-  EXPECT_EQ(closed_by(), Reason::Settled);
-}
-
-TEST_F(MadeAnewTest, also_when_the_new_one_never_says_anything) {
-  replace("", "");
-  EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-0 2s"}));
-}
-
-TEST_F(MadeAnewTest, the_same_machine_that_joins_again_keeps_its_pods) {
-  replace("boot-1", "True");
-  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
-  EXPECT_EQ(closed_by(), Reason::NodeReplaced);
-  tell();  // and is not looked at again and again
-  run_for(1min);
-  EXPECT_EQ(story.count(Record::Kind::IncidentOpened, Reason::NodeReplaced), 1U);
-}
-
-TEST_F(MadeAnewTest, of_a_node_whose_kubelet_spoke_nothing_is_left_behind) {
-  nodes["n1"].ready = "False";
-  nodes["n1"].renewed = "2026-01-02T05:00:01.000000Z";
-  replace("boot-2", "True");
-  EXPECT_EQ(story.count(Record::Kind::IncidentOpened, Reason::NodeReplaced), 0U);
-}
-
 TEST_F(DeskTest, a_404_that_names_no_node_is_no_deleted_node) {
   add_pod("web-0");
   open_desk();

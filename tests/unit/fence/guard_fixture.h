@@ -24,6 +24,7 @@ using policy::Mode;
 
 struct GuardTest : testing::Test {
   Moment now = Moment{} + 1h;
+  Moment judged{};
   policy::ActiveSet active;
   test::FakeLeadership leadership;
   Brake brake{BrakeRules{}};
@@ -105,8 +106,8 @@ struct GuardTest : testing::Test {
   void in_force(Mode mode) { activate(std::vector{binding(mode)}); }
 
   [[nodiscard]] std::optional<Reason> answer() const {
-    return refuse_pod_deletion(authority, {.policy = "test", .digest = "d1", .set = "s1"}, pod,
-                               now);
+    return refuse_pod_deletion(
+        authority, {.policy = "test", .digest = "d1", .set = "s1", .judged = judged}, pod, now);
   }
 };
 

@@ -160,6 +160,19 @@ TEST_F(GuardTest, an_old_404_carries_nothing) {
   EXPECT_EQ(answer(), Reason::ReadingTooOld);
 }
 
+// Since the 404 a machine may have taken the name, and the pod may be bound to it.
+TEST_F(GuardTest, a_404_carries_nothing_that_was_listed_after_it) {
+  authority.reading.readiness = Readiness::Gone;
+  activate({binding(Mode::Enforce, "d1", "trigger = { deleted = true },")});
+  judged = now + 1ns;
+  EXPECT_EQ(answer(), Reason::ReadingTooOld);
+  judged = now;
+  EXPECT_EQ(answer(), std::nullopt);
+  authority.reading.readiness = Readiness::Unknown;  // by the Node's UID it is ours
+  judged = now + 1ns;
+  EXPECT_EQ(answer(), std::nullopt);
+}
+
 TEST_F(GuardTest, an_empty_uid_is_no_precondition) {
   pod.uid = Uid();
   EXPECT_EQ(answer(), Reason::NoUid);

@@ -344,6 +344,7 @@ TEST_F(HandBackTest, a_taint_that_somebody_took_off_loses_its_annotation_too) {
   run_for(3s);
   EXPECT_EQ(nodes["n1"].fence_mark(), "");
   EXPECT_EQ(nodes["n1"].taints, json::array());
+  EXPECT_NE(story.records.back().text.find("somebody else had taken it off"), std::string::npos);
 }
 
 TEST_F(HandBackTest, many_nodes_are_looked_at_a_few_at_a_time) {

@@ -132,9 +132,23 @@ TEST_F(HeldPassTest, what_is_held_while_its_deletion_waits_stays) {
 
 TEST_F(HeldPassTest, what_observes_shows_who_holds) {
   nodes["n1"].annotations["moonfence.io/hold"] = "disk being saved";
-  run_pass({binding_of(deleting_policy(), Mode::Observe)});
+  const auto pass = run_pass({binding_of(deleting_policy(), Mode::Observe)});
   EXPECT_EQ(told(Reason::OnHold), "node n1: disk being saved");
-  EXPECT_EQ(namespace_reads, 0);
+  EXPECT_EQ(pass->result->look_again, Duration(15s));
+}
+
+// Only what is to be deleted had its namespace read, so its hold was not seen before enforcing.
+TEST_F(HeldPassTest, what_observes_shows_who_holds_the_namespace) {
+  namespaces["db"]["moonfence.io/hold"] = "moving";
+  run_pass({binding_of(deleting_policy(), Mode::Observe)});
+  EXPECT_EQ(told(Reason::OnHold), "namespace db: moving");
+  EXPECT_EQ(namespace_reads, 1);
+}
+
+TEST_F(HeldPassTest, what_observes_without_the_right_to_read_namespaces_says_what_it_would_do) {
+  namespace_answer = status(403, "Forbidden");
+  run_pass({binding_of(deleting_policy(), Mode::Observe)});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ModeObserves), 1U);
 }
 
 }  // namespace

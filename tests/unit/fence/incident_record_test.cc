@@ -23,6 +23,7 @@ IncidentRecord sample() {
   record.zone = "a";
   record.source = "key-1";
   record.fell = true;
+  record.silent = at(4);
   record.opened = at(0);
   record.opened_for = Reason::NodeUnknown;
   record.leaders = {{.identity = "moonfence-0_a", .since = at(0)}};

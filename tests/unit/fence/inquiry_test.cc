@@ -168,8 +168,8 @@ TEST_F(InquiryTest, guards_that_observe_hold_nobody_when_they_fail) {
 TEST_F(InquiryTest, what_would_be_deleted_is_recorded_beside_what_is) {
   run_pass({deletes_it("a", Mode::Observe), deletes_it("b"), deletes_it("c", Mode::Observe)});
   EXPECT_EQ(told_by(), (Lines{"verdict policy_deletes_pod a", "verdict policy_deletes_pod b",
-                              "verdict policy_deletes_pod c", "refusal mode_observes a",
-                              "intent policy_deletes_pod b", "outcome done b"}));
+                              "verdict policy_deletes_pod c", "intent policy_deletes_pod b",
+                              "outcome done b", "refusal mode_observes a"}));
 }
 
 TEST_F(InquiryTest, what_observing_comes_to_otherwise_is_told_once_with_both_words) {
@@ -406,6 +406,8 @@ TEST_F(InquiryTest, a_verdict_about_attachments_names_pod_and_volumes) {
   PassResult result;
   const auto pod = kube::decode_pod(pods["web-0"], true);
   const auto deed = inquiry.judge(*pod, known, sample_cluster(), result);
+  EXPECT_EQ(inquiry.observed_spaces(), std::set<Namespace>{Namespace("db")});
+  inquiry.tell_observed(result);
   ASSERT_TRUE(deed.has_value());
   EXPECT_TRUE(deed->deletes_pod);
   ASSERT_EQ(deed->volumes.size(), 1U);
@@ -414,7 +416,7 @@ TEST_F(InquiryTest, a_verdict_about_attachments_names_pod_and_volumes) {
   EXPECT_EQ(told_by(),
             (Lines{"verdict policy_deletes_pod_and_attachments a", "verdict policy_deletes_pod b",
                    "verdict policy_deletes_pod c", "verdict shadow_differs c",
-                   "refusal mode_observes c", "verdict policy_conflict b"}));
+                   "verdict policy_conflict b", "refusal mode_observes c"}));
   EXPECT_EQ(ran, (Lines{"a", "b", "c"}));
   EXPECT_EQ(result.failed, 0U);
 }

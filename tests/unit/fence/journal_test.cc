@@ -84,6 +84,41 @@ TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_when_its_incide
   }
 }
 
+// An etcd was restored from a snapshot of before the incident.
+TEST_F(JournalTest, what_stood_there_when_the_store_went_back_is_written_again_closed) {
+  const auto page = new_page();
+  page->plan(step("a"));
+  EXPECT_EQ(save(page), true);
+  page->sent(Uid("a"));
+  page->ended(Uid("a"), audit::Reason::Done);
+  records.maps.clear();
+  journal->begin_anew();
+  records.faults = {{.answer = broken()}};
+  EXPECT_TRUE(read().empty());
+  run_for(60s);
+  EXPECT_EQ(records.label("i1"), "closed");
+  EXPECT_EQ(records.record("i1").closed->reason, audit::Reason::StoreWentBack);
+  EXPECT_EQ(records.record("i1").find(Uid("a"))->outcome, audit::Reason::Done);
+  EXPECT_TRUE(journal->idle());
+}
+
+// It is of the same moment as everything else that stands there.
+TEST_F(JournalTest, a_record_that_went_back_goes_on_as_it_stands) {
+  const auto page = new_page();
+  page->plan(step("a"));
+  EXPECT_EQ(save(page), true);
+  const auto saved = records.maps;
+  page->plan(step("b"));
+  EXPECT_EQ(save(page), true);
+  records.maps = saved;
+  journal->begin_anew();
+  const auto found = read();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_FALSE(found[0].record.closed);
+  EXPECT_EQ(found[0].record.steps.size(), 1U);
+  EXPECT_TRUE(journal->idle());
+}
+
 // What failed for certain says nothing of the attempt before it.
 TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_after_another_failure_too) {
   const auto page = new_page();

@@ -73,6 +73,25 @@ TEST_F(SelfDoubtTest, after_a_pause_it_waits_for_a_list_that_was_begun_since) {
   EXPECT_FALSE(look_after(1s).trusts_again);  // told once
 }
 
+TEST_F(SelfDoubtTest,
+       a_store_that_went_back_is_doubted_at_once_and_until_all_of_it_is_known_again) {
+  signs.node_lists = 3;
+  doubt.went_back();
+  EXPECT_EQ(doubt.cause(now), Cause::WentBack) << "before anybody has looked";
+  signs.went_back = true;
+  EXPECT_EQ(look_after(1s).begun, Causes{Cause::WentBack});
+  signs.node_lists = 9;
+  (void)look_for(10min);
+  EXPECT_EQ(doubt.cause(now), Cause::WentBack);
+  signs.went_back = false;
+  EXPECT_TRUE(look_after(1s).list_nodes);
+  EXPECT_EQ(doubt.cause(now), Cause::WentBack);
+  signs.node_lists = 10;
+  EXPECT_TRUE(look_after(1s).trusts_again);
+  EXPECT_EQ(doubt.cause(now), std::nullopt);
+  EXPECT_EQ(doubt.outage_ended(), now) << "no Lease was renewed in the store that is there now";
+}
+
 TEST_F(SelfDoubtTest, most_calls_of_the_window_fail) {
   calls(3, 4);
   EXPECT_TRUE(look_after(1s).begun.empty()) << "too few to tell";

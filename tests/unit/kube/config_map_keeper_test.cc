@@ -139,6 +139,30 @@ TEST_F(ConfigMapKeeperTest, what_is_missing_a_minute_later_is_written_again) {
   }
 }
 
+TEST_F(ConfigMapKeeperTest, what_is_doubted_is_looked_at_now_and_until_somebody_answers) {
+  ConfigMapKeeper shared(loop, caller, random, log, {Namespace("fence"), "status"}, {},
+                         ConfigMapKeeper::Writers::Several);
+  shared.doubt();
+  EXPECT_TRUE(shared.settled()) << "nothing was ever kept";
+  http.on(Method::Patch, kPath, stands());
+  http.on(Method::Get, kMaps, status(500, "InternalError"));
+  shared.keep({{"a", "1"}});
+  test::run_for(loop, 1s);
+  shared.doubt();
+  test::run_for(loop, 20s);
+  EXPECT_FALSE(shared.settled());
+  http.on(Method::Get, kMaps, listed(holding(R"({"a":"of long ago"})")));
+  test::run_for(loop, 60s);
+  EXPECT_TRUE(shared.settled());
+  EXPECT_EQ(writes(), 2U) << "whoever wrote it, it is of another time";
+  shared.doubt();
+  EXPECT_FALSE(shared.settled());
+  http.on(Method::Get, kMaps, listed(holding(R"({"a":"1"})")));
+  test::run_for(loop, 1s);
+  EXPECT_TRUE(shared.settled());
+  EXPECT_EQ(writes(), 2U);
+}
+
 TEST_F(ConfigMapKeeperTest, another_text_is_left_alone_where_several_write) {
   ConfigMapKeeper shared(loop, caller, random, log, {Namespace("fence"), "status"}, {},
                          ConfigMapKeeper::Writers::Several);

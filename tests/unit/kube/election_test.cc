@@ -216,6 +216,50 @@ TEST_F(ElectionTest, ADeletedLeaseIsLost) {
   EXPECT_NE(only<Election::Lose>(effects), nullptr);
 }
 
+// An etcd that was restored from a snapshot names whoever held it then. He had lost it since, and
+// took it at once while the other one still believed.
+TEST_F(ElectionTest, OurOwnNameInALeaseThatWentBackIsNoLeadership) {
+  (void)election.start();
+  (void)election.read(held_by("them", 200), at({}), at({}), wall({}), 0);
+  const Lease restored = held_by("us", 100);
+  const auto read = [&](Duration when) {
+    return election.read(restored, at(when), at(when), wall(when), 0);
+  };
+  EXPECT_EQ(only<Election::Write>(read(seconds(1))), nullptr);
+  EXPECT_EQ(only<Election::Write>(read(Election::kLongestTerm)), nullptr);
+  EXPECT_NE(only<Election::Write>(read(seconds(1) + Election::kLongestTerm)), nullptr);
+}
+
+TEST_F(ElectionTest, AFreeLeaseThatWentBackOrThatSomebodyDeletedIsNotTakenWhileATermMayLast) {
+  for (const std::optional<Lease>& now_there :
+       {std::optional<Lease>(held_by("", 100)), std::optional<Lease>()}) {
+    election = Election("us", kRules);
+    (void)election.start();
+    (void)election.read(held_by("them", 200), at({}), at({}), wall({}), 0);
+    const auto read = [&](Duration when) {
+      return election.read(now_there, at(when), at(when), wall(when), 0);
+    };
+    EXPECT_EQ(only<Election::Write>(read(seconds(1))), nullptr);
+    EXPECT_EQ(only<Election::Write>(read(Election::kLongestTerm)), nullptr);
+    EXPECT_NE(only<Election::Write>(read(seconds(1) + Election::kLongestTerm)), nullptr);
+  }
+}
+
+TEST_F(ElectionTest, WhoHeldALeaseThatWentBackTakesItAgainAsSoonAsItsRecordHasRunOut) {
+  become_leader(at({}));
+  lease.version = ResourceVersion("300");
+  (void)election.written(lease, at({}), at({}), 0);
+  (void)election.timer_fired(at(seconds(2)), wall({}), 0);
+  (void)election.write_failed(error_of(Error::Kind::Conflict), at(seconds(2)), 0);
+  const Lease restored = held_by("them", 100);
+  const auto read = [&](Duration when) {
+    return election.read(restored, at(when), at(when), wall(when), 0);
+  };
+  EXPECT_NE(only<Election::Lose>(read(seconds(2))), nullptr);
+  EXPECT_EQ(only<Election::Write>(read(seconds(16))), nullptr);
+  EXPECT_NE(only<Election::Write>(read(seconds(17))), nullptr);
+}
+
 TEST_F(ElectionTest, APreferredHolderIsMadeRoomFor) {
   become_leader(at({}));
   const auto renewal = election.timer_fired(at(seconds(2)), wall({}), 0);
@@ -382,6 +426,30 @@ TEST_F(SeatsTest, OneThatSitsBetterAsksForTheLeaseAndLeavesItsRecordAsItIs) {
       nullptr);
 }
 
+// A health source told its holder, and nobody else asks one.
+TEST_F(SeatsTest, AHolderThatSaysThatItsNodeIsDownIsBelieved) {
+  (void)election.start();
+  other.notes.seat = "them n1 down";
+  const auto effects = election.read(other, at({}), at({}), wall({}), 0);
+  const auto* write = only<Election::Write>(effects);
+  ASSERT_NE(write, nullptr);
+  EXPECT_EQ(write->notes.wanted_by, "us");
+}
+
+TEST_F(SeatsTest, WhoLeadsSaysThatItsNodeIsDown) {
+  become_leader(at({}));
+  seats["n2"] = Seat::Down;
+  auto effects = election.timer_fired(at(seconds(2)), wall(seconds(2)), 0);
+  ASSERT_NE(only<Election::Write>(effects), nullptr);
+  EXPECT_EQ(only<Election::Write>(effects)->notes.seat, "us n2 down");
+  lease.record = only<Election::Write>(effects)->record;
+  (void)election.written(lease, at(seconds(2)), at(seconds(2)), 0);
+  seats["n2"] = Seat::Leaving;  // that everybody sees
+  effects = election.timer_fired(at(seconds(4)), wall(seconds(4)), 0);
+  ASSERT_NE(only<Election::Write>(effects), nullptr);
+  EXPECT_EQ(only<Election::Write>(effects)->notes.seat, "us n2");
+}
+
 TEST_F(SeatsTest, OneThatSitsAsBadlyDoesNotAsk) {
   (void)election.start();
   seats["n1"] = seats["n2"] = Seat::Down;
@@ -464,7 +532,12 @@ TEST_F(SeatsTest, AFreeLeaseIsLeftToThoseThatSitBetterForAWhileAndThenTaken) {
 // that stop for a while: at no moment do two of them hold, by their own account, the right to act.
 class Contest {
  public:
-  explicit Contest(std::uint64_t seed) : random_(seed) {
+  // With `restores` the store goes back in time again and again. Nobody stops for longer than a
+  // term then: who has not seen the other one cannot know that he was there.
+  explicit Contest(std::uint64_t seed, bool restores = false) : random_(seed), restores_(restores) {
+    if (restores_) {
+      save_and_restore();
+    }
     for (int index = 0; index < 3; ++index) {
       candidates_.push_back(std::make_unique<Election>(
           "c" + std::to_string(index), ElectionRules{},
@@ -497,7 +570,20 @@ class Contest {
   bool chance(double share) { return random_.unit() < share; }
 
   // Now and then a candidate is stopped: everything it would hear comes later.
-  Duration pause() { return chance(0.02) ? draw(seconds(40)) : Duration::zero(); }
+  Duration pause() {
+    return chance(0.02) ? draw(restores_ ? seconds(2) : seconds(40)) : Duration::zero();
+  }
+
+  void save_and_restore() {
+    later(draw(std::chrono::minutes(4)), [this] {
+      later(draw(seconds(90)), [this, saved = stored_] {
+        stored_ = saved;
+        // The next ones lie between those that were and are none of them.
+        version_ = (saved ? std::stoi(saved->version.text()) : 0) / kStep * kStep + ++restored_;
+        save_and_restore();
+      });
+    });
+  }
 
   void hear(std::size_t who, Duration delay, std::function<Election::Effects(Election&)> what) {
     later(delay + pause(),
@@ -571,7 +657,7 @@ class Contest {
       }
       stored_ = Lease{.record = write.record,
                       .uid = Uid("u"),
-                      .version = ResourceVersion(std::to_string(++version_)),
+                      .version = ResourceVersion(std::to_string(version_ += kStep)),
                       .notes = write.notes,
                       .raw = nullptr};
       if (chance(0.1)) {
@@ -601,9 +687,24 @@ class Contest {
   std::map<std::string, Seat> seats_;
   std::map<std::size_t, int> timers_;  // how many were set: the newest counts
   std::optional<Lease> stored_;
+  static constexpr int kStep = 1000;
+  const bool restores_;
   int version_ = 0;
+  int restored_ = 0;  // how often
   int changes_ = 0;
 };
+
+TEST(ElectionContest, TermsDoNotOverlapWhenTheStoreGoesBackInTime) {
+  int changes = 0;
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    changes += Contest(seed, /*restores=*/true).run(std::chrono::minutes(20));
+    if (testing::Test::HasFatalFailure()) {
+      return;
+    }
+  }
+  EXPECT_GT(changes, 160);
+}
 
 TEST(ElectionContest, TermsNeverOverlap) {
   int changes = 0;

@@ -105,6 +105,19 @@ TEST(Fetch, requests_arrive_by_their_names) {
   EXPECT_EQ(run.result->at("node").text(), "get v1 nodes n1");
 }
 
+TEST(Fetch, a_failure_is_asked_for_by_try_of_a_request_of_http_alone) {
+  const auto run =
+      planned("return { a = fence.try(fence.http('s', '/v')), b = fence.http('s', '/v') }");
+  ASSERT_TRUE(run.result) << run.result.error().text;
+  EXPECT_TRUE(run.result->at("a").tries);
+  EXPECT_FALSE(run.result->at("b").tries);
+  EXPECT_EQ(run.result->at("a").text(), run.result->at("b").text()) << "asked once";
+  EXPECT_THAT(error_of(planned("return { a = fence.try(fence.get('v1', 'nodes', '', 'n1')) }")),
+              HasSubstr("must be a request made by fence.http"));
+  EXPECT_THAT(error_of(planned("return { a = fence.try('x') }")),
+              HasSubstr("a request made by fence.http"));
+}
+
 TEST(Fetch, the_next_round_sees_the_answers) {
   const std::string body =
       "if not got.vol then return { vol = fence.http('s', '/v') } end "

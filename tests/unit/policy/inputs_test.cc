@@ -3,12 +3,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "policy/failed_answer.h"
 #include "support/policies.h"
 
 namespace moonfence {
 namespace {
 
 using testing::HasSubstr;
+
+// What comes of it when these are the answers to what was fetched.
+std::string outcome_of(const std::string& body, const policy::PodFacts& facts) {
+  auto policy = load_text(policy_text(body, "fetch = function() end,"));
+  EXPECT_TRUE(policy) << policy.error().text;
+  const auto verdict =
+      policy->evaluate(pod_of(sample_pod()), node_of(sample_node()), sample_cluster(), {}, facts)
+          .verdict;
+  return verdict ? std::string(policy::to_string(verdict->kind)) + ": " + verdict->reason
+                 : verdict.error().text;
+}
 
 std::string minimal(const std::string& expression) {
   return outcome("return fence.skip('<' .. tostring(" + expression + ") .. '>')", "",
@@ -148,6 +160,37 @@ TEST(NeededInput, a_misspelt_field_of_an_answer_is_an_error) {
             "test.lua:2: unknown field 'staus' of pod.fetched (did you mean 'status'?)");
   EXPECT_EQ(value_of("pod.fetched.vol[1]", fetch),
             "test.lua:2: pod.fetched has no entry for an integer");
+}
+
+// A back end that was down never reached the policy, so that none could give up and say why.
+TEST(NeededInput, an_answer_to_try_says_how_it_failed_and_has_no_body_to_be_misread) {
+  policy::PodFacts facts;
+  using policy::failed_json;
+  facts.fetched = {
+      {"down", failed_json({.error = "status", .message = "m", .since = 301, .status = 503})},
+      {"slow", failed_json({.error = "timeout", .message = "m"})},
+      {"well", policy::tried_json(200, nullptr)},
+      {"plain", policy::answer_json(200, nullptr)}};
+  const auto read = [&facts](const std::string& expression) {
+    return outcome_of("return fence.skip('<' .. tostring(pod.fetched." + expression + ") .. '>')",
+                      facts);
+  };
+  EXPECT_EQ(read("down.error"), "skip: <status>");
+  EXPECT_EQ(read("down.since"), "skip: <301>");
+  EXPECT_EQ(read("down.status"), "skip: <503>");
+  EXPECT_EQ(read("down.message"), "skip: <m>");
+  EXPECT_EQ(read("slow.status"), "skip: <nil>");
+  EXPECT_EQ(
+      read("down.body"),
+      "test.lua:2: pod.fetched: no field 'body': the request failed (status); look at 'error' "
+      "before 'body'");
+  EXPECT_EQ(read("well.error"), "skip: <nil>");
+  EXPECT_EQ(read("well.body"), "skip: <nil>");
+  EXPECT_EQ(read("down.sinse"),
+            "test.lua:2: unknown field 'sinse' of pod.fetched (did you mean 'since'?)");
+  for (const std::string field : {"error", "message", "since"}) {
+    EXPECT_THAT(read("plain." + field), HasSubstr("make it by fence.try(fence.http(...))"));
+  }
 }
 
 TEST(NeededInput, a_field_without_its_declaration_says_what_to_declare) {

@@ -306,6 +306,34 @@ TEST(TestRun, fetch_is_answered_by_responses) {
   EXPECT_EQ(first(body, "fail = { 'fetch' }, expect = { outcome = 'deferred' }", more), "passed");
 }
 
+TEST(TestRun, a_request_that_fails_is_deferred_but_for_one_of_try) {
+  const auto with = [](const std::string& request, const std::string& response,
+                       const std::string& expect) {
+    return first(
+        "if pod.fetched.v.error then return fence.forbid(pod.fetched.v.error .. ' for ' .. "
+        "pod.fetched.v.since .. ' s') end return fence.skip('well')",
+        "responses = { ['http v /x'] = " + response + " }, expect = { " + expect + " }",
+        "fetch = function(pod, s, got) if not got.v then return { v = " + request + " } end end,");
+  };
+  const std::string tries = "fence.try(fence.http('v', '/x'))";
+  EXPECT_EQ(with(tries, "{ error = 'timeout', since = 300 }",
+                 "verdict = 'forbid', reason = 'timeout for 300 s'"),
+            "passed");
+  EXPECT_EQ(with(tries, "{ status = 503 }", "verdict = 'forbid', reason = 'status for 0 s'"),
+            "passed");
+  EXPECT_EQ(with(tries, "{ status = 0, since = 7 }",
+                 "verdict = 'forbid', reason = 'unreachable for 7 s'"),
+            "passed");
+  EXPECT_EQ(with(tries, "{ status = 200, body = {} }", "verdict = 'skip'"), "passed");
+  EXPECT_EQ(with("fence.http('v', '/x')", "{ error = 'timeout' }", "outcome = 'deferred'"),
+            "passed");
+  // As the engine has it: nothing but 2xx and 404 is an answer.
+  EXPECT_EQ(with("fence.http('v', '/x')", "{ status = 302 }", "outcome = 'deferred'"), "passed");
+  EXPECT_TRUE(has(with(tries, "{ error = 'timeuot' }", "verdict = 'skip'"),
+                  "unknown error 'timeuot' (did you mean 'timeout'?)"));
+  EXPECT_TRUE(has(with(tries, "{ error = 'timeout', body = {} }", "verdict = 'skip'"), "no body"));
+}
+
 TEST(TestRun, a_fetch_that_never_has_enough_is_deferred) {
   EXPECT_EQ(
       first("return fence.skip('a')",

@@ -46,6 +46,31 @@ TEST_F(ObjectStoreTest, objects_are_listed_in_the_order_of_their_names) {
   EXPECT_EQ(store.list("pods", "d").size(), 0U);
 }
 
+TEST_F(ObjectStoreTest, restored_it_is_as_it_was_with_its_versions_and_no_past) {
+  create("stays");
+  create("changes");
+  create("dies");
+  const StoreSnapshot snapshot = store.snapshot();
+  const std::string uid = store.find(key("dies"))->at("metadata").at("uid");
+  (void)store.update(
+      key("changes"), [](Json& pod) { pod["spec"]["x"] = 1; }, ObjectStore::Part::Whole, "test");
+  (void)store.remove(key("dies"), {.grace_seconds = 0}, "test");
+  create("dies");
+  create("comes");
+  heard.clear();
+  store.restore(snapshot);
+  EXPECT_THAT(heard,
+              ElementsAre("deleted comes", "deleted dies", "modified changes", "added dies"));
+  EXPECT_EQ(store.version(), snapshot.version);
+  EXPECT_EQ(store.log_start(), snapshot.version);
+  EXPECT_EQ(store.find(key("dies"))->at("metadata").at("uid"), uid);
+  EXPECT_EQ(store.find(key("comes")), nullptr);
+  EXPECT_FALSE(store.find(key("changes"))->contains("spec"));
+  create("next");
+  EXPECT_EQ(store.find(key("next"))->at("metadata").at("resourceVersion"),
+            std::to_string(snapshot.version + 1));
+}
+
 TEST_F(ObjectStoreTest, an_object_that_was_handed_out_never_changes) {
   const Object before = create("a");
   const auto after = store.update(

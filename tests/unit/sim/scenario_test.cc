@@ -245,10 +245,10 @@ INSTANTIATE_TEST_SUITE_P(
         std::tuple("statefulset core",
                    "'core' is no NAMESPACE/NAME (write for example statefulset "
                    "noobaa/core)"),
-        std::tuple(
-            "statefulset a/b replica=2",
-            "'replica' is no option of 'statefulset' (did you mean 'replicas'?) (known: "
-            "replicas, volumes, labels, on, node, driver, toleration, finalizers, stop-time)"),
+        std::tuple("statefulset a/b replica=2",
+                   "'replica' is no option of 'statefulset' (did you mean 'replicas'?) (known: "
+                   "replicas, volumes, labels, on, node, driver, toleration, finalizers, "
+                   "stop-time, grace, inline-volume, owner)"),
         std::tuple("statefulset a/b node=n3",
                    "'n3' is no node of this world (did you mean 'n1'?) "
                    "(known: n1, n2)"),

@@ -1,0 +1,64 @@
+#include <array>
+
+#include "sim/chance.h"
+#include "sim/drawing.h"
+
+namespace moonfence::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+WorkloadPlan* find_workload(Drawing& drawing, std::string_view name) {
+  for (WorkloadPlan& each : drawing.plan.workloads) {
+    if (each.name == name) {
+      return &each;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// A grace of a week, a volume that lives and dies with its pod, an owner of a kind that nobody
+// knows; pods that somebody has asked to go, and of which nothing runs any more.
+void draw_uncommon_pods(Drawing& drawing, port::Random& random) {
+  if (!happens(random, 0.25)) {
+    return;
+  }
+  for (const std::string_view name : {"postgres", "kafka", "shop"}) {
+    WorkloadPlan* each = find_workload(drawing, name);
+    each->grace = happens(random, 0.3) ? seconds(604'800) : each->grace;
+    each->inline_volume = happens(random, 0.3);
+  }
+  if (happens(random, 0.5)) {
+    WorkloadPlan owned = workload(WorkloadKind::Bare, "queue/operand",
+                                  static_cast<int>(number(random, 1, 3)), 0, {{"app", "operand"}});
+    owned.owner = "Widget";
+    owned.owner_controls = happens(random, 0.6);
+    drawing.plan.workloads.push_back(std::move(owned));
+  }
+  while (happens(random, 0.5)) {
+    const std::string pod = (happens(random, 0.5) ? "db/postgres-" : "queue/kafka-") +
+                            std::to_string(number(random, 0, 2));
+    const Duration at = drawing.moment(random);
+    drawing.add(at, Verb::DeletePod, pod);
+    if (happens(random, 0.4)) {
+      drawing.add(at + drawn_between(random, milliseconds(1), seconds(5)), Verb::FailPod, pod);
+    }
+  }
+}
+
+void draw_uncommon_volumes(Drawing& drawing, port::Random& random) {
+  if (!happens(random, 0.2)) {
+    return;
+  }
+  constexpr std::array<std::string_view, 2> kDrivers = {kOddDriver, kInTreeDriver};
+  for (const std::string_view name : {"postgres", "kafka", "uploads"}) {
+    if (happens(random, 0.6)) {
+      find_workload(drawing, name)->driver = kDrivers[number(random, 0, kDrivers.size() - 1)];
+    }
+  }
+}
+
+}  // namespace moonfence::sim
