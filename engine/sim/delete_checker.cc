@@ -322,14 +322,16 @@ auto DeleteChecker::check_down(const std::string& what, const AuditLine& intent,
   }
   const NodeTruth* node = truth().node(intent.node_uid);
   const bool as_down = was_read(intent, known, Signal::Down);
-  if (!as_down && was_read(intent, known, Signal::Deleted)) {
+  // One that was made anew within the second was read as deleted too.
+  const bool as_succeeded = was_read(intent, known, Signal::Succeeded);
+  if (!as_down && !as_succeeded && was_read(intent, known, Signal::Deleted)) {
     if (node != nullptr && is_absent(node->name)) {
       return Signal::Deleted;
     }
     accuse(rules::kRecoveredNode, what + "node " + intent.node + " is not deleted");
     return std::nullopt;
   }
-  if (!as_down && was_read(intent, known, Signal::Succeeded)) {
+  if (!as_down && as_succeeded) {
     if (node != nullptr && !node->exists.holds) {
       return Signal::Succeeded;
     }

@@ -16,9 +16,34 @@ bool is_out_of_service(const Json& node) {
          });
 }
 
+// The UIDs of what a record is about to destroy; of another ConfigMap nothing.
+std::set<std::string> named_by(const Json& map) {
+  std::set<std::string> named;
+  if (text_field(map, {"metadata", "labels", "moonfence.io/incident"}).empty()) {
+    return named;
+  }
+  const Json record = Json::parse(text_field(map, {"data", "record.json"}), nullptr, false);
+  const Json* steps = find_field(record, {"steps"});
+  if (steps == nullptr || !steps->is_array()) {
+    return named;
+  }
+  for (const Json& step : *steps) {
+    const std::string& kind = text_field(step, {"step"});
+    const char* target = kind == "delete_pod"   ? "pod"
+                         : kind == "taint_node" ? "node"
+                                                : "attachment";
+    named.insert(text_field(step, {target, "uid"}));
+  }
+  return named;
+}
+
 }  // namespace
 
 void RecordChecker::on_change(const Change& change) {
+  if (change.restores && change.key.resource == "configmaps" && change.before != nullptr) {
+    const std::set<std::string> named = named_by(*change.before);
+    lost_.insert(named.begin(), named.end());
+  }
   if (change.key.resource == "nodes" && is_engine(change.actor) && change.before != nullptr &&
       is_out_of_service(*change.after) && !is_out_of_service(*change.before)) {
     check(change, "put out of service");
@@ -49,23 +74,12 @@ void RecordChecker::check(const Change& change, const std::string& done) {
   }
 }
 
+// One that was under way when the store went back in time was recorded when it left.
 bool RecordChecker::is_recorded(const std::string& uid) const {
   const std::vector<Object> maps = truth().store().list("configmaps", "moonfence");
-  return std::any_of(maps.begin(), maps.end(), [&uid](const Object& map) {
-    if (text_field(*map, {"metadata", "labels", "moonfence.io/incident"}).empty()) {
-      return false;
-    }
-    const Json record = Json::parse(text_field(*map, {"data", "record.json"}), nullptr, false);
-    const Json* steps = find_field(record, {"steps"});
-    return steps != nullptr && steps->is_array() &&
-           std::any_of(steps->begin(), steps->end(), [&uid](const Json& step) {
-             const std::string& kind = text_field(step, {"step"});
-             const char* target = kind == "delete_pod"   ? "pod"
-                                  : kind == "taint_node" ? "node"
-                                                         : "attachment";
-             return text_field(step, {target, "uid"}) == uid;
-           });
-  });
+  return lost_.contains(uid) || std::any_of(maps.begin(), maps.end(), [&uid](const Object& map) {
+           return named_by(*map).contains(uid);
+         });
 }
 
 }  // namespace moonfence::sim

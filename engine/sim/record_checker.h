@@ -4,6 +4,7 @@
 // that stands in the cluster names what is deleted by its UID. It looks at the store itself, in the
 // moment of the write: the process that meant it may be gone already.
 
+#include <set>
 #include <string>
 
 #include "sim/checker.h"
@@ -18,6 +19,8 @@ class RecordChecker final : public Checker {
  private:
   void check(const Change& change, const std::string& done);
   [[nodiscard]] bool is_recorded(const std::string& uid) const;
+
+  std::set<std::string> lost_;  // UIDs that records named which went with a store that went back
 };
 
 }  // namespace moonfence::sim
