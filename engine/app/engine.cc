@@ -845,7 +845,7 @@ class Engine::Graph final : public fence::Leadership {
   loop::Timer drain_deadline_;
   loop::Timer drain_poll_;
   loop::Timer yield_poll_;
-  bool leads_ = false;  // or will as soon as a rewind was heeded
+  bool leads_ = false;              // or will as soon as a rewind was heeded
   Moment own_node_failed_until_{};  // by a health source's word, when we last led
   bool told_synced_ = false;
   bool knows_policies_ = false;

@@ -79,6 +79,9 @@ void Detaching::retire() {
 }
 
 void Detaching::saw(const kube::Pod& pod, const Gathered& gathered) {
+  if (!concerns(memory_, authority_->reading, pod)) {
+    of_successor_.insert(pod.uid);
+  }
   present_.insert(pod.uid);
   if (is_finished(pod)) {
     return;
@@ -336,6 +339,11 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
     return;
   }
   if (const std::string user = other_user(detachment); !user.empty()) {
+    if (is_used_by_successor(detachment)) {  // and may be for years: the attachment is its own now
+      tell(detachment, Reason::VolumeInUse, user);
+      memory_.detachments.erase(attachment.name);
+      return;
+    }
     wait(detachment, Reason::VolumeInUse, user);
     return;
   }
@@ -360,6 +368,13 @@ void Detaching::alarm_before_force(Detachment& detachment, const kube::Attachmen
   }
   detachment.alarmed = true;
   record(detachment, Record::Kind::IncidentHeld, Reason::ForcedDetachNear, attachment.detach_error);
+}
+
+bool Detaching::is_used_by_successor(const Detachment& detachment) const {
+  const auto users = users_.find(key_of(detachment.volume));
+  return users != users_.end() &&
+         std::any_of(users->second.begin(), users->second.end(),
+                     [this](const auto& user) { return of_successor_.contains(user.first); });
 }
 
 bool Detaching::pod_is_there(const Detachment& detachment) const {

@@ -78,6 +78,7 @@ class Detaching {
   void plan_step(const Detachment& detachment) const;
   void consider(Detachment& detachment, const kube::Attachment& attachment);
   void wait(Detachment& detachment, audit::Reason reason, const std::string& text);
+  [[nodiscard]] bool is_used_by_successor(const Detachment& detachment) const;
   void read(const std::vector<std::string>& names);
   void arrived(const std::string& name, const Result<Lookups::Body>& found);
   void gone(const std::string& name);
@@ -93,8 +94,9 @@ class Detaching {
   Memory& memory_;
   std::set<Uid> present_;                                    // pods of the node
   std::map<std::string, std::map<Uid, std::string>> users_;  // by volume: pods, with their names
-  std::map<std::string, kube::Attachment> attachments_;      // read in this pass, by name
-  std::set<std::string> used_;  // attachments, by name, of the node's pods
+  std::set<Uid> of_successor_;  // of them: pods of the machine that has the node's name now
+  std::map<std::string, kube::Attachment> attachments_;  // read in this pass, by name
+  std::set<std::string> used_;                           // attachments, by name, of the node's pods
   std::set<Uid> gone_;
   std::string blind_;  // why some pod's volumes are unknown; "" when all are known
   Act act_;

@@ -197,7 +197,7 @@ class Incident {
   // A pass is under way, or rests to repeat what failed: the node counts as being fenced.
   [[nodiscard]] bool in_progress() const;
   // For so long that it was told: StillFailing.
-  [[nodiscard]] bool is_failing() const { return told_failing_; }
+  [[nodiscard]] bool is_failing() const { return told_failing_ && !is_braked(); }
   // When it rests after a pass: until when.
   [[nodiscard]] std::optional<Moment> next_pass() const { return next_pass_; }
   // By the newest news or reading.

@@ -121,7 +121,7 @@ Wants Inquiry::wants_of(const kube::Pod& pod) const {
 
 std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
                                    const policy::ClusterFacts& cluster, PassResult& result) {
-  if (!concerns(authority_->reading, pod)) {
+  if (!concerns(memory_, authority_->reading, pod)) {
     return std::nullopt;
   }
   const std::vector<std::size_t> selected_by = selecting(pod);

@@ -133,6 +133,13 @@ struct Memory {
   std::optional<TaintWish> retired_for;
   // The node when it was last there; kept where a binding acts on deleted nodes, or it was silent.
   std::optional<kube::Node> last_seen;
+  // The pods of the first complete pass beside a successor. A server whose clock was put back
+  // stamps those that are bound to the successor later as if they had been there before it.
+  struct LeftBehind {
+    std::shared_ptr<const policy::PolicySet> by;  // which says what is listed
+    std::set<Uid> pods;
+  };
+  std::optional<LeftBehind> left_behind;
   // By the last reading of this very node its kubelet was dead. Whatever is made under its name
   // afterwards does not bring it back to life.
   bool was_silent = false;
@@ -146,6 +153,13 @@ struct Memory {
   // an incident that waits for one pod would tell of all the others in every pass.
   std::map<std::pair<std::string, Uid>, std::pair<audit::Reason, std::string>> told;
 };
+
+// Whether a pod that is bound to the node's name is one of the machine that we mean.
+[[nodiscard]] inline bool concerns(const Memory& memory, const Reading& reading,
+                                   const kube::Pod& pod) {
+  return concerns(reading, pod) &&
+         (!memory.left_behind || memory.left_behind->pods.contains(pod.uid));
+}
 
 // What one pass is about.
 struct Occasion {

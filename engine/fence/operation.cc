@@ -74,6 +74,9 @@ void Operation::start(ReadAhead ahead) {
   gathering_ = new_gathering(around_);
   listed_ = listing_->lists().empty();
   memory_.pods_read = {};
+  if (memory_.left_behind && memory_.left_behind->by != occasion_.set) {
+    memory_.left_behind.reset();
+  }
   for (const PodList& list : listing_->lists()) {
     memory_.pods_read.lists.push_back({.what = list, .version = {}});
   }
@@ -607,11 +610,23 @@ void Operation::end_if_done() {
       look_for_left_volumes()) {
     return;
   }
+  note_left_behind();
   sum_up_replacements();
   releasing_.sum_up(result_);
   detaching_.sum_up(result_);
   left_volumes_.sum_up(result_);
   owner_.pass_ended(result_);
+}
+
+void Operation::note_left_behind() {
+  if (!authority_->reading.successor || memory_.left_behind || unlisted_ || undecoded_) {
+    return;
+  }
+  Memory::LeftBehind& left = memory_.left_behind.emplace();
+  left.by = occasion_.set;
+  for (const auto& [pod, sight] : memory_.pods_read.pods) {
+    left.pods.insert(pod);
+  }
 }
 
 bool Operation::look_for_unseen() {

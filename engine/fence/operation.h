@@ -135,6 +135,7 @@ class Operation final : private Docket::Court {
   [[nodiscard]] bool look_for_unseen();
   void unseen_looked();
   // Whether the node is being put out of service.
+  void note_left_behind();
   void sum_up_replacements();
   // False: whether somebody holds their namespaces is still being read.
   [[nodiscard]] bool tell_observed();

@@ -33,6 +33,31 @@ TEST_F(MadeAnewTest, what_was_bound_before_the_new_one_existed_is_deleted_and_no
   EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
+// The clock of an API server was put back by some minutes: a pod that is bound to the new machine
+// now reads as if it had been bound before there was one.
+TEST_F(MadeAnewTest, what_comes_later_is_the_new_one_s_whatever_its_stamps_say) {
+  scripts["web-0"] = {broken(), broken(), broken(), broken(), broken(), broken(), broken()};
+  add_pod("web-0");
+  bind_at("web-0", "2026-01-02T04:00:00Z");
+  open_desk();
+  tell(Look::Fell);
+  run_for(2s);
+  nodes["n1"] = {.ready = "True",
+                 .uid = "node-2",
+                 .tainted = false,
+                 .boot_id = "boot-2",
+                 .created = "2026-01-02T05:05:00Z"};
+  tell();
+  run_for(5s);
+  EXPECT_TRUE(pods.contains("web-0"));
+  add_pod("web-1");
+  bind_at("web-1", "2026-01-02T05:04:00Z");
+  scripts.clear();
+  run_for(2min);
+  EXPECT_FALSE(pods.contains("web-0"));
+  EXPECT_TRUE(pods.contains("web-1"));
+}
+
 TEST_F(MadeAnewTest, also_when_the_new_one_never_says_anything) {
   replace("", "");
   EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-0 2s"}));

@@ -270,6 +270,30 @@ TEST_F(DetachingTest, another_user_of_a_translated_volume_keeps_its_attachment) 
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::VolumeInUse), 1U);
 }
 
+// It may live for years, and the incident stayed open as long.
+TEST_F(DetachingTest, an_attachment_that_a_pod_of_the_machine_made_anew_uses_is_not_waited_for) {
+  add_pod_with_volume("web-0");
+  bind_at("web-0", "2026-01-02T04:00:00Z");
+  scripts["web-0"] = {broken()};
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(2s);
+  nodes["n1"] = {.ready = "True",
+                 .uid = "node-2",
+                 .tainted = false,
+                 .boot_id = "boot-2",
+                 .created = "2026-01-02T05:05:00Z"};
+  scripts.clear();
+  add_pod("web-1");
+  pods["web-1"]["spec"]["volumes"] = pods["web-0"]["spec"]["volumes"];
+  bind_at("web-1", "2026-01-02T05:05:30Z");
+  tell();
+  run_for(1min);
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "pod web-0"}));
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::VolumeInUse), 1U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
 TEST_F(DetachingTest, a_pod_whose_volume_is_missing_keeps_every_attachment) {
   add_pod_with_volume("web-0");
   add_pod_with_volume("other-0");

@@ -216,6 +216,22 @@ TEST_F(IncidentTest, the_brake_takes_over_and_lets_it_go_on) {
   EXPECT_EQ(printed(incident.brake_released(t0 + 1h)), "pass");
 }
 
+// A webhook that answers 500 made us doubt the server now and then, and each doubt began the count
+// of failures anew: nobody was told of them.
+TEST_F(IncidentTest, what_fails_before_and_after_the_brake_has_failed_all_the_time) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  (void)incident.pass_ended({.failed = 1}, t0);
+  (void)incident.timer_fired(t0 + 40s);
+  (void)incident.braked(Reason::DoubtsItself);
+  (void)incident.brake_released(t0 + 70s);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 70s);
+  EXPECT_FALSE(incident.is_failing());
+  const std::string ended = printed(incident.pass_ended({.failed = 1}, t0 + 70s));
+  EXPECT_NE(ended.find("hold still_failing"), std::string::npos) << ended;
+  EXPECT_TRUE(incident.is_failing());
+}
+
 TEST_F(IncidentTest, what_only_observes_is_tried_again_in_the_window_and_holds_nothing_open) {
   (void)incident.open(seen(Readiness::Unknown), t0);
   for (const Duration at : {0s, 5s, 10s, 15s}) {
