@@ -49,10 +49,11 @@ class ApiServer:
 
 
 class Doorbell:
-    """Takes connections on a port and ends them at once; `rings` is how many came."""
+    """Takes connections on a port and ends them at once; `rings` is when they came."""
 
     def __init__(self, port: int):
-        self.port, self.rings = port, 0
+        self.port, self.rings = port, []
+        self.since = time.monotonic()
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._listener.bind(("127.0.0.1", port))
@@ -65,8 +66,11 @@ class Doorbell:
                 visitor, _ = self._listener.accept()
             except OSError:
                 return
-            self.rings += 1
+            self.rings.append(time.monotonic())
             visitor.close()
+
+    def within(self, seconds: float) -> int:
+        return sum(ring - self.since <= seconds for ring in self.rings)
 
     def __enter__(self) -> "Doorbell":
         return self

@@ -151,7 +151,7 @@ def test_every_metric_and_every_event_is_documented():
     sources = {path.name: path.read_text() for path in (REPO / "engine" / "app").glob("*.cc")}
     metrics = re.findall(r'\.Name\("(\w+)"\)', sources["metrics.cc"] + sources["process_metrics.cc"])
     assert sorted(table(page, "Metrics")) == sorted(metrics)
-    told = re.findall(r'"((?:Fencing|Node|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement)[A-Z]\w+)"',
+    told = re.findall(r'"((?:Fencing|Namespace|Node|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement)[A-Z]\w+)"',
                       sources["announcer.cc"] + sources["policy_feed.cc"])
     reload = re.findall(r'"(Polic\w+)"', (REPO / "engine" / "policy" / "reload_report.cc").read_text())
     assert sorted(table(page, "Events")) == sorted({*told, *reload})

@@ -146,7 +146,7 @@ def test_health_answers_as_kubernetes_asks(settled):
         status, text = engine.get(path + "?verbose")
         assert status == 200 and all(line.startswith("[+]") for line in text.splitlines()[:-1])
     checks = {line[3:].split()[0] for line in engine.get("/readyz?verbose")[1].splitlines()[:-1]}
-    assert checks == {"nodes-synced", "nodes-watch", "policies", "incident-records"}
+    assert checks == {"nodes-synced", "nodes-watch", "policies", "incident-records", "store"}
     assert set(json.loads(engine.get("/version")[1])) == {"version", "commit"}
     assert engine.get("/metrics")[0] == 404 and engine.get("/healthz", engine.metrics_port)[0] == 404
 
