@@ -83,6 +83,11 @@ void IncidentDesk::look_at(const NodeView& node, Look why) {
     found->second->stop(Reason::Unreplaced);  // there is more to be done than to wait
     found = open_.end();
   }
+  if (why == Look::Fell && found != open_.end() && found->second->is_outlived_by(node)) {
+    // What is left on that name is bound to a node that is down, whenever it was bound.
+    found->second->stop(Reason::NodeReplaced);
+    found = open_.end();
+  }
   if (found != open_.end()) {
     OpenIncident& incident = *found->second;
     if (is_down) {

@@ -119,6 +119,15 @@ Wants Inquiry::wants_of(const kube::Pod& pod) const {
   return wants;
 }
 
+bool concerns(const Memory& memory, const Reading& reading, const kube::Pod& pod) {
+  if (!memory.left_behind) {
+    return concerns(reading, pod);
+  }
+  const auto known = memory.left_behind->pods.find(pod.uid);
+  return concerns(reading, pod) && known != memory.left_behind->pods.end() &&
+         (pod.raw == nullptr || starts_of(*pod.raw) == known->second);
+}
+
 std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
                                    const policy::ClusterFacts& cluster, PassResult& result) {
   if (!concerns(memory_, authority_->reading, pod)) {

@@ -133,11 +133,12 @@ struct Memory {
   std::optional<TaintWish> retired_for;
   // The node when it was last there; kept where a binding acts on deleted nodes, or it was silent.
   std::optional<kube::Node> last_seen;
-  // The pods of the first complete pass beside a successor. A server whose clock was put back
-  // stamps those that are bound to the successor later as if they had been there before it.
+  // The pods of the first complete pass beside a successor, and what ran in them by their status.
+  // By stamps alone a clock that was put back, of a server or of the new kubelet, would make ours
+  // what came later or was started since.
   struct LeftBehind {
     std::shared_ptr<const policy::PolicySet> by;  // which says what is listed
-    std::set<Uid> pods;
+    std::map<Uid, std::string> pods;              // starts_of()
   };
   std::optional<LeftBehind> left_behind;
   // By the last reading of this very node its kubelet was dead. Whatever is made under its name
@@ -155,11 +156,7 @@ struct Memory {
 };
 
 // Whether a pod that is bound to the node's name is one of the machine that we mean.
-[[nodiscard]] inline bool concerns(const Memory& memory, const Reading& reading,
-                                   const kube::Pod& pod) {
-  return concerns(reading, pod) &&
-         (!memory.left_behind || memory.left_behind->pods.contains(pod.uid));
-}
+[[nodiscard]] bool concerns(const Memory& memory, const Reading& reading, const kube::Pod& pod);
 
 // What one pass is about.
 struct Occasion {

@@ -135,8 +135,12 @@ bool NodeReading::is_succeeded_by(const kube::Node& node) const {
   if (node.uid == authority_->node_uid || !node.created || around_.source != nullptr) {
     return false;
   }
-  if (!node.boot_id.empty() && (memory_.boot_id.empty() || memory_.boot_id == node.boot_id)) {
-    return false;  // the same machine, as far as anybody knows
+  // A Node that no kubelet has written yet says nothing about the machine that had the name.
+  const bool may_be_same = node.boot_id.empty()
+                               ? !memory_.was_silent
+                               : memory_.boot_id.empty() || memory_.boot_id == node.boot_id;
+  if (may_be_same) {
+    return false;
   }
   return memory_.was_silent ||
          acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source);

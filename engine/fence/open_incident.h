@@ -58,6 +58,10 @@ class OpenIncident final : public Operation::Owner {
   };
   // To be called before begin() of an incident that goes on with it.
   void take_up(LeftBehind left);
+  // It was taken up, and this is the machine that has the node's name now.
+  [[nodiscard]] bool is_outlived_by(const cluster::NodeView& node) const {
+    return taken_up_ && node.uid != authority_->node_uid;
+  }
   // Once it is closed.
   [[nodiscard]] std::optional<LeftBehind> left_behind() const;
 

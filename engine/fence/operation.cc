@@ -208,6 +208,9 @@ void Operation::slice_ended() {
 
 Wants Operation::taken_up(const kube::Pod& pod) {
   memory_.pods_read.pods.emplace(pod.uid, sight_of(*pod.raw));
+  if (authority_->reading.successor) {
+    starts_.insert_or_assign(pod.uid, starts_of(*pod.raw));
+  }
   retiring_.saw(pod);
   note_hold(pod);
   Wants wants = inquiry_.wants_of(pod);
@@ -622,11 +625,7 @@ void Operation::note_left_behind() {
   if (!authority_->reading.successor || memory_.left_behind || unlisted_ || undecoded_) {
     return;
   }
-  Memory::LeftBehind& left = memory_.left_behind.emplace();
-  left.by = occasion_.set;
-  for (const auto& [pod, sight] : memory_.pods_read.pods) {
-    left.pods.insert(pod);
-  }
+  memory_.left_behind = {.by = occasion_.set, .pods = std::move(starts_)};
 }
 
 bool Operation::look_for_unseen() {

@@ -166,9 +166,10 @@ class Operation final : private Docket::Court {
   LeftVolumes left_volumes_;
 
   loop::Timer late_list_;
-  std::set<Uid> leaving_;  // pods whose deletion was sent in this pass
-  std::set<Uid> changed_;  // pods that were judged as an older list showed them
-  Moment known_since_{};   // when the oldest was asked for that tells who uses a volume
+  std::set<Uid> leaving_;              // pods whose deletion was sent in this pass
+  std::map<Uid, std::string> starts_;  // of pods beside a successor: starts_of()
+  std::set<Uid> changed_;              // pods that were judged as an older list showed them
+  Moment known_since_{};               // when the oldest was asked for that tells who uses a volume
   Duration listing_took_ = Duration::zero();
   bool has_early_texts_ = false;
   std::deque<Waiting> queue_;

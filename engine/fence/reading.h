@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cluster/readiness.h"
+#include "fence/adopted.h"
 #include "fence/pulse.h"
 #include "fence/quarantine.h"
 #include "kube/objects.h"
@@ -47,9 +48,14 @@ struct Reading {
 }
 
 // Whether the reading goes for a pod of that name's node: what was bound to a successor is not
-// ours.
+// ours, nor what its kubelet has started.
 [[nodiscard]] inline bool concerns(const Reading& reading, const kube::Pod& pod) {
-  return !reading.successor || (pod.bound && *pod.bound < *reading.successor);
+  if (!reading.successor) {
+    return true;
+  }
+  const auto started = pod.raw == nullptr ? std::nullopt : last_start(*pod.raw);
+  return pod.bound && *pod.bound < *reading.successor &&
+         !(started && *started > *reading.successor);
 }
 
 }  // namespace moonfence::fence

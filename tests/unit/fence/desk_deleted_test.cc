@@ -36,6 +36,25 @@ TEST_F(DeletedTest, a_ready_node_that_is_deleted_opens_an_incident) {
   EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
+// Somebody deletes the Node of a machine that lives, and something makes it anew before its kubelet
+// does.
+TEST_F(DeletedTest, a_new_node_that_no_kubelet_has_written_proves_nothing_of_the_old_machine) {
+  bind_at("web-0", "2026-01-02T04:00:00Z");
+  scripts["web-0"] = {broken()};
+  open_desk(on_deleted());
+  delete_node();
+  run_for(1s);
+  nodes["n1"] = {.ready = "",
+                 .uid = "node-2",
+                 .tainted = false,
+                 .boot_id = "",
+                 .created = "2026-01-02T05:05:00Z"};
+  tell(Look::Changed);
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+  EXPECT_TRUE(closed());
+}
+
 TEST_F(DeletedTest, without_such_a_policy_it_is_left_to_kubernetes) {  // rows NB-12, E-20
   open_desk();
   delete_node();

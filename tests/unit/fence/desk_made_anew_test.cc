@@ -58,6 +58,62 @@ TEST_F(MadeAnewTest, what_comes_later_is_the_new_one_s_whatever_its_stamps_say) 
   EXPECT_TRUE(pods.contains("web-1"));
 }
 
+// The new machine's kubelet had started it again, while a policy made it wait: it was deleted as
+// one that is lost, and ran.
+TEST_F(MadeAnewTest, what_the_new_one_has_started_since_is_its_own) {
+  const auto running_since = [this](const std::string& started) {
+    pods["web-0"]["status"]["containerStatuses"] = {
+        {{"name", "main"}, {"state", {{"running", {{"startedAt", started}}}}}}};
+  };
+  const auto dead = nodes.at("n1");
+  for (const std::string by_its_clock : {"2026-01-02T05:06:00Z", "2026-01-02T03:59:00Z"}) {
+    SCOPED_TRACE(by_its_clock);
+    add_pod("web-0");
+    bind_at("web-0", "2026-01-02T04:00:00Z");
+    running_since("2026-01-02T04:00:05Z");
+    open_desk(on_every_signal("return fence.wait('not yet', 10)"));
+    nodes["n1"] = dead;
+    tell(Look::Fell);
+    run_for(2s);
+    nodes["n1"] = {.ready = "True",
+                   .uid = "node-2",
+                   .tainted = false,
+                   .boot_id = "boot-2",
+                   .created = "2026-01-02T05:05:00Z"};
+    tell();
+    run_for(2s);
+    EXPECT_EQ(desk->open_incidents(), 1U);
+    running_since(by_its_clock);
+    run_for(30s);
+    EXPECT_EQ(desk->open_incidents(), 0U) << "nothing is left behind";
+  }
+}
+
+// It was taken for news of a node that does not concern the incident, and nobody looked at it.
+TEST_F(MadeAnewTest, that_the_new_one_falls_in_its_turn_is_an_incident_of_its_own) {
+  add_pod("web-0");
+  bind_at("web-0", "2026-01-02T04:00:00Z");
+  open_desk(on_every_signal("return fence.wait('not yet', 10)"));
+  tell(Look::Fell);
+  run_for(2s);
+  nodes["n1"] = {.ready = "True",
+                 .uid = "node-2",
+                 .tainted = false,
+                 .boot_id = "boot-2",
+                 .created = "2026-01-02T05:05:00Z"};
+  add_pod("web-1");
+  bind_at("web-1", "2026-01-02T05:05:30Z");
+  tell();
+  run_for(30s);
+  nodes["n1"].ready = "Unknown";
+  nodes["n1"].tainted = true;
+  tell(Look::Fell);
+  run_for(5s);
+  EXPECT_EQ(story.count(Record::Kind::IncidentOpened, Reason::NodeUnknown), 2U);
+  EXPECT_EQ(story.count(Record::Kind::IncidentClosed, Reason::NodeReplaced), 2U);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+}
+
 TEST_F(MadeAnewTest, also_when_the_new_one_never_says_anything) {
   replace("", "");
   EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-0 2s"}));
