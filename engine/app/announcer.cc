@@ -35,8 +35,7 @@ std::string because(const Record& record) {
   return record.text.empty() ? std::string() : "; " + record.text;
 }
 
-// "lease_alive: Ready is Unknown, but the kubelet has renewed its Lease since", in the words of
-// docs/reasons.md.
+// The reason's code, and the first sentence of what docs/reasons.md says of it.
 std::string meaning(Reason reason) {
   const std::string when = audit::explain(reason).when;
   return std::string(audit::code(reason)) + ": " + when.substr(0, when.find(". "));

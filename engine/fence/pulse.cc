@@ -24,10 +24,6 @@ PulseWatch::Finding PulseWatch::feel(const Result<kube::Lease>& lease, cluster::
     since = std::min(since_, std::max(*unwritten_since, outage_ended.value_or(*unwritten_since)));
   }
   const bool unknown = readiness == cluster::Readiness::Unknown;
-  const bool could_renew = !outage_ended || sent - *outage_ended >= duration;
-  if (unknown && absent && could_renew) {
-    return {.pulse = Pulse::Dead};
-  }
   // Two witnesses, of which one has seen half of it: Kubernetes, and we. Once we have found it
   // alive, the first is not believed any more.
   const Moment dead_at = since + (unknown && !found_alive_ ? duration / 2 : duration);

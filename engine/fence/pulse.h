@@ -5,9 +5,9 @@
 // own. It is dead
 //   - when it has not changed for the duration that it names, by our own clock;
 //   - on Ready=Unknown when it has not changed for half of it, and we never found it alive before:
-//     Kubernetes, which has missed it for its own grace period, is the other witness;
-//   - on Ready=Unknown when there is no Lease.
-// A kubelet that says False by itself lives, whatever came first.
+//     Kubernetes, which has missed it for its own grace period, is the other witness.
+// One that is absent is one that has not changed: somebody deleted it a moment ago, or the kubelet
+// may not write it and lives. A kubelet that says False by itself lives, whatever came first.
 //
 // Since when it has not changed tell two readings of ours, from the arrival of the first to the
 // departure of the second, and before the first one the versions that the API server's store had

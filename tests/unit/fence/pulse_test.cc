@@ -86,8 +86,20 @@ TEST_F(PulseTest, after_an_outage_a_lease_that_nobody_could_renew_proves_nothing
       << "whoever could renew for 40 s and did not is silent";
 }
 
-TEST_F(PulseTest, on_unknown_no_lease_is_a_dead_one) {
-  EXPECT_EQ(feel(failed(Error::Kind::NotFound), Readiness::Unknown, 0s), Pulse::Dead);
+// It was dead at once: a Lease that somebody had just deleted, and that of a kubelet that may not
+// write any.
+TEST_F(PulseTest, on_unknown_no_lease_is_one_that_stands_still) {
+  const auto none = failed(Error::Kind::NotFound);
+  EXPECT_EQ(feel(none, Readiness::Unknown, 0s), Pulse::Alive);
+  EXPECT_EQ(feel(none, Readiness::Unknown, 19s), Pulse::Alive);
+  EXPECT_EQ(feel(none, Readiness::Unknown, 41s), Pulse::Dead);
+}
+
+TEST_F(PulseTest, a_lease_that_was_alive_and_is_deleted_has_moved) {
+  (void)feel(lease(stamp + 1s), Readiness::Unknown, 0s);
+  EXPECT_EQ(feel(failed(Error::Kind::NotFound), Readiness::Unknown, 39s), Pulse::Alive);
+  EXPECT_EQ(feel(failed(Error::Kind::NotFound), Readiness::Unknown, 78s), Pulse::Alive);
+  EXPECT_EQ(feel(failed(Error::Kind::NotFound), Readiness::Unknown, 80s), Pulse::Dead);
 }
 
 TEST_F(PulseTest, what_cannot_be_read_tells_nothing) {

@@ -165,6 +165,19 @@ TEST_F(RetiringTest, a_pod_of_a_protected_namespace_keeps_the_node) {
   expect_refused(Reason::ProtectedNamespace);
 }
 
+// The incident was over with the refusal, and nobody looked again.
+TEST_F(RetiringTest, when_the_pod_that_kept_the_node_is_gone_the_node_is_tainted) {
+  protections.namespaces = {Namespace("kube-system")};
+  add_pod("dns-0", "n1", "kube-system", "dns");
+  open();
+  expect_refused(Reason::ProtectedNamespace);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  pods.erase("dns-0");
+  run_for(2min);
+  EXPECT_TRUE(nodes["n1"].is_out_of_service());
+  EXPECT_EQ(deletes().size(), 2U);
+}
+
 TEST_F(RetiringTest, one_that_tolerates_the_taint_does_not) {
   protections.namespaces = {Namespace("kube-system")};
   add_pod("proxy-0", "n1", "kube-system", "proxy");
