@@ -334,7 +334,7 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
     memory_.detachments.erase(attachment.name);  // it was asked for, in vain, and is wanted no more
     return;
   }
-  if (around_.loop.now() - listed_at_ > kPictureLifetime) {
+  if (around_.loop.now() - listed_at_ > around_.leadership.limits().picture()) {
     outdated_ = true;
     return;
   }
@@ -437,8 +437,13 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
 
 void Detaching::sum_up(PassResult& result) {
   result.unreadable = result.unreadable || unread_ > 0;
+  memory_.outdated = outdated_ ? memory_.outdated + 1 : 0;
   if (outdated_) {
     result.look_again = std::min(result.look_again.value_or(kFirstLook), Duration(kFirstLook));
+  }
+  if (memory_.outdated > 1) {
+    result.fail("volumes: when all was read, the lists of their users were too old", std::nullopt,
+                Reason::ReadingTooOld);
   }
   if (waiting_.empty() && !pod_waits_) {
     return;

@@ -57,6 +57,8 @@ class Detaching {
   // that they say nothing any more, and the next pass has fresh ones.
   void look(bool complete, Moment listed, Act act, std::function<void()> looked);
   void ended(const AttachmentDeletion& deletion, const ActionOutcome& outcome, PassResult& result);
+  // The lists are too old by now: the next pass looks.
+  void outdate() { outdated_ = true; }
   void sum_up(PassResult& result);
   // Nothing is read or handed over from now on.
   void retire();

@@ -29,9 +29,6 @@ struct Eviction {
 // Kubernetes heeds the taint (KEP 2268): 1.26 and 1.27 by a feature gate that is on by default.
 constexpr int kServesOutOfService = 26;
 
-// How old the lists of pods may be.
-constexpr Duration kPictureLifetime = std::chrono::seconds(5);
-
 // Whether some policy of the set may put a node out of service: all its pods are listed then, and
 // policies that can forbid are asked about each.
 [[nodiscard]] bool may_taint(const policy::PolicySet& set);

@@ -230,7 +230,8 @@ std::optional<Reason> refuse_out_of_service(const Authority& authority, const Gr
   if (!authority.source.empty()) {
     return Reason::SignalUnfit;
   }
-  if (!eviction.complete || eviction.pods.empty() || now - eviction.listed > kPictureLifetime) {
+  if (!eviction.complete || eviction.pods.empty() ||
+      now - eviction.listed > limits_of(authority.leadership).picture()) {
     return Reason::PodsUnknown;
   }
   for (const kube::Pod& pod : eviction.pods) {
@@ -348,8 +349,9 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
   if (reading.pulse != Pulse::Dead) {
     return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
   }
+  const Limits limits = limits_of(authority.leadership);
   if (reading.storage == nullptr || reading.storage != target.seen ||
-      now - target.checked > limits_of(authority.leadership).reading) {
+      now - target.checked > limits.reading + limits.slack()) {
     return Reason::ReadingTooOld;
   }
   const kube::NodeStorage& storage = *reading.storage;

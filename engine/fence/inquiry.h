@@ -118,8 +118,9 @@ struct Memory {
     std::optional<WallTime> changed;
     Moment heard{};
   } word;
-  std::map<std::string, Detachment> detachments;   // by the attachment's name
-  Duration detach_pause{};                         // between looks at attachments that are going
+  std::map<std::string, Detachment> detachments;  // by the attachment's name
+  Duration detach_pause{};                        // between looks at attachments that are going
+  unsigned outdated = 0;  // passes in a row whose lists were too old when attachments came up
   std::map<std::string, PendingRelease> releases;  // by the attachment's name
   Duration release_pause{};                        // between looks at those that cannot go on
   // What left, and is waited for no more: another node may have it if this one comes back.

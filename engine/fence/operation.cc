@@ -303,8 +303,7 @@ bool Operation::may_leave(const Waiting& waiting) const {
 
 // Namespace and node are read after the list, which takes longer on a slow server.
 bool Operation::is_listed_too_long_ago() const {
-  const Duration slow = around_.leadership.limits().reading - Limits{}.reading;
-  return around_.loop.now() - known_since_ > kHoldLifetime + listing_took_ + 3 * slow;
+  return around_.loop.now() - known_since_ > around_.leadership.limits().picture() + listing_took_;
 }
 
 // The next pass judges it as it is now.
@@ -692,7 +691,8 @@ bool Operation::look_at_volumes() {
     return attachments_ == Stage::Looking || releases_ == Stage::Looking;
   }
   // Who else uses a volume is told by the lists: the next pass has fresh ones.
-  if (around_.loop.now() - known_since_ > kListLifetime) {
+  if (around_.loop.now() - known_since_ > around_.leadership.limits().picture()) {
+    detaching_.outdate();
     keep_shortest(result_.look_again, kSoon);
   } else if (attachments_ == Stage::NotYet) {
     attachments_ = Stage::Looking;

@@ -57,9 +57,6 @@ class Operation final : private Docket::Court {
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
   // a path where that happens every time it must end: each attempt writes two records.
   static constexpr int kLateAttempts = 3;
-  // How old the lists may be by which a volume is known to have no other user. The node's taint
-  // keeps new pods off, but for those that tolerate it.
-  static constexpr Duration kListLifetime = std::chrono::seconds(5);
 
   class Owner {
    public:
