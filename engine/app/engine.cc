@@ -159,7 +159,11 @@ class Engine::Graph final : public fence::Leadership {
         audience_(desk_, hand_back_, told_.on_demand),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_,
                {.exclude = told_.settings.brake.exclude,
-                .server_now = [this] { return server_now(); }}),
+                .server_now = [this] { return server_now(); },
+                .hold =
+                    [this](const nlohmann::json& node) {
+                      return fence::hold_on_node(node, told_.settings.hold_marks);
+                    }}),
         idle_nodes_(loop_, reader_, brake_, log_,
                     [this](const NodeName& name) { nodes_.excuse(name); }),
         watch_random_(around.random.fork("watch")),

@@ -51,7 +51,7 @@ void NodeCache::on_init_apply(const nlohmann::json& object) {
     keep_old_belief(object);
     return;
   }
-  const NodeView view = viewed(*node);
+  const NodeView view = viewed(*node, object);
   incoming_.insert_or_assign(view.name, view);
 }
 
@@ -113,7 +113,7 @@ void NodeCache::on_apply(const nlohmann::json& object) {
     log_.error("node_undecodable", {{"error", node.error().message()}});
     return;
   }
-  apply(viewed(*node));
+  apply(viewed(*node, object));
 }
 
 void NodeCache::on_delete(const nlohmann::json& object) {
@@ -125,9 +125,10 @@ void NodeCache::on_delete(const nlohmann::json& object) {
   remove(node->name);
 }
 
-NodeView NodeCache::viewed(const kube::Node& node) const {
+NodeView NodeCache::viewed(const kube::Node& node, const nlohmann::json& object) const {
   NodeView view = view_of(node);
   view.excluded = counting_.excludes(node.labels);
+  view.hold = counting_.hold ? counting_.hold(object) : std::nullopt;
   return view;
 }
 

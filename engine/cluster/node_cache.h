@@ -97,7 +97,7 @@ class NodeCache final : public kube::WatchListener {
     Moment at{};
   };
 
-  [[nodiscard]] NodeView viewed(const kube::Node& node) const;
+  [[nodiscard]] NodeView viewed(const kube::Node& node, const nlohmann::json& object) const;
   void recount(const NodeView* before, const NodeView* after);
   void keep_old_belief(const nlohmann::json& object);
   void apply(NodeView view);

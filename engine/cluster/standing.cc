@@ -19,7 +19,7 @@ bool Counting::excludes(const kube::Labels& labels) const {
 }
 
 Standing standing_up(const NodeView& node) {
-  if (node.excluded || node.control_plane || node.unschedulable) {
+  if (node.excluded || node.control_plane || node.unschedulable || node.hold) {
     return {.group = Group::None};
   }
   return {.group = node.dedicated ? Group::Dedicated : Group::Worker};
@@ -33,7 +33,7 @@ Standing standing_fallen(const Standing& before, const NodeView& node, Moment no
 Standing standing_found(const NodeView& node, Moment now, const Counting& counting) {
   const bool was_cordoned =
       node.unschedulable && node.cordoned && node.since && *node.cordoned <= *node.since;
-  if (node.excluded || node.control_plane || node.never_ready || was_cordoned) {
+  if (node.excluded || node.control_plane || node.never_ready || node.hold || was_cordoned) {
     return {.group = Group::None, .fell = now};
   }
   Standing standing = {.group = node.dedicated ? Group::Dedicated : Group::Worker, .fell = now};

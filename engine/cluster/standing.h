@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/time.h"
 #include "kube/objects.h"
 
@@ -46,6 +48,8 @@ struct Standing {
 struct Counting {
   std::vector<LabelMatch> exclude = {};
   std::function<WallTime()> server_now = {};
+  // Why nobody may touch a node. Nothing of it will be moved, so it is not counted.
+  std::function<std::optional<std::string>(const nlohmann::json& node)> hold = {};
 
   [[nodiscard]] bool excludes(const kube::Labels& labels) const;
 };

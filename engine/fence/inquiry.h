@@ -142,6 +142,9 @@ struct Memory {
     std::map<Uid, std::string> pods;              // starts_of()
   };
   std::optional<LeftBehind> left_behind;
+  // Why nobody may touch the node, by the newest news or reading of this very one: who holds it
+  // does not let go by its object's being deleted or made anew.
+  std::optional<std::string> hold;
   // By the last reading of this very node its kubelet was dead. Whatever is made under its name
   // afterwards does not bring it back to life.
   bool was_silent = false;

@@ -62,6 +62,7 @@ void NodeReading::begin() {
   fresh_.reset();
   gone_ = false;
   successor_.reset();
+  successor_hold_.reset();
   lease_.reset();
   node_call_ = around_.reader.get_node(authority_->node, [this, sent](Result<kube::Node> node) {
     node_arrived(std::move(node), sent);
@@ -335,9 +336,15 @@ void NodeReading::take(Reading reading) {
   node_ = *std::exchange(fresh_, std::nullopt);
   has_one_ = true;
   authority_->reading = std::move(reading);
-  // Who holds the name now can be asked; of a node that is gone the last word counts.
-  authority_->reading.hold =
-      successor_ ? successor_hold_ : hold_on_node(*node_.raw, around_.protections.hold_marks);
+  auto hold = hold_on_node(*node_.raw, around_.protections.hold_marks);
+  if (gone_) {
+    // The last word on the node counts, and that of whoever holds its name now.
+    hold = hold ? std::move(hold) : memory_.hold;
+    hold = hold ? std::move(hold) : successor_hold_;
+  } else if (node_.uid == authority_->node_uid) {
+    memory_.hold = hold;
+  }
+  authority_->reading.hold = std::move(hold);
   if (gone_) {
     if (successor_) {
       note_silence();

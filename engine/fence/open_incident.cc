@@ -79,6 +79,7 @@ OpenIncident::OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint
     read_silent_ = opened_ - *silence;
   }
   memory_.boot_id = node.boot_id;
+  memory_.hold = node.hold;
   memory_.word = {.changed = node.since, .heard = downtime.since};
   node_ = node;
   authority_->page = std::move(page);
@@ -132,6 +133,7 @@ void OpenIncident::node_seen(const NodeView& node, Look why) {
   }
   if (node.uid == authority_->node_uid) {
     node_ = node;
+    memory_.hold = node.hold;
     // A kubelet that speaks again begins anew, whatever it was silent about before.
     const bool speaks_anew =
         node.since != memory_.word.changed && node.readiness != cluster::Readiness::Unknown;

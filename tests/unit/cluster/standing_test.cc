@@ -42,9 +42,22 @@ TEST(Standing, a_worker_is_a_node_that_ordinary_pods_can_run_on) {
   EXPECT_EQ(standing_up(cordoned).group, Group::None);
 }
 
+// Nodes with the autonomy mark of an edge cluster: nothing of them is to be moved, and they held
+// the brake.
+TEST(Standing, a_node_that_nobody_may_touch_is_not_counted) {
+  NodeView held = view_of(made());
+  held.hold = "annotation node.beta.openyurt.io/autonomy=true";
+  EXPECT_EQ(standing_up(held).group, Group::None);
+  EXPECT_EQ(standing_fallen(standing_up(held), held, kNow).group, Group::None);
+  NodeView down = view_of(made("Unknown"));
+  down.hold = held.hold;
+  EXPECT_EQ(standing_found(down, kNow, {}).group, Group::None);
+}
+
 TEST(Standing, what_is_done_to_a_node_after_it_fell_does_not_change_what_it_was) {
   NodeView view = tainted("remediation.example.com/dead");
   view.unschedulable = true;
+  view.hold = "looked into";
   EXPECT_EQ(standing_fallen({}, view, kNow), (Standing{.group = Group::Worker, .fell = kNow}));
   EXPECT_EQ(standing_fallen({.group = Group::None}, view_of(made()), kNow).group, Group::None);
   view.excluded = true;  // the administrator's word counts at any time

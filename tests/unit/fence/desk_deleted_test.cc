@@ -36,6 +36,16 @@ TEST_F(DeletedTest, a_ready_node_that_is_deleted_opens_an_incident) {
   EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
+TEST_F(DeletedTest, a_node_that_was_held_and_well_is_held_when_it_is_deleted) {
+  open_desk(on_deleted());
+  cluster::NodeView gone = departed();
+  gone.hold = "its disk is being saved";
+  nodes.erase("n1");
+  desk->look_at(gone, Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+}
+
 // Somebody deletes the Node of a machine that lives, and something makes it anew before its kubelet
 // does.
 TEST_F(DeletedTest, a_new_node_that_no_kubelet_has_written_proves_nothing_of_the_old_machine) {

@@ -58,6 +58,28 @@ TEST_F(MadeAnewTest, what_comes_later_is_the_new_one_s_whatever_its_stamps_say) 
   EXPECT_TRUE(pods.contains("web-1"));
 }
 
+// Whoever holds a node means the machine's pods and its disk, and had put it on the Node that is
+// gone.
+TEST_F(MadeAnewTest, who_held_the_old_one_holds_what_is_left_of_it) {
+  add_pod("web-0");
+  bind_at("web-0", "2026-01-02T04:00:00Z");
+  nodes["n1"].annotations["moonfence.io/hold"] = "its disk is being saved";
+  open_desk();
+  tell(Look::Fell);
+  run_for(2s);
+  nodes["n1"] = {.ready = "True",
+                 .uid = "node-2",
+                 .tainted = false,
+                 .boot_id = "boot-2",
+                 .created = "2026-01-02T05:05:00Z"};
+  tell();
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_GT(story.count(Record::Kind::IncidentHeld, Reason::OnHold) +
+                story.count(Record::Kind::Refusal, Reason::OnHold),
+            0U);
+}
+
 // The new machine's kubelet had started it again, while a policy made it wait: it was deleted as
 // one that is lost, and ran.
 TEST_F(MadeAnewTest, what_the_new_one_has_started_since_is_its_own) {
