@@ -635,6 +635,7 @@ class Engine::Graph final : public fence::Leadership {
                           : watch.last_error);
     if (feed_) {
       feed_->tell_failing(desk_.failing_policies());
+      feed_->tell_sources(desk_.source_states());
       const kube::WatchHealth& policies = feed_->watch_health();
       const std::string unproven = doubts(fence::SelfDoubt::Cause::PoliciesUnwatched)
                                        ? "mode and policies were last read live " +

@@ -61,6 +61,11 @@ Metrics::Metrics()
                        .Help("1 for the reason why nothing is fenced whatever fails, 0 for the "
                              "others")
                        .Register(registry_)),
+      sources_(BuildGauge()
+                   .Name("moonfence_health_source_unreadable")
+                   .Help("1 for each policy whose health source has not been readable for a "
+                         "minute, 0 for the others")
+                   .Register(registry_)),
       policy_unbound_(BuildGauge()
                           .Name("moonfence_policy_unbound")
                           .Help("Always 1 for each policy of the ConfigMap that no binding names")
@@ -344,6 +349,15 @@ void Metrics::set_stands(const StatusSnapshot& snapshot) {
             {"reason", std::string(footing.reason ? audit::code(*footing.reason) : "")}}] += 1;
   }
   show(stands_, shown_stands_, wanted);
+  std::map<prometheus::Labels, double> sources;
+  for (const policy::PolicyStatus& policy : snapshot.policies.policies) {
+    sources[{{"policy", policy.name}}] = 0;
+  }
+  for (const fence::SourceState& source : guard.sources) {
+    double& unreadable = sources[{{"policy", source.policy}}];
+    unreadable = source.fault.empty() ? unreadable : 1;
+  }
+  show(sources_, shown_sources_, sources);
 }
 
 void Metrics::set_limits(const std::map<std::string, bool>& switched_off) {

@@ -96,6 +96,7 @@ class Metrics final : public kube::CallObserver {
   prometheus::Registry registry_;
   Gauges shown_policies_;
   Gauges shown_stale_;
+  Gauges shown_sources_;
   Gauges shown_unbound_;
   Gauges shown_absent_;
   Gauges shown_awaited_;
@@ -104,6 +105,7 @@ class Metrics final : public kube::CallObserver {
   prometheus::Family<prometheus::Gauge>& policy_;
   prometheus::Family<prometheus::Gauge>& policy_stale_;
   prometheus::Family<prometheus::Gauge>& fencing_off_;
+  prometheus::Family<prometheus::Gauge>& sources_;
   prometheus::Family<prometheus::Gauge>& policy_unbound_;
   prometheus::Family<prometheus::Gauge>& policy_absent_;
   prometheus::Family<prometheus::Counter>& policy_reloads_;

@@ -1,7 +1,8 @@
 #pragma once
 
 // What a reload changed about how far the policies may go. Activations and rejections of their
-// texts are policy::ReloadNews; a change of mode alone is none of those, and matters most.
+// texts are policy::ReloadNews; a change of mode alone is none of those, and matters most. Nor is a
+// binding that is gone, of a policy that others still name.
 
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace moonfence::app {
 
 struct PolicyChange {
-  enum class Kind { Mode, Faults };
+  enum class Kind { Mode, Unbound, Faults };
   Kind kind = Kind::Mode;
   std::string policy;  // empty: the ceiling over all of them, or the configuration
   std::string text;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/policy_changes.h"
+#include "app/status_headline.h"
 
 namespace moonfence::app {
 namespace {
@@ -251,9 +252,19 @@ void PolicyFeed::report(const policy::ReloadReport& report,
   }
   if (std::exchange(reported_, true)) {
     for (const PolicyChange& change : policy_changes(before, report)) {
-      const bool faulty = change.kind == PolicyChange::Kind::Faults;
-      announce(faulty ? kube::EventNews::Type::Warning : kube::EventNews::Type::Normal,
-               faulty ? "ConfigurationRejected" : "ModeChanged", change.policy, change.text);
+      switch (change.kind) {
+        case PolicyChange::Kind::Mode:
+          announce(kube::EventNews::Type::Normal, "ModeChanged", change.policy, change.text);
+          break;
+        case PolicyChange::Kind::Unbound:
+          announce(kube::EventNews::Type::Warning, "PolicyBindingRemoved", change.policy,
+                   change.text);
+          break;
+        case PolicyChange::Kind::Faults:
+          announce(kube::EventNews::Type::Warning, "ConfigurationRejected", change.policy,
+                   change.text);
+          break;
+      }
     }
   }
 }
@@ -306,6 +317,24 @@ void PolicyFeed::announce_absent(const policy::ReloadReport& before) {
       }
     }
   }
+}
+
+void PolicyFeed::tell_sources(const std::vector<fence::SourceState>& states) {
+  std::set<std::pair<std::string, std::string>> told;
+  for (const fence::SourceState& source : states) {
+    for (const auto& [reason, text] :
+         {std::pair("HealthSourceUnreadable", unreadable_text(source)),
+          std::pair("HealthSourceNamesNoNode", strangers_text(source))}) {
+      if (text.empty()) {
+        continue;
+      }
+      const auto news = told.emplace(source.policy, reason);
+      if (news.second && !told_sources_.contains(*news.first)) {
+        announce(kube::EventNews::Type::Warning, reason, source.policy, text);
+      }
+    }
+  }
+  told_sources_ = std::move(told);
 }
 
 void PolicyFeed::write_status() {

@@ -17,12 +17,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "app/bound_namespaces.h"
 #include "app/departed_replicas.h"
+#include "fence/source_state.h"
 #include "kube/backoff.h"
 #include "kube/caller.h"
 #include "kube/config_map_keeper.h"
@@ -74,6 +76,10 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   [[nodiscard]] const policy::ReloadReport& last_report() const { return shown_; }
   // The policies that keep pods of open incidents from being dealt with.
   void tell_failing(std::set<std::string> names);
+
+  // How the health sources of policies are heard: what is wrong with one is told once, until it is
+  // over.
+  void tell_sources(const std::vector<fence::SourceState>& states);
 
   // What else is told of this replica, beside the report: app/situation.h.
   void tell(nlohmann::ordered_json situation);
@@ -143,6 +149,7 @@ class PolicyFeed final : public kube::WatchListener, public policy::Reloader::Li
   policy::ReloadReport report_;                 // as it was reloaded
   policy::ReloadReport shown_;
   std::set<std::string> failing_;
+  std::set<std::pair<std::string, std::string>> told_sources_;  // policies, and what was told
   BoundNamespaces namespaces_;
   nlohmann::ordered_json situation_;  // null: none was told yet
   bool reported_ = false;

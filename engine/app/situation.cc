@@ -81,6 +81,24 @@ ordered_json kept_json(const StatusSnapshot::Guard& guard) {
   return kept;
 }
 
+ordered_json sources_json(const StatusSnapshot::Guard& guard) {
+  ordered_json sources = ordered_json::array();
+  for (const fence::SourceState& source : guard.sources) {
+    if (source.fault.empty() && source.strangers.empty()) {
+      continue;
+    }
+    ordered_json json = {{"policy", source.policy}};
+    if (!source.fault.empty()) {
+      json["unreadable"] = source.fault;
+    }
+    for (const NodeName& name : source.strangers) {
+      json["noNodes"].push_back(name.text());
+    }
+    sources.push_back(std::move(json));
+  }
+  return sources;
+}
+
 ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now) {
   ordered_json situation = {{"state", headline_json(headline_of(snapshot, now))}};
   if (!snapshot.replica.leads) {
@@ -96,6 +114,7 @@ ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now) {
   situation["brake"] = brake_json(snapshot.guard);
   situation["brake"]["limit"] = snapshot.guard.max_down;
   situation["taintsKept"] = kept_json(snapshot.guard);
+  situation["healthSources"] = sources_json(snapshot.guard);
   situation["openIncidents"] = snapshot.stands.size();
   situation["incidents"] = std::move(incidents);
   return situation;

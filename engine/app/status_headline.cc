@@ -54,6 +54,13 @@ void note_policies(const StatusSnapshot& snapshot, std::vector<Notice>& notices)
                                  space.text() + ", which does not exist",
                          .hint = "Make it, or mend the binding in moonfence.yaml."});
     }
+    if (policy.held_back) {
+      notices.push_back({.tone = Tone::Warning,
+                         .text = "Policy " + policy.name + " for namespaces " + policy.namespaces +
+                                 " " + held_back_text(policy, snapshot.policies) +
+                                 ": it deletes nothing",
+                         .hint = "Raise that, or let the binding say observe."});
+    }
     if (policy.state == State::Rejected) {
       notices.push_back({.tone = Tone::Alarm,
                          .text = "Policy " + policy.name + " was rejected, and nothing of it runs" +
@@ -115,6 +122,23 @@ void note_guard(const StatusSnapshot& snapshot, std::vector<Notice>& notices) {
   }
 }
 
+void note_sources(const StatusSnapshot& snapshot, std::vector<Notice>& notices) {
+  for (const fence::SourceState& source : snapshot.guard.sources) {
+    if (const std::string text = unreadable_text(source); !text.empty()) {
+      notices.push_back({.tone = Tone::Alarm,
+                         .text = text,
+                         .hint = "Look at the endpoint and at allowedReads in the engine's "
+                                 "configuration, and at the policy's source."});
+    }
+    if (const std::string text = strangers_text(source); !text.empty()) {
+      notices.push_back({.tone = Tone::Warning,
+                         .text = text,
+                         .hint = "The policy's source must call nodes as `kubectl get nodes` does; "
+                                 "those that are gone can be taken off the storage too."});
+    }
+  }
+}
+
 Notice unready(const std::string& check, const std::string& why) {
   return {.tone = Tone::Alarm, .text = "Not ready, " + check + ": " + why, .hint = {}};
 }
@@ -126,6 +150,7 @@ std::vector<Notice> notices_of(const StatusSnapshot& snapshot) {
   }
   note_policies(snapshot, notices);
   note_guard(snapshot, notices);
+  note_sources(snapshot, notices);
   std::stable_sort(notices.begin(), notices.end(),
                    [](const Notice& one, const Notice& other) { return one.tone > other.tone; });
   return notices;
@@ -154,6 +179,32 @@ Headline frozen_by_brake(const StatusSnapshot& snapshot) {
 }
 
 }  // namespace
+
+std::string unreadable_text(const fence::SourceState& source) {
+  return source.fault.empty() ? std::string()
+                              : "The health source of policy " + source.policy +
+                                    " cannot be read, and no node that it would call failed is "
+                                    "fenced by it: " +
+                                    source.fault;
+}
+
+std::string strangers_text(const fence::SourceState& source) {
+  constexpr std::size_t kMostNames = 5;
+  if (source.strangers.empty()) {
+    return {};
+  }
+  std::vector<std::string> names;
+  for (const NodeName& name : source.strangers) {
+    if (names.size() == kMostNames) {
+      names.emplace_back("…");
+      break;
+    }
+    names.push_back(escaped(name.text(), 64));
+  }
+  return "The health source of policy " + source.policy + " names " +
+         counted(source.strangers.size(), "node") +
+         " that the cluster does not have: " + joined(names, ", ");
+}
 
 std::string states_text(const StatusSnapshot& snapshot) {
   std::vector<std::string> parts;

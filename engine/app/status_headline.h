@@ -28,6 +28,11 @@ constexpr Duration kStale = std::chrono::seconds(10);
 
 // "1 held, 2 fails": of open incidents those that are not simply under way; "" there are none.
 [[nodiscard]] std::string states_text(const StatusSnapshot& snapshot);
+// That a health source cannot be read, and that it names what is no Node, each in a sentence
+// without its end; "" when that is not so.
+[[nodiscard]] std::string unreadable_text(const fence::SourceState& source);
+[[nodiscard]] std::string strangers_text(const fence::SourceState& source);
+
 [[nodiscard]] Headline headline_of(const StatusSnapshot& snapshot, WallTime now);
 
 }  // namespace moonfence::app

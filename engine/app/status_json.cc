@@ -110,6 +110,7 @@ ordered_json json_of(const StatusSnapshot::Guard& guard) {
                            {"fencedNodes", guard.fenced_nodes},
                            {"doubtfulNodes", guard.doubtful_nodes},
                            {"taintsKept", kept_json(guard)},
+                           {"healthSources", sources_json(guard)},
                            {"auditRecordsLost", guard.audit_failures}});
   return json;
 }

@@ -40,7 +40,8 @@ StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment 
                                  .fenced_nodes = subjects.hand_back.fenced(),
                                  .doubtful_nodes = subjects.hand_back.doubtful(),
                                  .audit_failures = subjects.trail.failures(),
-                                 .kept = subjects.hand_back.kept()};
+                                 .kept = subjects.hand_back.kept(),
+                                 .sources = subjects.desks.source_states()};
   for (const NodeName& name : count.names) {
     if (guard.down_names.size() == StatusReporter::kMaxNodes) {
       break;

@@ -13,6 +13,7 @@
 #include "app/incident_book.h"
 #include "cluster/node_cache.h"
 #include "fence/footing.h"
+#include "fence/source_state.h"
 #include "kube/election.h"
 #include "policy/reload_report.h"
 
@@ -56,6 +57,7 @@ struct StatusSnapshot {
     std::uint64_t audit_failures = 0;
     // Nodes that are back and keep our taint, and what is not proven of each.
     std::map<NodeName, std::string> kept = {};
+    std::vector<fence::SourceState> sources = {};  // that policies ask
   };
   // An open incident: how it stands, and when it is looked at next.
   struct Stand {

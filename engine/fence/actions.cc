@@ -64,7 +64,7 @@ std::string ActionOutcome::about(const std::string& what) const {
 // What the engine's own configuration says, and what never changes of an object.
 bool is_hopeless(Reason reason) {
   return reason == Reason::ProtectedNamespace || reason == Reason::DriverNotDeclared ||
-         reason == Reason::AttachmentMismatch || reason == Reason::NotHeldByAttacher;
+         reason == Reason::AttachmentMismatch;
 }
 
 GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,

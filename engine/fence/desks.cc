@@ -340,6 +340,21 @@ bool Desks::is_failed(const NodeName& node) const {
   });
 }
 
+std::vector<SourceState> Desks::source_states() const {
+  std::vector<SourceState> states;
+  for (const auto& [key, source] : sources_) {
+    SourceState state = {
+        .policy = source->watch.policy(), .fault = source->watch.lasting_fault(), .strangers = {}};
+    for (const NodeName& name : source->watch.book().nodes()) {
+      if (counted_ && find_(name) == nullptr) {  // else nobody knows which there are
+        state.strangers.push_back(name);
+      }
+    }
+    states.push_back(std::move(state));
+  }
+  return states;
+}
+
 std::size_t Desks::open_incidents() const {
   std::size_t open = kubernetes_.open_incidents();
   for (const auto& [key, source] : sources_) {

@@ -20,6 +20,7 @@
 #include "cluster/census.h"
 #include "cluster/node_cache.h"
 #include "fence/desk.h"
+#include "fence/source_state.h"
 #include "fence/source_watch.h"
 
 namespace moonfence::fence {
@@ -71,6 +72,8 @@ class Desks final : public cluster::NodeListener {
   // Whether a health source calls it failed.
   [[nodiscard]] bool is_failed(const NodeName& node) const;
   [[nodiscard]] std::size_t sources() const { return sources_.size(); }
+  // How they are heard, by whoever acts.
+  [[nodiscard]] std::vector<SourceState> source_states() const;
 
  private:
   struct Source;

@@ -8,6 +8,7 @@
 #include "kube/decode.h"
 #include "kube/url.h"
 #include "policy/pod_facts.h"
+#include "policy/translated.h"
 
 namespace moonfence::fence {
 
@@ -31,12 +32,34 @@ std::string key_of(const policy::VolumeFacts& volume) {
                                : volume.driver + "^" + volume.handle;
 }
 
+// An attachment serves whoever uses it, under whatever PersistentVolume.
+std::string key_of_attachment(const std::string& name) {
+  return "=" + name;
+}
+
+// All of a driver: by somebody whose volume has an attachment that nobody can name.
+std::string key_of_all(const std::string& driver) {
+  return driver + "*";
+}
+
+// The handle of a translated volume is known to Kubernetes alone. Its attachment bears the name of
+// another PersistentVolume when that one of the same disk was attached first.
+bool has_unknown_attachment(const policy::VolumeFacts& volume) {
+  return volume.handle.empty() && !volume.driver.empty() && !volume.attachment;
+}
+
 AttachmentCase target_of(const Detachment& detachment, const kube::Attachment& attachment) {
   return {.attachment = attachment,
           .driver = detachment.volume.driver,
           .volume = detachment.volume.pv,
+          .handle = detachment.volume.handle,
           .used_by_others = false,
           .before_pod = detachment.before_pod};
+}
+
+bool is_attached(const Gathered& gathered, const std::string& volume) {
+  return std::any_of(gathered.attachments.begin(), gathered.attachments.end(),
+                     [&volume](const auto& entry) { return entry.second.volume == volume; });
 }
 
 bool is_finished(const kube::Pod& pod) {
@@ -89,19 +112,27 @@ void Detaching::saw(const kube::Pod& pod, const Gathered& gathered) {
   if (!gathered.volumes_missing.empty() && blind_.empty()) {
     blind_ = "the volumes of pod " + pod.ref.text() + " are not known: " + gathered.volumes_missing;
   }
-  if (gathered.facts.volumes) {
-    for (const policy::VolumeFacts& volume : *gathered.facts.volumes) {
-      // A claim that is missing uses no other claim's volume, which is bound to that one alone, and
-      // must not hold up the whole node (row LH-18). A volume that is missing may have been made
-      // again under another name.
-      if (volume.state == "volume_missing" && blind_.empty()) {
+  const auto uses = [this, &pod](const std::string& key) {
+    users_[key].emplace(pod.uid, pod.ref.text());
+  };
+  for (const auto& [name, attachment] : gathered.attachments) {
+    used_.insert(name);
+    uses(key_of_attachment(name));
+  }
+  for (const std::string& driver : policy::inline_drivers(*pod.raw)) {
+    uses(key_of_all(driver));
+  }
+  for (const policy::VolumeFacts& volume :
+       gathered.facts.volumes.value_or(std::vector<policy::VolumeFacts>())) {
+    // A claim that is missing uses no other claim's volume, which is bound to that one alone, and
+    // must not hold up the whole node (row LH-18). A volume that is missing may have been made
+    // again under another name; its attachment tells which one it was.
+    if (volume.state == "volume_missing") {
+      if (blind_.empty() && !is_attached(gathered, volume.pv)) {
         blind_ = "pod " + pod.ref.text() + " uses claim " + volume.claim + " of a missing volume";
-      } else if (!volume.driver.empty()) {
-        users_[key_of(volume)].emplace(pod.uid, pod.ref.text());
       }
-      if (volume.attachment) {
-        used_.insert(*volume.attachment);
-      }
+    } else if (!volume.driver.empty()) {
+      uses(has_unknown_attachment(volume) ? key_of_all(volume.driver) : key_of(volume));
     }
   }
   attachments_.insert(gathered.attachments.begin(), gathered.attachments.end());
@@ -371,10 +402,17 @@ void Detaching::alarm_before_force(Detachment& detachment, const kube::Attachmen
 }
 
 bool Detaching::is_used_by_successor(const Detachment& detachment) const {
-  const auto users = users_.find(key_of(detachment.volume));
-  return users != users_.end() &&
-         std::any_of(users->second.begin(), users->second.end(),
-                     [this](const auto& user) { return of_successor_.contains(user.first); });
+  const policy::VolumeFacts& volume = detachment.volume;
+  std::vector<std::string> keys = {key_of(volume), key_of_all(volume.driver)};
+  if (volume.attachment) {
+    keys.push_back(key_of_attachment(*volume.attachment));
+  }
+  return std::any_of(keys.begin(), keys.end(), [this](const std::string& key) {
+    const auto users = users_.find(key);
+    return users != users_.end() &&
+           std::any_of(users->second.begin(), users->second.end(),
+                       [this](const auto& user) { return of_successor_.contains(user.first); });
+  });
 }
 
 bool Detaching::pod_is_there(const Detachment& detachment) const {
@@ -392,11 +430,28 @@ std::string Detaching::other_user(const Detachment& detachment) const {
   if (!blind_.empty()) {
     return blind_;
   }
-  const auto users = users_.find(key_of(detachment.volume));
+  const policy::VolumeFacts& volume = detachment.volume;
+  std::string user = other_user(detachment, key_of(volume));
+  if (user.empty() && volume.attachment) {
+    user = other_user(detachment, key_of_attachment(*volume.attachment));
+  }
+  if (!user.empty()) {
+    return "pod " + user + " of this node uses the volume too";
+  }
+  user = other_user(detachment, key_of_all(volume.driver));
+  return user.empty() ? std::string()
+                      : "pod " + user +
+                            " of this node may use the volume too: nobody can tell which "
+                            "attachment of driver " +
+                            volume.driver + " is that of its volume";
+}
+
+std::string Detaching::other_user(const Detachment& detachment, const std::string& key) const {
+  const auto users = users_.find(key);
   if (users != users_.end()) {
     for (const auto& [uid, name] : users->second) {
       if (uid != detachment.verdict.pod.uid && !gone_.contains(uid)) {
-        return "pod " + name + " of this node uses the volume too";
+        return name;
       }
     }
   }

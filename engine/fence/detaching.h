@@ -10,7 +10,9 @@
 // steps out and demands a pod that is being deleted.
 //
 // An attachment goes only when no other pod object of the node uses the volume, compared by driver
-// and handle, over all pods of the node (hazard H24). Nothing here ever removes a finalizer.
+// and handle and by the attachment's name, over all pods of the node (hazard H24). Who uses a
+// volume whose attachment nobody can name may use each of its driver. Nothing here ever removes a
+// finalizer.
 
 #include <cstddef>
 #include <functional>
@@ -89,13 +91,16 @@ class Detaching {
               const std::string& text);
   void tell(Detachment& detachment, audit::Reason reason, const std::string& text);
   void looked_at_one();
+  // The name of a pod that is noted under the key, "" for none but its own.
+  [[nodiscard]] std::string other_user(const Detachment& detachment, const std::string& key) const;
 
   Surroundings& around_;
   const Occasion& occasion_;
   std::shared_ptr<const Authority> authority_;
   Memory& memory_;
-  std::set<Uid> present_;                                    // pods of the node
-  std::map<std::string, std::map<Uid, std::string>> users_;  // by volume: pods, with their names
+  std::set<Uid> present_;  // pods of the node
+  // By volume, attachment or driver: pods, with their names.
+  std::map<std::string, std::map<Uid, std::string>> users_;
   std::set<Uid> of_successor_;  // of them: pods of the machine that has the node's name now
   std::map<std::string, kube::Attachment> attachments_;  // read in this pass, by name
   std::set<std::string> used_;                           // attachments, by name, of the node's pods

@@ -216,11 +216,13 @@ void Gathering::follow_claim(const std::shared_ptr<Job>& job, const Body& claim)
   }
   ++job->open;
   lookups_.get_of(kVolumes, volume, kube::volume_path(volume),
-                  [this, job](const Result<Body>& found) {
+                  [this, job, volume](const Result<Body>& found) {
                     if (!found) {
                       job->lacks_volume(found.error());
                     } else if (*found != nullptr) {
                       follow_volume(job, *found);
+                    } else {
+                      find_by_volume(job, volume);
                     }
                     close(job);
                   });
@@ -231,7 +233,8 @@ void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volum
   const std::string driver = text_at(*volume, {"spec", "csi", "driver"});
   const std::string handle = text_at(*volume, {"spec", "csi", "volumeHandle"});
   if (policy::is_translated(volume.get())) {
-    find_translated(job, *volume);
+    find_attacher(job, policy::csi_driver_of(volume.get()));
+    find_by_volume(job, text_at(*volume, {"metadata", "name"}));
     return;
   }
   if (driver.empty() || handle.empty()) {
@@ -261,12 +264,11 @@ void Gathering::take_attachment(Job& job, const Body& object) {
   }
 }
 
-// Nobody but Kubernetes knows the handle in the attachment's name: it is looked for by its volume.
-void Gathering::find_translated(const std::shared_ptr<Job>& job, const json& volume) {
-  find_attacher(job, policy::csi_driver_of(&volume));
+// Nobody but Kubernetes knows the handle in the name of a translated volume's attachment, and
+// nobody at all that of a volume that is missing: it is looked for by its volume.
+void Gathering::find_by_volume(const std::shared_ptr<Job>& job, const std::string& volume) {
   ++job->open;
-  const std::string key =
-      key_of_attached(job->pod.node.text(), text_at(volume, {"metadata", "name"}));
+  const std::string key = key_of_attached(job->pod.node.text(), volume);
   lookups_.list(std::string(kAttachments.path), {}, [this, job, key](const Result<Body>& list) {
     if (!list || *list == nullptr) {
       job->lacks_volume(
@@ -282,7 +284,8 @@ void Gathering::find_translated(const std::shared_ptr<Job>& job, const json& vol
               with_kind(item, kAttachments.kind));
         });
       }
-      if (const auto found = attached_->find(key); found != attached_->end()) {
+      const auto [begin, end] = attached_->equal_range(key);
+      for (auto found = begin; found != end; ++found) {
         take_attachment(*job, found->second);
       }
     }

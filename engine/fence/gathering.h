@@ -43,7 +43,8 @@ struct Gathered {
   std::map<const policy::Policy*, Fetched> fetched;
   std::string missing;          // why a need could not be met; "" when each was
   std::string volumes_missing;  // the same of the volumes alone
-  std::map<std::string, kube::Attachment> attachments;  // to the pod's node, by name
+  // To the pod's node, by name; also those of volumes that do not exist any more.
+  std::map<std::string, kube::Attachment> attachments;
   // Leader Leases of the volumes' attachers, by driver, of those that are named; nullopt: it could
   // not be read.
   std::map<std::string, std::optional<kube::LeaseRecord>> attachers;
@@ -79,7 +80,7 @@ class Gathering {
   void find_claims(const std::shared_ptr<Job>& job);
   void follow_claim(const std::shared_ptr<Job>& job, const Lookups::Body& claim);
   void follow_volume(const std::shared_ptr<Job>& job, const Lookups::Body& volume);
-  void find_translated(const std::shared_ptr<Job>& job, const nlohmann::json& volume);
+  void find_by_volume(const std::shared_ptr<Job>& job, const std::string& volume);
   static void take_attachment(Job& job, const Lookups::Body& object);
   void find_attacher(const std::shared_ptr<Job>& job, const std::string& driver);
   void follow_owner(const std::shared_ptr<Job>& job, const nlohmann::json& object, int depth);
@@ -97,7 +98,7 @@ class Gathering {
   std::optional<policy::Objects> nodes_;  // reduced to what placement asks
   std::map<Namespace, Claims> claims_;
   // Attachments by node and PersistentVolume, once a volume was seen whose handle nobody knows.
-  std::optional<std::map<std::string, Lookups::Body>> attached_;
+  std::optional<std::multimap<std::string, Lookups::Body>> attached_;
 };
 
 }  // namespace moonfence::fence

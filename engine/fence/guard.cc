@@ -2,6 +2,7 @@
 
 #include "fence/selection.h"
 #include "fence/triggers.h"
+#include "policy/pod_facts.h"
 
 namespace moonfence::fence {
 
@@ -258,11 +259,24 @@ std::optional<Reason> refuse_lift(const Lift& lift, Moment now) {
   if (lift.node_uid.empty()) {
     return Reason::NoUid;
   }
+  if (lift.hold) {
+    return Reason::OnHold;
+  }
   return now - lift.read > limits_of(lift.leadership).reading ? std::optional(Reason::ReadingTooOld)
                                                               : std::nullopt;
 }
 
 namespace {
+
+// Two PersistentVolumes may name one disk, whose attachment bears the name of either. Its own name
+// is made of driver, handle and node.
+bool is_of_volume(const kube::Attachment& attachment, const AttachmentCase& target) {
+  return !target.driver.empty() && attachment.attacher == target.driver && !target.volume.empty() &&
+         (attachment.volume == target.volume ||
+          (!target.handle.empty() &&
+           attachment.name ==
+               policy::attachment_name(target.handle, target.driver, attachment.node.text())));
+}
 
 std::optional<Reason> refuse_on_attachment(const Authority& authority, const Ground& ground,
                                            const kube::Pod& pod, const AttachmentCase& target,
@@ -275,8 +289,7 @@ std::optional<Reason> refuse_on_attachment(const Authority& authority, const Gro
   if (authority.reading.successor) {
     return Reason::NodeReplaced;
   }
-  if (attachment.node != authority.node || attachment.attacher != target.driver ||
-      target.driver.empty() || attachment.volume != target.volume || target.volume.empty()) {
+  if (attachment.node != authority.node || !is_of_volume(attachment, target)) {
     return Reason::AttachmentMismatch;
   }
   if (authority.fencing_drivers == nullptr || !authority.fencing_drivers->contains(target.driver)) {

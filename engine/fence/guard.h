@@ -101,9 +101,10 @@ struct Lift {
   bool wanted = true;  // false: the node changed, or we do not act any more
   NodeName node;
   Uid node_uid;
-  IncidentId incident;  // that set it
-  std::string why;      // what proves the node clean
-  Moment read{};        // when the newest live read of the node was sent
+  IncidentId incident;                             // that set it
+  std::string why;                                 // what proves the node clean
+  std::optional<std::string> hold = std::nullopt;  // why nobody may touch the node, as it was read
+  Moment read{};                                   // when the newest live read of the node was sent
   const Leadership* leadership = nullptr;
 };
 [[nodiscard]] std::optional<audit::Reason> refuse_lift(const Lift& lift, Moment now);
@@ -113,6 +114,7 @@ struct AttachmentCase {
   kube::Attachment attachment;  // as it was read in this pass
   std::string driver;           // of the volume that the policy named
   std::string volume;           // its PersistentVolume
+  std::string handle = {};      // "" of one that Kubernetes translates to CSI
   // Some other pod of the node may use the volume: one that is there, or one whose volumes could
   // not be read.
   bool used_by_others = true;

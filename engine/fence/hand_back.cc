@@ -92,7 +92,8 @@ class HandBack::Patient {
                           !owner_.is_failed(name_);
       read_ = sent;
       node_ = usable ? std::optional(*std::move(node)) : std::nullopt;
-      perform(machine_.read(node_, now));
+      hold_ = usable ? hold_on_node(*node_->raw, around_.protections.hold_marks) : std::nullopt;
+      perform(machine_.read(node_, now, hold_));
     });
   }
 
@@ -151,6 +152,7 @@ class HandBack::Patient {
     lift_->node_uid = uid_;
     lift_->incident = incident();
     lift_->why = why;
+    lift_->hold = hold_;
     lift_->read = read_;
     lift_->leadership = &around_.leadership;
     around_.actions.lift_quarantine(
@@ -191,9 +193,10 @@ class HandBack::Patient {
   const NodeName name_;
   const Uid uid_;
   Recovery machine_;
-  bool ready_ = false;              // by the watch
-  std::optional<kube::Node> node_;  // as it was read last
-  Moment read_{};                   // when that was sent
+  bool ready_ = false;               // by the watch
+  std::optional<kube::Node> node_;   // as it was read last
+  std::optional<std::string> hold_;  // likewise: why nobody may touch it
+  Moment read_{};                    // when that was sent
   std::optional<Moment> doubtful_since_;
   std::set<Doubt::Kind> told_;
   std::string why_;  // the newest doubt

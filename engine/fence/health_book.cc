@@ -37,6 +37,14 @@ std::optional<NodeHealth> HealthBook::health(const NodeName& node) const {
   return found == entries_.end() ? std::nullopt : std::optional(found->second.health);
 }
 
+std::vector<NodeName> HealthBook::nodes() const {
+  std::vector<NodeName> nodes;
+  for (const auto& [node, known] : entries_) {
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
 std::vector<NodeName> HealthBook::failed() const {
   std::vector<NodeName> nodes;
   for (const auto& [node, known] : entries_) {

@@ -38,6 +38,7 @@ class HealthBook {
   [[nodiscard]] std::vector<News> read(const policy::NodeStates& states, Moment now);
   [[nodiscard]] std::optional<policy::NodeHealth> health(const NodeName& node) const;
   [[nodiscard]] std::vector<NodeName> failed() const;
+  [[nodiscard]] std::vector<NodeName> nodes() const;  // all of them
 
  private:
   struct Entry {

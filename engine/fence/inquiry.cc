@@ -418,6 +418,14 @@ Opinion Inquiry::run(std::size_t index, Case& asked) {
                      sentence(asking, breaker.reason(key)));
     return opinion;
   }
+  if (!breaker.has_turn(key, asked.pod.uid)) {
+    opinion.failed = true;
+    minutes_.verdict(asked.pod, &asking, Reason::PolicyFailing,
+                     sentence(asking,
+                              "used its CPU time up before others came up; it is asked "
+                              "about them first"));
+    return opinion;
+  }
   if (const std::string missing = asked.known.missing_for(*asking.policy); !missing.empty()) {
     opinion.failed = true;
     asked.unread = true;
@@ -427,6 +435,7 @@ Opinion Inquiry::run(std::size_t index, Case& asked) {
   policy::ClusterFacts cluster = asked.cluster;
   cluster.tally = tallies.without(key, asked.pod.uid);
   policy::Trace trace;
+  breaker.asked(key, asked.pod.uid);
   const policy::Evaluation evaluation = asking.policy->evaluate(
       asked.pod, node_, cluster, node_facts(index), asked.known.facts_for(*asking.policy),
       around_.on_evaluation ? &trace : nullptr);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cluster/readiness.h"
+#include "fence/holds.h"
 
 namespace moonfence::fence {
 
@@ -40,7 +41,8 @@ Recovery::Effects Recovery::admitted() {
   return {Read{}};
 }
 
-Recovery::Effects Recovery::read(const std::optional<kube::Node>& node, Moment now) {
+Recovery::Effects Recovery::read(const std::optional<kube::Node>& node, Moment now,
+                                 const std::optional<std::string>& hold) {
   if (state_ != State::Reading && state_ != State::Confirming) {
     return {};
   }
@@ -48,6 +50,12 @@ Recovery::Effects Recovery::read(const std::optional<kube::Node>& node, Moment n
     stamp_.reset();
     word_.reset();
     return rest();
+  }
+  if (hold) {
+    word_.reset();
+    Effects effects = rest_for(kHoldPause);
+    effects.insert(effects.begin(), Keep{{Doubt::Kind::Held, "somebody holds the node: " + *hold}});
+    return effects;
   }
   return judge(*node, now);
 }

@@ -74,7 +74,9 @@ class Recovery {
   [[nodiscard]] Effects sleep();
   [[nodiscard]] Effects admitted();
   // nullopt: it could not be read.
-  [[nodiscard]] Effects read(const std::optional<kube::Node>& node, Moment now);
+  // `hold`: why nobody may touch it.
+  [[nodiscard]] Effects read(const std::optional<kube::Node>& node, Moment now,
+                             const std::optional<std::string>& hold = std::nullopt);
   // What a search came to. `doubt`: nullopt: nothing speaks against the node. `kubelet_started`: by
   // its word, if it was asked and answered.
   struct Finding {

@@ -220,6 +220,7 @@ std::vector<VolumeRelease> Releasing::order(const std::vector<std::string>& port
                        .target = {.attachment = {.attachment = *detachment.held,
                                                  .driver = detachment.volume.driver,
                                                  .volume = detachment.volume.pv,
+                                                 .handle = detachment.volume.handle,
                                                  .used_by_others = false,
                                                  .before_pod = detachment.before_pod},
                                   .name = pending.name,

@@ -94,15 +94,33 @@ void for_each_item(const json& list, Each each) {
   }
 }
 
-std::optional<Doubt> doubt_by_attachments(const kube::Node& node, const Remains& remains) {
+Result<kube::Attachment> attachment_of(json item) {
+  item["kind"] = "VolumeAttachment";
+  return kube::decode_attachment(item);
+}
+
+// A volume that stands in a pod itself has an attachment that names no PersistentVolume.
+std::set<std::string> used_attachments(const NodeName& node, const Remains& remains) {
+  std::set<std::string> used = remains.used_attachments;
+  for_each_item(remains.attachments, [&](const json& item) {
+    const auto attachment = attachment_of(item);
+    if (attachment && attachment->node == node && attachment->volume.empty() &&
+        remains.inline_drivers.contains(attachment->attacher)) {
+      used.insert(attachment->name);
+    }
+  });
+  return used;
+}
+
+std::optional<Doubt> doubt_by_attachments(const kube::Node& node, const Remains& remains,
+                                          const std::set<std::string>& used) {
   std::optional<Doubt> doubt;
-  for_each_item(remains.attachments, [&](json item) {
-    item["kind"] = "VolumeAttachment";
-    const auto attachment = kube::decode_attachment(item);
+  for_each_item(remains.attachments, [&](const json& item) {
+    const auto attachment = attachment_of(item);
     if (!attachment) {
       doubt = Doubt{Kind::Unread, attachment.error().message()};
     } else if (attachment->node == node.name &&
-               (attachment->terminating || !remains.used_attachments.contains(attachment->name))) {
+               (attachment->terminating || !used.contains(attachment->name))) {
       doubt = Doubt{Kind::StorageLeft, "volume attachment " + attachment->name +
                                            " is left, and no pod of the node needs it"};
     }
@@ -112,19 +130,20 @@ std::optional<Doubt> doubt_by_attachments(const kube::Node& node, const Remains&
 
 // Of a volume that Kubernetes translates to CSI nobody but it knows the name in the node's status;
 // it leads to the attachment all the same.
-bool is_used(const std::string& volume, const Remains& remains, const NodeName& node) {
-  return remains.used_volumes.contains(volume) ||
-         remains.used_attachments.contains(attachment_behind(volume, node));
+bool is_used(const std::string& volume, const Remains& remains, const NodeName& node,
+             const std::set<std::string>& used) {
+  return remains.used_volumes.contains(volume) || used.contains(attachment_behind(volume, node));
 }
 
 std::optional<Doubt> doubt_by_storage(const kube::Node& node, const Remains& remains) {
+  const std::set<std::string> used = used_attachments(node.name, remains);
   for (const std::string& volume : volumes_of(*node.raw)) {
-    if (!is_used(volume, remains, node.name)) {
+    if (!is_used(volume, remains, node.name, used)) {
       return Doubt{Kind::StorageLeft,
                    "volume " + volume + " is in use or attached, and no pod of the node needs it"};
     }
   }
-  return doubt_by_attachments(node, remains);
+  return doubt_by_attachments(node, remains, used);
 }
 
 // Why the kubelet is not known to be the process that lived before the node was tainted; "" when it
@@ -147,8 +166,9 @@ std::string doubt_by_start(const FenceMark& mark, const Remains& remains, WallTi
 
 std::optional<Doubt> doubt_by_mounts(const NodeName& node, const FenceMark& mark,
                                      const Remains& remains, WallTime now) {
+  const std::set<std::string> used = used_attachments(node, remains);
   for (const std::string& volume : mark.volumes) {
-    if (!is_used(volume, remains, node)) {
+    if (!is_used(volume, remains, node, used)) {
       std::string why = doubt_by_start(mark, remains, now);
       if (why.empty()) {
         return std::nullopt;
@@ -180,6 +200,7 @@ bool may_pass(Kind kind) {
     case Kind::NotAllowed:
     case Kind::MaybeMounted:
     case Kind::MarkUnclear:
+    case Kind::Held:
       return false;
   }
   return false;

@@ -36,6 +36,7 @@ struct Doubt {
     StorageLeft,   // a volume is in use or attached that no pod of the node needs
     MaybeMounted,  // a volume may be mounted that its kubelet would not report
     MarkUnclear,   // nobody knows what our annotation says
+    Held,          // somebody holds the node: nobody may touch it
   };
   Kind kind = Kind::Unread;
   std::string why;
@@ -61,6 +62,7 @@ struct Remains {
   // Read only when nothing above speaks against the node.
   std::set<std::string> used_volumes;      // unique names: by pods that are there to stay
   std::set<std::string> used_attachments;  // their names, likewise
+  std::set<std::string> inline_drivers;    // of volumes that stand in such pods themselves
   nlohmann::json attachments;              // list of all VolumeAttachments
   std::optional<WallTime> lease_renewed;   // by the kubelet's clock
 };

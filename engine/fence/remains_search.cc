@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kube/decode.h"
+#include "policy/translated.h"
 
 namespace moonfence::fence {
 
@@ -106,6 +107,7 @@ void RemainsSearch::gathered(const kube::Pod& pod, const Gathered& gathered) {
     for (const auto& [name, attachment] : gathered.attachments) {
       remains_.used_attachments.insert(name);
     }
+    remains_.inline_drivers.merge(policy::inline_drivers(*pod.raw));
     if (gathered.facts.volumes) {
       for (const policy::VolumeFacts& volume : *gathered.facts.volumes) {
         if (volume.handle.empty()) {

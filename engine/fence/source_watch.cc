@@ -77,6 +77,7 @@ void SourceWatch::stop() {
   book_ = HealthBook(policy_->health_source()->expiry);
   untold_.clear();
   fault_.clear();
+  failing_since_.reset();
   // What was asked before says nothing to whoever leads next.
   around_.loop.defer([dead = std::make_shared<decltype(runs_)>(std::move(runs_))] { (void)dead; });
   runs_.clear();
@@ -194,7 +195,14 @@ void SourceWatch::tell(const HealthBook::News& news) {
   }
 }
 
+std::string SourceWatch::lasting_fault() const {
+  const Moment now = around_.loop.now();
+  return now - failing_since_.value_or(now) >= SourceState::kPatience ? fault_ : std::string();
+}
+
 void SourceWatch::note_fault(const std::string& fault) {
+  failing_since_ =
+      fault.empty() ? std::nullopt : std::optional(failing_since_.value_or(around_.loop.now()));
   if (fault == fault_) {
     return;
   }

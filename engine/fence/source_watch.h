@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "fence/health_book.h"
 #include "fence/health_source.h"
 #include "fence/leadership.h"
+#include "fence/source_state.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
 #include "policy/policy.h"
@@ -56,6 +58,9 @@ class SourceWatch final : public HealthSource {
   [[nodiscard]] std::unique_ptr<Question> ask(const NodeName& node, Done done) override;
   [[nodiscard]] const std::string& key() const override { return key_; }
   [[nodiscard]] const HealthBook& book() const { return book_; }
+  [[nodiscard]] const std::string& policy() const { return policy_->name(); }
+  // See SourceState.
+  [[nodiscard]] std::string lasting_fault() const;
 
  private:
   struct Asked;
@@ -81,6 +86,7 @@ class SourceWatch final : public HealthSource {
   Moment noted_{};                        // when the newest reading in the book began
   loop::Timer next_poll_;
   std::string fault_;  // why the last reading failed; "" when it went well
+  std::optional<Moment> failing_since_;
   bool running_ = false;
 };
 

@@ -45,6 +45,7 @@ struct Connection {
   std::string ca_file;  // read again as it rotates
   std::string server_name;
   std::string proxy_url;
+  std::string plugin_config;  // JSON for exec plugins that want to know the cluster; "" for none
   bool insecure = false;
   std::string default_namespace = "default";
   Identity identity;

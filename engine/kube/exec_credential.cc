@@ -97,6 +97,9 @@ std::string exec_info(const ExecPlugin& plugin, const Connection& connection) {
     if (!connection.proxy_url.empty()) {
       cluster["proxy-url"] = connection.proxy_url;
     }
+    if (!connection.plugin_config.empty()) {
+      cluster["config"] = json::parse(connection.plugin_config, nullptr, false);
+    }
     spec["cluster"] = std::move(cluster);
   }
   const json document = {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "kube/yaml.h"
+#include "kube/yaml_values.h"
 
 namespace moonfence::kube {
 namespace {
@@ -115,7 +116,28 @@ class Fields {
   std::optional<Error>& fault_;
 };
 
-KubeconfigCluster read_cluster(const Fields& fields, const std::string& path) {
+// Under the name by which client-go looks for it (pkg/apis/clientauthentication, Cluster.Config).
+std::string read_plugin_config(const Fields& fields, const std::string& place,
+                               std::optional<Error>& fault) {
+  std::string config;
+  for (const Yaml& item : fields.list("extensions")) {
+    const Fields entry(&item, place + ": extensions", fault);
+    const Yaml* extension = item.find("extension");
+    if (entry.text("name") != "client.authentication.k8s.io/exec" || extension == nullptr) {
+      continue;
+    }
+    const auto json = to_json(*extension);
+    if (!json) {
+      entry.refuse("extension", *extension, json.error().text);
+      return {};
+    }
+    config = json->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  return config;
+}
+
+KubeconfigCluster read_cluster(const Fields& fields, const std::string& path,
+                               std::optional<Error>& fault) {
   return {
       .file = path,
       .server = fields.text("server"),
@@ -123,6 +145,7 @@ KubeconfigCluster read_cluster(const Fields& fields, const std::string& path) {
       .authority_data = fields.text("certificate-authority-data"),
       .server_name = fields.text("tls-server-name"),
       .proxy_url = fields.text("proxy-url"),
+      .plugin_config = read_plugin_config(fields, "kubeconfig " + escaped(path), fault),
       .server_line = fields.line("server"),
       .proxy_line = fields.line("proxy-url"),
       .insecure = fields.flag("insecure-skip-tls-verify"),
@@ -177,10 +200,12 @@ KubeconfigUser read_user(const Fields& fields, const std::string& path,
   if (fields.has("auth-provider")) {
     const std::string name = fields.map("auth-provider").text("name");
     user.auth_provider = name.empty() ? "(without a name)" : name;
+    user.auth_provider_line = fields.line("auth-provider");
   }
   if (fields.has("exec")) {
     const Fields exec = fields.map("exec");
     user.exec = read_exec(exec, path, fault);
+    user.exec_line = fields.line("exec");
     user.interactive_mode = exec.text("interactiveMode");
   }
   const Fields extra = fields.map("as-user-extra");
@@ -269,7 +294,7 @@ Result<Kubeconfig> parse_kubeconfig(std::string_view text, const std::string& pa
   }
   read_entries(file, place, "clusters", "cluster", fault,
                [&](const std::string& name, const Fields& fields) {
-                 return out.clusters.emplace(name, read_cluster(fields, path)).second;
+                 return out.clusters.emplace(name, read_cluster(fields, path, fault)).second;
                });
   read_entries(file, place, "users", "user", fault,
                [&](const std::string& name, const Fields& fields) {

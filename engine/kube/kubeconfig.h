@@ -23,7 +23,8 @@ struct KubeconfigCluster {
   std::string authority_data;  // base64
   std::string server_name;
   std::string proxy_url;
-  int server_line = 0;  // where they stand in the file; 0 for one that is not given
+  std::string plugin_config;  // JSON: what it keeps for exec plugins
+  int server_line = 0;        // where they stand in the file; 0 for one that is not given
   int proxy_line = 0;
   bool insecure = false;
 };
@@ -39,6 +40,8 @@ struct KubeconfigUser {
   std::string key_file;
   std::string key_data;  // base64
   std::string auth_provider;
+  int auth_provider_line = 0;
+  int exec_line = 0;
   std::optional<ExecPlugin> exec;
   std::string interactive_mode;  // of exec
   std::string as;

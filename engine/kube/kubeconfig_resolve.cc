@@ -82,6 +82,7 @@ class Resolver {
                      "remove insecure-skip-tls-verify");
     }
     connection.insecure = cluster.insecure;
+    connection.plugin_config = cluster.plugin_config;
     if (cluster.insecure) {
       loaded_.warnings.push_back(
           place +
@@ -121,17 +122,18 @@ class Resolver {
   }
 
   // What must hold between cluster and user.
-  Result<void> check_whole(const std::string& place) const {
+  Result<void> check_whole(const std::string& place, const KubeconfigCluster& cluster) const {
     const Connection& connection = loaded_.connection;
     const Identity& identity = connection.identity;
     const bool credentials = !identity.token.empty() || !identity.token_file.empty() ||
                              !identity.username.empty() || !identity.certificate_pem.empty() ||
                              identity.exec.has_value();
     if (credentials && !connection.server.starts_with("https://")) {
-      return invalid(place,
+      return invalid(at_line(place, cluster.server_line),
                      "server " + in_quotes(connection.server) +
                          " would get the user's credentials in clear text",
-                     "use https, or a user without credentials");
+                     "kubectl leaves them out and asks as nobody; use https, or a user without "
+                     "credentials");
     }
     return {};
   }
@@ -140,12 +142,21 @@ class Resolver {
   Connection& connection() { return loaded_.connection; }
 
  private:
+  static std::string hint_for_provider(const std::string& name) {
+    if (name == "gcp" || name == "azure") {
+      return "Kubernetes 1.26 removed it; use the exec plugin of your platform, as kubectl does";
+    }
+    return name == "oidc"
+               ? "kubectl renews its token by itself; use an exec plugin for OIDC, or the "
+                 "token of a service account"
+               : "kubectl does not know it either; use an exec plugin";
+  }
+
   static Result<void> check_methods(const KubeconfigUser& user, const std::string& place) {
     if (!user.auth_provider.empty()) {
-      return invalid(place,
-                     "auth-provider " + in_quotes(user.auth_provider) +
-                         " is of a kind that Kubernetes 1.26 removed",
-                     "use the exec plugin of your platform, as kubectl does since 1.26");
+      return invalid(at_line(place, user.auth_provider_line),
+                     "auth-provider " + in_quotes(user.auth_provider) + " is not supported",
+                     hint_for_provider(user.auth_provider));
     }
     std::vector<std::string> methods;
     if (!user.token.empty() || !user.token_file.empty()) {
@@ -158,8 +169,12 @@ class Resolver {
       methods.emplace_back("exec");
     }
     if (methods.size() > 1) {
-      return invalid(place, "has " + joined(methods, " and ") + ", of which only one can be used",
-                     "remove all but one");
+      return invalid(at_line(place, user.exec ? user.exec_line : 0),
+                     "has " + joined(methods, " and ") + ", of which only one can be used",
+                     user.exec && methods.size() == 2
+                         ? "kubectl takes the " + methods.front() +
+                               " and does not run the plugin; remove one of them"
+                         : "remove all but one");
     }
     if (user.username.empty() && !user.password.empty()) {
       return invalid(place, "has a password without a username", "set username");
@@ -428,7 +443,7 @@ Result<LoadedConfig> resolve_kubeconfig(port::Files& files, const Kubeconfig& co
       return failure(std::move(read).error());
     }
   }
-  if (auto checked = resolver.check_whole(context_place); !checked) {
+  if (auto checked = resolver.check_whole(context_place, cluster->second); !checked) {
     return failure(std::move(checked).error());
   }
   Connection& connection = resolver.connection();

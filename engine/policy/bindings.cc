@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "kube/yaml.h"
+#include "kube/yaml_values.h"
 #include "policy/spec.h"
-#include "policy/yaml_values.h"
 
 namespace moonfence::policy {
 namespace {

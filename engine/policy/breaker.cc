@@ -10,6 +10,19 @@ bool Breaker::may_run(std::string_view key) const {
   return found == records_.end() || found->second.reason.empty();
 }
 
+bool Breaker::has_turn(std::string_view key, const Uid& pod) const {
+  const auto found = records_.find(key);
+  return found == records_.end() || !found->second.served.contains(pod);
+}
+
+void Breaker::asked(std::string_view key, const Uid& pod) {
+  auto found = records_.find(key);
+  if (found == records_.end()) {
+    found = records_.emplace(std::string(key), Record{}).first;
+  }
+  found->second.asked.insert(pod);
+}
+
 std::optional<std::string> Breaker::note(std::string_view key, const Evaluation& evaluation) {
   return note(key, evaluation.verdict ? nullptr : &evaluation.verdict.error(), evaluation.usage);
 }
@@ -52,8 +65,16 @@ void Breaker::begin_anew() {
   for (auto& [key, record] : records_) {
     const bool by_errors = record.limits >= record.patience ||
                            record.errors >= limits_.errors_in_a_row * record.patience;
-    record = {.patience =
-                  by_errors ? std::min(record.patience * 2, kMostPatience) : record.patience};
+    std::set<Uid> served;
+    if (record.cpu > limits_.cpu) {
+      served = std::move(record.served);
+      served.merge(record.asked);
+    }
+    record = {
+        .patience = by_errors ? std::min(record.patience * 2, kMostPatience) : record.patience,
+        .asked = {},
+        .served = std::move(served),
+        .reason = {}};
   }
 }
 

@@ -9,7 +9,8 @@
 //
 // The errors that a policy may make, and the limits that it may break, double with each pass that
 // they have stopped: pods that it can judge come up in the end, however many it fails on stand
-// before them.
+// before them. The CPU time does not grow: whoever has used it up is asked about the pods that did
+// not come up before it is asked about the others again.
 //
 // Who fails is known by a key of the caller's: one per binding that may fail apart.
 
@@ -17,10 +18,12 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/names.h"
 #include "base/time.h"
 #include "policy/policy.h"
 
@@ -37,6 +40,10 @@ class Breaker {
 
   // False once it has tripped for this key: hold the pod instead of evaluating.
   [[nodiscard]] bool may_run(std::string_view key) const;
+  // False of a pod that it was asked about in a pass that its CPU time ended, while others wait.
+  [[nodiscard]] bool has_turn(std::string_view key, const Uid& pod) const;
+  // It is asked about the pod now.
+  void asked(std::string_view key, const Uid& pod);
   // After each evaluation. When it has just tripped: why, in one line for people that follows
   // the policy's name; nullopt otherwise, also for what comes after the trip.
   [[nodiscard]] std::optional<std::string> note(std::string_view key, const Evaluation& evaluation);
@@ -62,7 +69,9 @@ class Breaker {
     std::uint32_t limits = 0;    // that it broke
     std::uint32_t patience = 1;  // times as many as the limit says
     Duration cpu{};
-    std::string reason;  // of the trip, "" before
+    std::set<Uid> asked;   // in this pass
+    std::set<Uid> served;  // in passes that its CPU time ended, since all had their turn
+    std::string reason;    // of the trip, "" before
   };
 
   BreakerLimits limits_;

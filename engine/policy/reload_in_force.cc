@@ -73,6 +73,9 @@ PolicyStatus Reloader::status_of(const Entry& entry) const {
   status.source = entry.is_stale ? entry.substitute->source_name : entry.spec.source;
   status.digest = entry.digest;
   status.mode = lowest(ceiling_.mode, entry.reach.mode);
+  if (status.mode == Mode::Observe && entry.reach.mode == Mode::Enforce) {
+    status.held_back = entry.reach.mode;
+  }
   status.holds = entry.holds && status.mode != Mode::Off;
   status.error = entry.rejection;
   status.warnings = entry.warnings;

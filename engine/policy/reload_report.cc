@@ -49,6 +49,9 @@ json policy_json(const PolicyStatus& policy) {
   if (!policy.rejected_digest.empty()) {
     out["rejectedDigest"] = tagged(policy.rejected_digest);
   }
+  if (policy.held_back) {
+    out["heldBackFrom"] = to_string(*policy.held_back);
+  }
   if (policy.holds) {
     out["holds"] = true;
   }
@@ -157,6 +160,13 @@ void keep_since(ReloadReport& report, const ReloadReport& before) {
   }
 }
 
+std::string held_back_text(const PolicyStatus& policy, const ReloadReport& report) {
+  return policy.held_back
+             ? "says " + std::string(to_string(*policy.held_back)) + ", and " + report.mode_set_by +
+                   " holds it to " + std::string(to_string(policy.mode))
+             : std::string();
+}
+
 void mark_failing(ReloadReport& report, const std::set<std::string>& names) {
   for (PolicyStatus& policy : report.policies) {
     const bool runs = policy.state == State::Active || policy.state == State::Observe ||
@@ -166,8 +176,6 @@ void mark_failing(ReloadReport& report, const std::set<std::string>& names) {
     }
   }
 }
-
-namespace {
 
 // "db, web"; "*" names none.
 std::set<Namespace> namespaces_of(const PolicyStatus& policy) {
@@ -180,8 +188,6 @@ std::set<Namespace> namespaces_of(const PolicyStatus& policy) {
   }
   return spaces;
 }
-
-}  // namespace
 
 std::set<Namespace> namespaces_of(const ReloadReport& report) {
   std::set<Namespace> all;
@@ -266,6 +272,8 @@ std::vector<ReloadNews> Newsroom::news_in(const ReloadReport& report) {
       item.text = "policy " + policy.name + " (" + policy.source + ", " + shortened(policy.digest) +
                   ") is active in mode " + std::string(to_string(policy.mode)) +
                   " for namespaces " + policy.namespaces;
+      const std::string held = held_back_text(policy, report);
+      item.text += held.empty() ? std::string() : ": it " + held;
     } else {
       if (before != told_.end()) {
         told.insert(*before);  // off and on again is no news of the policy

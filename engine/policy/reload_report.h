@@ -35,6 +35,8 @@ struct PolicyStatus {
   std::string source;  // "builtin" or the key
   std::string digest;  // hex, of what runs; "" when nothing does
   Mode mode = Mode::Off;
+  // What its binding says, where the ceiling lets it observe only.
+  std::optional<Mode> held_back = std::nullopt;
   bool holds = false;                // Rejected, and its scope is held: it is, or may be, a guard
   std::string rejected_digest = {};  // of what was rejected; "" when its text is not there
   std::optional<Rejection> error = std::nullopt;
@@ -82,9 +84,12 @@ struct ReloadReport {
 void keep_since(ReloadReport& report, const ReloadReport& before);
 // Those of the named policies that run are Failing.
 void mark_failing(ReloadReport& report, const std::set<std::string>& names);
+// "says enforce, and --mode holds it to observe"; "" of a policy that goes as far as it says.
+[[nodiscard]] std::string held_back_text(const PolicyStatus& policy, const ReloadReport& report);
 // Bindings that name one of these name one that does not exist.
 void mark_absent(ReloadReport& report, const std::set<Namespace>& absent);
-// Every namespace that a binding names.
+// Every namespace that the binding names, or any; "*" names none.
+[[nodiscard]] std::set<Namespace> namespaces_of(const PolicyStatus& policy);
 [[nodiscard]] std::set<Namespace> namespaces_of(const ReloadReport& report);
 
 [[nodiscard]] nlohmann::json to_json(const ReloadReport& report);

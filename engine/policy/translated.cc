@@ -42,6 +42,22 @@ std::string csi_driver_of(const nlohmann::json* volume) {
   return {};
 }
 
+std::set<std::string> inline_drivers(const nlohmann::json& pod) {
+  std::set<std::string> drivers;
+  const nlohmann::json* volumes = member(&pod, "spec", "volumes");
+  if (volumes == nullptr || !volumes->is_array()) {
+    return drivers;
+  }
+  for (const nlohmann::json& volume : *volumes) {
+    for (const auto& [kind, driver] : kTranslated) {
+      if (member(&volume, kind) != nullptr) {
+        drivers.emplace(driver);
+      }
+    }
+  }
+  return drivers;
+}
+
 bool is_translated(const nlohmann::json* volume) {
   return member(member(volume, "spec"), "csi") == nullptr && !csi_driver_of(volume).empty();
 }

@@ -4,6 +4,7 @@
 // is no longer part of Kubernetes, are translated to CSI ("migrated"): their object names no
 // driver, but they are attached by one, under a handle that only Kubernetes can make of them.
 
+#include <set>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,5 +18,9 @@ namespace moonfence::policy {
 
 // It has a driver and no handle: its attachment is found by the volume's name alone.
 [[nodiscard]] bool is_translated(const nlohmann::json* volume);
+
+// The drivers by which Kubernetes attaches volumes of old kinds that stand in the pod itself,
+// without a claim. Their attachments name no PersistentVolume.
+[[nodiscard]] std::set<std::string> inline_drivers(const nlohmann::json& pod);
 
 }  // namespace moonfence::policy

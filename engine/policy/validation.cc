@@ -174,6 +174,19 @@ void Validation::smoke() {
 }
 
 std::optional<Error> Validation::judge(const SmokeCase& each) const {
+  if (auto fault = judge_pod(each)) {
+    return fault;
+  }
+  if (policy_->judges_node()) {
+    const auto node = policy_->judge_node(each.node, each.cluster, each.facts);
+    if (!node.result) {
+      return node.result.error();
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> Validation::judge_pod(const SmokeCase& each) const {
   kube::Pod pod = each.pod;
   json object = policy_->made_selectable(*pod.raw);
   if (object.is_null()) {
@@ -191,16 +204,7 @@ std::optional<Error> Validation::judge(const SmokeCase& each) const {
   }
   const Evaluation evaluation =
       policy_->evaluate(pod, each.node, each.cluster, each.facts, each.gathered);
-  if (!evaluation.verdict) {
-    return evaluation.verdict.error();
-  }
-  if (policy_->judges_node()) {
-    const auto node = policy_->judge_node(each.node, each.cluster, each.facts);
-    if (!node.result) {
-      return node.result.error();
-    }
-  }
-  return std::nullopt;
+  return evaluation.verdict ? std::nullopt : std::optional(evaluation.verdict.error());
 }
 
 void Validation::self_test() {

@@ -94,6 +94,7 @@ class Validation {
   void set();
   void smoke();
   [[nodiscard]] std::optional<Error> judge(const SmokeCase& each) const;
+  [[nodiscard]] std::optional<Error> judge_pod(const SmokeCase& each) const;
   void self_test();
   void reject(std::string stage, const Error& error);
   void accept();

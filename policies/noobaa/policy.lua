@@ -19,6 +19,10 @@ local function move(what, pod, node)
     if claim.driver == "" then
       return fence.skip(what .. ": the volume of claim " .. claim.claim .. " is no CSI volume")
     end
+    -- Its driver attaches nothing, so nothing can be taken away: the old pod may still write.
+    if not claim.attachment then
+      return fence.skip(what .. ": the volume of claim " .. claim.claim .. " has no attachment to take away")
+    end
   end
   return fence.delete_pod_and_attachments(what .. " on a node that is down, with its volumes")
 end

@@ -41,6 +41,8 @@ CASES = {
         {OFF % "mode_off": "1x5 0x1 1x4 0x20", OFF % "nothing_bound": "0x20", OFF % "no_config_map": "0x14 1x6"}),
     "MoonfencePolicyUnbound": ({f'moonfence_policy_unbound{{{JOB}, policy="p"}}': "1x20"},
                                {f'moonfence_policy_unbound{{{JOB}, policy="p"}}': "_x8 1x12"}),
+    "MoonfenceHealthSourceUnreadable": ({f'moonfence_health_source_unreadable{{{JOB}, policy="p"}}': "0x3 1x20"},
+                                        {f'moonfence_health_source_unreadable{{{JOB}, policy="p"}}': "0x3 1x4 0x2 1x3 0x20"}),
     "MoonfenceBraked": ({f"moonfence_brake_engaged{{{JOB}}}": "0x5 1x20"}, {f"moonfence_brake_engaged{{{JOB}}}": "0x20"}),
     "MoonfenceLimitOff": ({LIMIT_OFF % "maxDown": "1x1500", LIMIT_OFF % "maxAtOnce": "0x1500"}, {LIMIT_OFF % "maxDown": "1x1400 0x100"}),
     "MoonfenceDoubtsItself": ({f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x5 1x20"},
@@ -151,7 +153,7 @@ def test_every_metric_and_every_event_is_documented():
     sources = {path.name: path.read_text() for path in (REPO / "engine" / "app").glob("*.cc")}
     metrics = re.findall(r'\.Name\("(\w+)"\)', sources["metrics.cc"] + sources["process_metrics.cc"])
     assert sorted(table(page, "Metrics")) == sorted(metrics)
-    told = re.findall(r'"((?:Fencing|Namespace|Node|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement)[A-Z]\w+)"',
+    told = re.findall(r'"((?:Fencing|Node|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement|Health|Namespace)[A-Z]\w+)"',
                       sources["announcer.cc"] + sources["policy_feed.cc"])
     reload = re.findall(r'"(Polic\w+)"', (REPO / "engine" / "policy" / "reload_report.cc").read_text())
     assert sorted(table(page, "Events")) == sorted({*told, *reload})

@@ -539,6 +539,13 @@ def test_no_overlay_has_the_policies():
         assert "moonfence-policies" not in names and "moonfence" in names, path
 
 
+def test_no_kustomization_makes_the_policies():
+    """The example did: applied again, it took `mode: off` away and put every binding back to observe."""
+    for path in DEPLOY.rglob("kustomization.yaml"):
+        made = [each["name"] for each in yaml.safe_load(path.read_text()).get("configMapGenerator", [])]
+        assert "moonfence-policies" not in made, path
+
+
 def test_the_manifests_name_no_user():
     """OpenShift refuses ids outside of the namespace's range."""
     for path in (DEPLOY / "install.yaml", *sorted((DEPLOY / "flat").glob("*.yaml"))):

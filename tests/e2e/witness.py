@@ -36,7 +36,7 @@ class Witness:
         """{uid: (revision, node)} of these pods' forced deletions."""
         found: dict = {}
         missing = set(uids)
-        for event in self._events("pods") if missing else []:
+        for event in self._events("pods", seconds=60) if missing else []:  # ends with the last of them
             pod = event["object"]
             meta = pod["metadata"]
             if meta["uid"] in missing and (event["type"] == "DELETED" or meta.get("deletionGracePeriodSeconds") == 0):
@@ -73,7 +73,7 @@ class Witness:
             assert keeps_off(node), (
                 f"pod {uid} was deleted while {name} had only the taints {taints(node)}")
 
-    def _events(self, resource: str, seconds: int = 5):
+    def _events(self, resource: str, seconds: int):
         namespace = self.namespace if resource == "pods" else ""
         for event in self.client.watch(resource, namespace, version=self.since, seconds=seconds):
             if event["type"] == "ERROR":

@@ -370,6 +370,24 @@ TEST_F(OneTruth, in_mode_observe_nothing_is_done) {
   EXPECT_THAT(told.page, HasSubstr("would be deleted"));
 }
 
+// The policy goes by that alone: nothing is fenced, and all else is well.
+TEST_F(OneTruth, a_health_source_cannot_be_read) {
+  run(policy("return fence.delete_pod(\"its host is expelled\")", "enforce", "db",
+             "source = { every = \"5s\", expiry = \"1h\", plan = function(s, got) if not got.hosts "
+             "then return { hosts = fence.http(\"array\", \"/v1/hosts\") } end end, "
+             "nodes = function(s, got) return {} end },") +
+          "at 5s not-ready n1\n",
+      90s);
+  const Told told = ask();
+  const std::string words = "The health source of policy test cannot be read";
+  EXPECT_EQ(told.page_json["guard"]["healthSources"][0]["policy"], "test");
+  EXPECT_EQ(told.page_json["guard"]["healthSources"], told.situation["healthSources"]);
+  EXPECT_THAT(told.page, HasSubstr(words));
+  EXPECT_THAT(told.status, HasSubstr(words));
+  EXPECT_THAT(told.metrics, HasSubstr("moonfence_health_source_unreadable{policy=\"test\"} 1\n"));
+  EXPECT_THAT(told.events.at("HealthSourceUnreadable"), HasSubstr(words));
+}
+
 TEST_F(OneTruth, a_binding_names_a_namespace_that_does_not_exist) {
   run(policy("return fence.delete_pod(\"its node is down\")", "enforce", "defalt") +
           "at 5s not-ready n1\n",

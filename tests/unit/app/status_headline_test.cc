@@ -22,6 +22,35 @@ TEST(StatusHeadline, without_anything_to_tell_all_is_quiet) {
   EXPECT_TRUE(headline.notices.empty());
 }
 
+TEST(StatusHeadline, a_policy_that_says_enforce_and_may_only_observe_is_told) {
+  StatusSnapshot snapshot = quiet_snapshot();
+  snapshot.policies.mode_set_by = "--mode";
+  snapshot.policies.mode = policy::Mode::Observe;
+  snapshot.policies.policies[0].mode = policy::Mode::Observe;
+  snapshot.policies.policies[0].held_back = policy::Mode::Enforce;
+  EXPECT_EQ(of(snapshot).tone, Tone::Warning);
+  ASSERT_EQ(of(snapshot).notices.size(), 1U);
+  EXPECT_EQ(of(snapshot).notices[0].text,
+            "Policy noobaa for namespaces db says enforce, and --mode holds it to observe: it "
+            "deletes nothing");
+}
+
+TEST(StatusHeadline, a_health_source_that_nobody_can_read_is_an_alarm) {
+  StatusSnapshot snapshot = quiet_snapshot();
+  snapshot.guard.sources = {{.policy = "quiet", .fault = "", .strangers = {}}};
+  EXPECT_EQ(of(snapshot).tone, Tone::Good);
+  snapshot.guard.sources[0].strangers = {NodeName("n1.example.com")};
+  EXPECT_EQ(of(snapshot).tone, Tone::Warning);
+  ASSERT_EQ(of(snapshot).notices.size(), 1U);
+  EXPECT_NE(of(snapshot).notices[0].text.find("names 1 node that the cluster does not have: "
+                                              "n1.example.com"),
+            std::string::npos);
+  snapshot.guard.sources[0].fault = "HTTP 503";
+  EXPECT_EQ(of(snapshot).tone, Tone::Alarm);
+  ASSERT_EQ(of(snapshot).notices.size(), 2U);
+  EXPECT_NE(of(snapshot).notices[0].text.find("HTTP 503"), std::string::npos);
+}
+
 TEST(StatusHeadline, a_picture_that_is_old_hides_everything_else) {
   StatusSnapshot snapshot = quiet_snapshot();
   snapshot.taken = kTestNow - 11s;

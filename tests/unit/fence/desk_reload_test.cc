@@ -398,6 +398,21 @@ TEST_F(ReloadTest, a_pod_behind_many_on_which_a_policy_fails_comes_up_in_the_end
   EXPECT_FALSE(pods.contains("web-1019"));
 }
 
+TEST_F(ReloadTest, a_pod_behind_many_for_which_a_policy_needs_long_comes_up_in_the_end) {
+  add_pods(200);
+  static TickingCpuClock clock(10ms);
+  auto slow = policy::Policy::load(
+      policy_text("if pod.name ~= 'web-1199' then return fence.wait('no', 5) end "
+                  "return fence.delete_pod('dead')"),
+      "test.lua", clock);
+  ASSERT_TRUE(slow) << slow.error().text;
+  open_with({binding_of(std::make_shared<const policy::Policy>(*std::move(slow)))});
+  tell(Look::Fell);
+  run_for(10min);
+  EXPECT_EQ(deletes().size(), 1U);
+  EXPECT_FALSE(pods.contains("web-1199"));
+}
+
 TEST_F(ReloadTest, a_guard_that_is_mended_lets_the_others_act) {
   add_pod("web-0");
   open_with({deletes_it("a"), broken_guard()});

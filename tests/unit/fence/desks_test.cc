@@ -127,6 +127,35 @@ TEST_F(DesksTest, what_failed_before_we_came_counts) {
   EXPECT_EQ(deleted(), Lines{"web-0"});
 }
 
+// It fences nothing, and looked as if all were well: one line in the log said otherwise.
+TEST_F(DesksTest, of_a_source_that_was_never_readable_is_told_after_a_minute) {
+  health_answer = {.status = 503, .body = "away"};
+  open({binding_of(by_source())});
+  run_for(50s);
+  ASSERT_EQ(desks->source_states().size(), 1U);
+  EXPECT_EQ(desks->source_states()[0].policy, "vendor");
+  EXPECT_EQ(desks->source_states()[0].fault, "") << "a reading or two may fail";
+  run_for(20s);
+  EXPECT_NE(desks->source_states()[0].fault.find("503"), std::string::npos);
+  health_answer = {};
+  run_for(6s);
+  EXPECT_EQ(desks->source_states()[0].fault, "");
+  health_answer = {.status = 503, .body = "away"};
+  run_for(50s);
+  EXPECT_EQ(desks->source_states()[0].fault, "") << "it counts anew";
+}
+
+TEST_F(DesksTest, names_of_a_source_that_are_no_node_are_known) {
+  health["n1.example.com"] = "failed";
+  health["n9"] = "healthy";
+  open({binding_of(by_source())});
+  run_for(6s);
+  EXPECT_EQ(desks->source_states()[0].strangers,
+            (std::vector{NodeName("n1.example.com"), NodeName("n9")}));
+  known["n9"] = view("n1");
+  EXPECT_EQ(desks->source_states()[0].strangers, std::vector{NodeName("n1.example.com")});
+}
+
 TEST_F(DesksTest, unknown_is_no_reason_to_act) {  // row SO-19
   add_pod("web-0");
   health["n1"] = "unknown";

@@ -1,3 +1,4 @@
+#include "policy/pod_facts.h"
 #include "unit/fence/guard_fixture.h"
 
 namespace moonfence::fence {
@@ -268,6 +269,9 @@ TEST_F(GuardTest, a_lift_needs_the_lease_a_fresh_reading_and_a_node_that_did_not
   lift.wanted = true;
   lift.node_uid = Uid();
   EXPECT_EQ(refuse_lift(lift, now), Reason::NoUid);
+  lift.node_uid = Uid("node-1");
+  lift.hold = "disks are being changed";
+  EXPECT_EQ(refuse_lift(lift, now), Reason::OnHold);
   lift.leadership = nullptr;
   EXPECT_EQ(refuse_lift(lift, now), Reason::NotLeader);
 }
@@ -371,7 +375,23 @@ TEST_F(AttachmentGuardTest, it_must_be_the_one_that_was_judged) {
   target = fits;
   target.attachment.volume = "pv-2";
   EXPECT_EQ(refuse(), Reason::AttachmentMismatch);
+  target.handle = "h1";  // of which the attachment's name is not made
+  EXPECT_EQ(refuse(), Reason::AttachmentMismatch);
   target.volume = target.attachment.volume = "";  // an inline volume has no name to compare
+  EXPECT_EQ(refuse(), Reason::AttachmentMismatch);
+}
+
+// Two PersistentVolumes may name one disk, and the attachment bears the name of either.
+TEST_F(AttachmentGuardTest, it_may_bear_the_name_of_another_volume_of_the_same_disk) {
+  target.handle = "h1";
+  target.attachment.name = policy::attachment_name("h1", "csi.example.com", "n1");
+  target.attachment.volume = "pv-2";
+  EXPECT_EQ(refuse(), std::nullopt);
+  const AttachmentCase fits = target;
+  target.attachment.attacher = "other.example.com";
+  EXPECT_EQ(refuse(), Reason::AttachmentMismatch);
+  target = fits;
+  target.attachment.name = policy::attachment_name("h1", "csi.example.com", "n2");
   EXPECT_EQ(refuse(), Reason::AttachmentMismatch);
 }
 

@@ -259,6 +259,21 @@ TEST_F(HandBackTest, what_cannot_be_read_keeps_it) {
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::NotProvenClean), 1U);
 }
 
+// Whoever repairs it says so by a hold, and a taint that is gone would bring pods there.
+TEST_F(HandBackTest, a_node_that_somebody_holds_keeps_it_until_it_is_let_go) {
+  nodes["n1"].boot_id = "boot-2";
+  nodes["n1"].annotations["moonfence.io/hold"] = "disks are being changed";
+  tell();
+  run_for(10min);
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::NotProvenClean), 1U);
+  EXPECT_EQ(story.records.back().text, "somebody holds the node: disks are being changed");
+  EXPECT_EQ(hand_back->kept().count(NodeName("n1")), 1U);
+  nodes["n1"].annotations.erase("moonfence.io/hold");
+  run_for(20s);
+  EXPECT_EQ(patches().size(), 1U);
+}
+
 TEST_F(HandBackTest, a_foreign_taint_is_left_alone) {
   nodes["n1"].boot_id = "boot-2";
   nodes["n1"].annotations.erase(kKey);

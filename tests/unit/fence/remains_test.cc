@@ -199,6 +199,23 @@ TEST_F(RemainsTest, a_translated_volume_is_known_by_its_attachment) {
   EXPECT_EQ(doubt(), "");
 }
 
+// The taint of a node stayed for ever when a pod of it had a volume of an old kind of its own.
+TEST_F(RemainsTest, a_volume_that_stands_in_a_pod_itself_is_used_by_it) {
+  json inline_one = attachment(policy::attachment_name("h1", "csi.example.com", "n1"));
+  inline_one["spec"]["source"] = {{"inlineVolumeSpec", json::object()}};
+  remains.attachments = {{"items", json::array({inline_one})}};
+  status["volumesInUse"] = {volume};
+  EXPECT_EQ(kind(), Kind::StorageLeft);
+  remains.inline_drivers = {"csi.example.com"};
+  EXPECT_EQ(doubt(), "");
+  remains.inline_drivers = {"other.example.com"};
+  EXPECT_EQ(kind(), Kind::StorageLeft);
+  remains.inline_drivers = {"csi.example.com"};
+  remains.attachments = {
+      {"items", json::array({attachment(policy::attachment_name("h1", "csi.example.com", "n1"))})}};
+  EXPECT_EQ(kind(), Kind::StorageLeft) << "that of a claim is not";
+}
+
 TEST_F(RemainsTest, an_attachment_that_no_pod_needs_or_that_is_going_is_left_over) {
   remains.attachments = {{"items", json::array({attachment("csi-1")})}};
   EXPECT_EQ(doubt(), "volume attachment csi-1 is left, and no pod of the node needs it");

@@ -334,6 +334,16 @@ TEST_F(ConfigTest, the_context_can_be_chosen) {
   EXPECT_EQ(message_of({.kubeconfig = "/f", .context = "c"}), "no error");
 }
 
+// Plugins that want to know the cluster find there which audience or profile is theirs.
+TEST_F(ConfigTest, what_a_cluster_keeps_for_exec_plugins_is_handed_on) {
+  const Connection connection = load_text(texts::simple(
+      texts::kHttps + "    extensions:\n    - {name: other, extension: {a: 1}}\n"
+                      "    - {name: client.authentication.k8s.io/exec, extension: {audience: prod, "
+                      "ports: [1, '2']}}\n",
+      ""));
+  EXPECT_EQ(connection.plugin_config, R"({"audience":"prod","ports":[1,"2"]})");
+}
+
 TEST_F(ConfigTest, plain_http_is_for_those_without_credentials) {
   const std::string http = "    server: http://localhost:8001\n";
   EXPECT_EQ(load_text(texts::simple(http, "")).server, "http://localhost:8001");

@@ -62,6 +62,7 @@ TEST_F(ExecLoginTest, a_plugin_that_asks_is_told_about_the_cluster_with_its_pres
   connection.ca_pem = texts::certificate("old");
   connection.server_name = "inner";
   connection.proxy_url = "socks5://p";
+  connection.plugin_config = R"({"audience":"prod"})";
   files.write("/ca", texts::certificate("new"));
   start();
   credentials->reload();
@@ -73,7 +74,8 @@ TEST_F(ExecLoginTest, a_plugin_that_asks_is_told_about_the_cluster_with_its_pres
                        {{"server", "https://api"},
                         {"tls-server-name", "inner"},
                         {"certificate-authority-data", base64_encoded(texts::certificate("new"))},
-                        {"proxy-url", "socks5://p"}}}}));
+                        {"proxy-url", "socks5://p"},
+                        {"config", {{"audience", "prod"}}}}}}));
 }
 
 TEST_F(ExecLoginTest, a_credential_is_renewed_shortly_before_its_end_while_it_still_serves) {

@@ -150,12 +150,29 @@ struct Stricter {
 TEST(KubeconfigErrors, what_kubectl_would_take_is_refused_with_line_and_difference) {
   const std::string no_scheme = texts::simple("    server: api.example\n", "");
   const std::string user = texts::simple("    server: https://u:p@api.example\n", "");
+  const std::string clear_text =
+      texts::simple("    server: http://api.example\n", "    token: hush\n");
+  const auto provider = [](const std::string& name) {
+    return texts::simple(texts::kHttps, "    auth-provider: {name: " + name + "}\n");
+  };
+  const std::string oidc = provider("oidc");
+  const std::string gcp = provider("gcp");
+  const std::string other = provider("ours");
+  const std::string both = texts::simple(
+      texts::kHttps,
+      "    token: hush\n    exec: {apiVersion: client.authentication.k8s.io/v1, command: p, "
+      "interactiveMode: Never}\n");
   for (const auto& [text, line, difference] :
        {Stricter{"users: []\nusers: []\n", "line 2", "kubectl takes the last"},
         Stricter{"a: &a [x]\nb: [*a, *a]\n", "line 2", "kubectl follows them"},
         Stricter{"users: []\n---\nusers: []\n", "", "kubectl reads the first one"},
         Stricter{no_scheme.c_str(), ", line ", "kubectl guesses"},
-        Stricter{user.c_str(), ", line ", "kubectl would send them"}}) {
+        Stricter{user.c_str(), ", line ", "kubectl would send them"},
+        Stricter{clear_text.c_str(), ", line ", "kubectl leaves them out"},
+        Stricter{oidc.c_str(), ", line ", "kubectl renews its token by itself"},
+        Stricter{gcp.c_str(), ", line ", "Kubernetes 1.26 removed it"},
+        Stricter{other.c_str(), ", line ", "kubectl does not know it either"},
+        Stricter{both.c_str(), ", line ", "kubectl takes the token and does not run the plugin"}}) {
     test::FakeFiles files;
     files.write("/etc/kube/config", text);
     const auto loaded = load_config(files, {.kubeconfig = "/etc/kube/config", .context = {}});

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kube/yaml.h"
-#include "policy/yaml_values.h"
+#include "kube/yaml_values.h"
 
 namespace moonfence::policy {
 namespace {

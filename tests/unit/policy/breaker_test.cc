@@ -95,6 +95,27 @@ TEST(BreakerTest, one_that_breaks_limits_may_break_more_in_the_next_pass) {
   }
 }
 
+// Those in front used the time of each pass up, and those behind were never asked about.
+TEST(BreakerTest, whoever_used_its_time_up_is_asked_about_the_others_next) {
+  Breaker breaker({.errors_in_a_row = 100, .cpu = seconds(1)});
+  const auto pass = [&breaker] {
+    std::string asked;
+    for (const char* pod : {"a", "b", "c", "d", "e"}) {
+      if (breaker.may_run("db") && breaker.has_turn("db", Uid(pod))) {
+        breaker.asked("db", Uid(pod));
+        (void)breaker.note("db", good(milliseconds(600)));
+        asked += pod;
+      }
+    }
+    breaker.begin_anew();
+    return asked;
+  };
+  EXPECT_EQ(pass(), "ab");
+  EXPECT_EQ(pass(), "cd");
+  EXPECT_EQ(pass(), "e");
+  EXPECT_EQ(pass(), "ab") << "all had their turn";
+}
+
 TEST(BreakerTest, errors_add_up_over_passes) {
   Breaker breaker;
   for (int pass = 0; pass < 4; ++pass) {

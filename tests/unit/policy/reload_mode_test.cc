@@ -141,6 +141,8 @@ TEST_F(ReloadModeTest, the_lowest_mode_is_in_force) {
   EXPECT_EQ(in_force(), "a observe");
   EXPECT_EQ(reports.back().mode_set_by, "--mode");
   EXPECT_EQ(status(1).state, State::Off);
+  EXPECT_EQ(status(0).held_back, Mode::Enforce);
+  EXPECT_EQ(status(1).held_back, std::nullopt);
 }
 
 TEST_F(ReloadModeTest, a_broken_file_can_lower_the_mode_and_never_raise_it) {

@@ -187,6 +187,21 @@ TEST(NewsroomTest, each_activation_and_rejection_is_told_once) {
   EXPECT_THAT(newsroom.news_in(report), IsEmpty());
 }
 
+TEST(NewsroomTest, what_is_held_back_says_by_what) {
+  PolicyStatus held = active("3f2a");
+  held.state = State::Observe;
+  held.mode = Mode::Observe;
+  held.held_back = Mode::Enforce;
+  ReloadReport report = report_of({held});
+  report.mode_set_by = "--mode";
+  const auto news = Newsroom().news_in(report);
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_EQ(news[0].text,
+            "policy longhorn (builtin, sha256:3f2a) is active in mode observe for namespaces *: it "
+            "says enforce, and --mode holds it to observe");
+  EXPECT_EQ(to_json(report).at("policies").at(0).at("heldBackFrom"), "enforce");
+}
+
 TEST(NewsroomTest, another_text_a_fix_and_a_revert_are_news) {
   Newsroom newsroom;
   EXPECT_THAT(newsroom.news_in(report_of({stale("1", "2")})), SizeIs(1));

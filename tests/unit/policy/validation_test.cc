@@ -157,6 +157,18 @@ TEST_F(ValidationTest, what_a_policy_needs_is_there_in_the_smoke_test) {
       "smoke");
 }
 
+// The pod's part waits for what it fetches; its word on the node needs nothing of that, and its
+// fault came out in the first incident.
+TEST_F(ValidationTest, who_fetches_is_asked_about_the_node_all_the_same) {
+  rules.needs = {"node", "fetch"};
+  EXPECT_EQ(rejected(candidate("return fence.skip('x')",
+                               "fetch = function(pod, s, got) return { v = "
+                               "fence.get('longhorn.io/v1beta2', 'volumes', 'longhorn-system', "
+                               "'vol-1') } end, node = function(n) return n.nope end,"))
+                .stage,
+            "smoke");
+}
+
 TEST_F(ValidationTest, a_guard_is_known_also_when_it_is_rejected) {
   EXPECT_TRUE(rejected({.name = "test", .source = "fence.forbid('x'"}).may_be_guard);
   const std::string hidden =

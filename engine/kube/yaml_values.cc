@@ -1,4 +1,4 @@
-#include "policy/yaml_values.h"
+#include "kube/yaml_values.h"
 
 #include <charconv>
 #include <cmath>
@@ -7,10 +7,9 @@
 
 #include "base/text.h"
 
-namespace moonfence::policy {
+namespace moonfence::kube {
 namespace {
 
-using kube::Yaml;
 using nlohmann::json;
 
 constexpr std::string_view kDigits = "0123456789";
@@ -172,4 +171,4 @@ std::string described(const Yaml& value) {
   return json && json->is_string() ? text : "the number " + text;
 }
 
-}  // namespace moonfence::policy
+}  // namespace moonfence::kube

@@ -8,13 +8,13 @@
 #include "base/result.h"
 #include "kube/yaml.h"
 
-namespace moonfence::policy {
+namespace moonfence::kube {
 
 // The tree's own limits (YamlLimits) bound the recursion. Invalid for what JSON has no number for:
 // an integer beyond 64 bits, .inf and .nan; the text says "is …" without a place.
-[[nodiscard]] Result<nlohmann::json> to_json(const kube::Yaml& value);
+[[nodiscard]] Result<nlohmann::json> to_json(const Yaml& value);
 
 // What a value is, for messages: "a list", "the number 5", "'text'".
-[[nodiscard]] std::string described(const kube::Yaml& value);
+[[nodiscard]] std::string described(const Yaml& value);
 
-}  // namespace moonfence::policy
+}  // namespace moonfence::kube
