@@ -102,8 +102,9 @@ std::vector<PolicyChange> policy_changes(const policy::ReloadReport& before,
                          .policy = status.name,
                          .text = "policy " + status.name + " for namespaces " + status.namespaces +
                                  " is " + turn(old->mode, status.mode)});
-    }
-    if (old != before.policies.end() && status.held_back && old->held_back != status.held_back) {
+    } else if (old != before.policies.end() && status.held_back &&
+               old->held_back !=
+                   status.held_back) {  // it may go as far as before, and asks for more
       changes.push_back({.kind = PolicyChange::Kind::Mode,
                          .policy = status.name,
                          .text = "policy " + status.name + " for namespaces " + status.namespaces +

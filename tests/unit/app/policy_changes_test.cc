@@ -85,6 +85,11 @@ TEST(PolicyChanges, a_binding_that_the_ceiling_begins_to_hold_back_is_told) {
   EXPECT_EQ(texts(report_of(Mode::Observe, {status_of("db", Mode::Observe)}), now),
             Lines{"policy db for namespaces * says enforce, and --mode holds it to observe"});
   EXPECT_EQ(texts(now, now), Lines{});
+  const ReloadReport before = report_of(Mode::Enforce, {status_of("db", Mode::Enforce)});
+  EXPECT_EQ(texts(before, now),
+            (Lines{"the ceiling of all policies is observe, was enforce (set by --mode)",
+                   "policy db for namespaces * is observe, was enforce"}))
+      << "who lowers the ceiling knows what it holds back";
 }
 
 TEST(PolicyChanges, what_is_new_or_the_same_is_no_change_of_mode) {
