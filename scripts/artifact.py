@@ -64,6 +64,11 @@ def build_program():
     return ROOT / "build" / "release" / "moonfence"
 
 
+def programs(binary):
+    """Ours, wherever that one lies: the commands, and the daemon that `moonfence run` becomes."""
+    return [binary.with_name(name) for name in ("moonfence", "moonfenced")]
+
+
 def stripped(binary, target):
     """Without symbols, debug information and the build id, which would tell of the folder it was built in."""
     subprocess.run(["strip", "--remove-section=.note.gnu.build-id", "-o", target, binary], check=True)

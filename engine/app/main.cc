@@ -4,13 +4,13 @@
 #include <string_view>
 
 #include "app/client_command.h"
-#include "app/daemon.h"
 #include "app/options.h"
 #include "app/policy_command.h"
 #include "app/simulate_command.h"
 #include "app/version.h"
 #include "os/clocks.h"
 #include "os/pace.h"
+#include "os/process.h"
 #include "os/system_files.h"
 #include "policy/policy.h"
 
@@ -78,10 +78,18 @@ int run_client(const ClientOptions& options) {
   return static_cast<int>(output.code);
 }
 
-int start(int argc, const char* const* argv) {
+// The daemon is a program of its own (app/moonfenced.cc): what stays in memory for months holds no
+// code of the commands.
+ExitCode become_daemon(char* const* argv) {
+  const Error problem = os::become("moonfenced", argv);
+  std::fprintf(stderr, "moonfence: %s\n", problem.message().c_str());
+  return ExitCode::Failed;
+}
+
+int start(int argc, char* const* argv) {
   const Command command = parse_command_line(argc, argv);
-  if (const auto* options = std::get_if<RunOptions>(&command)) {
-    return static_cast<int>(run(*options));
+  if (std::holds_alternative<RunOptions>(command)) {
+    return static_cast<int>(become_daemon(argv));
   }
   if (const auto* options = std::get_if<PolicyOptions>(&command)) {
     return run_policy(*options);
@@ -101,6 +109,7 @@ int start(int argc, const char* const* argv) {
 }  // namespace
 }  // namespace moonfence::app
 
+// Every command but `moonfence run`, which another program takes over.
 int main(int argc, char** argv) {
   try {
     return moonfence::app::start(argc, argv);

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -28,6 +30,20 @@ Result<std::string> host_name() {
 
 int process_id() {
   return getpid();
+}
+
+Error become(std::string_view program, char* const* arguments) {
+  std::error_code problem;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", problem);
+  if (problem) {
+    return {.text = "/proc/self/exe: " + problem.message(),
+            .hint = "/proc must be mounted: it says where this program lies"};
+  }
+  const std::string beside = self.parent_path() / program;
+  (void)execv(beside.c_str(), arguments);
+  Error refused = system_error(beside, errno);
+  refused.hint = "it is installed beside " + self.filename().string();
+  return refused;
 }
 
 void return_free_memory() {

@@ -3,6 +3,7 @@
 // What this process is and how it is kept from leaking its credentials.
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -16,6 +17,10 @@ Result<void> secure_process();
 [[nodiscard]] Result<std::string> host_name();
 
 [[nodiscard]] int process_id();
+
+// The program of that name, which must lie in the folder of this one, takes this process over:
+// arguments, environment and open files stay. Returns only if it cannot.
+[[nodiscard]] Error become(std::string_view program, char* const* arguments);
 
 // Gives heap that is free back to the system: a list of all nodes leaves megabytes of it behind,
 // and the allocator keeps them for the next one. Some 0.1 ms for each MiB.

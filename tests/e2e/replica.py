@@ -75,7 +75,7 @@ def _contents() -> str:
     told = hashlib.sha256()
     sources = [path for name in ("policies", "deploy") for path in sorted((REPO / name).rglob("*"))
                if path.is_file()]
-    for path in (binary(), REPO / "scripts" / "image", REPO / "scripts" / "artifact.py", *sources):
+    for path in (binary(), binary().with_name("moonfenced"), REPO / "scripts" / "image", REPO / "scripts" / "artifact.py", *sources):
         told.update(f"{path.name}\n".encode() + path.read_bytes())
     return told.hexdigest()[:16]
 

@@ -3,6 +3,7 @@ exit code that its help promises, and names the next step. Nothing is ever writt
 
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -227,3 +228,15 @@ def test_who_may_read_only_a_part_sees_that(cluster, tool, stranger, make_nodes,
     finally:
         cluster.client.delete("clusterrolebindings", rights)
         cluster.client.delete("clusterroles", rights)
+
+
+def test_the_daemon_is_a_program_beside_that_of_the_commands(tmp_path):
+    """`moonfence run` becomes it, with the same words; alone it says what is missing, and has no other command."""
+    shutil.copy(binary(), tmp_path / "moonfence")
+    alone = subprocess.run([tmp_path / "moonfence", "run", "--kubeconfig", tmp_path / "none"], capture_output=True, text=True, timeout=60)
+    refused(alone, FAILED, f"{tmp_path}/moonfenced: no such file", "(it is installed beside moonfence)")
+    both = run("run", "--kubeconfig", tmp_path / "none")
+    assert both.returncode == CONFIG and "kubeconfig: " in both.stderr and "no such file" in both.stderr
+    daemon = binary().with_name("moonfenced")
+    other = subprocess.run([daemon, "status"], capture_output=True, text=True, timeout=60)
+    assert (other.returncode, other.stdout) == (2, "") and "every other command is one of moonfence" in other.stderr

@@ -41,7 +41,7 @@ def test_everything_belongs_to_root_and_nobody_else_may_write_it(made, tmp_path)
         members = {member.name.removeprefix("./"): member for member in files}
     assert {(member.uid, member.gid) for member in members.values()} == {(0, 0)}
     assert [name for name, member in members.items() if member.mode & 0o022 and not member.issym()] == []
-    assert members["usr/bin/moonfence"].mode == 0o755
+    assert members["usr/bin/moonfence"].mode == members["usr/bin/moonfenced"].mode == 0o755
     assert members["usr/bin/kubectl-moonfence"].linkname == "moonfence"
     assert members["usr/bin/kubectl_complete-moonfence"].linkname == "moonfence"
     assert {"usr/share/man/man1/moonfence.1.gz", "usr/share/bash-completion/completions/moonfence"} <= set(members)

@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -67,6 +68,13 @@ TEST(ProcessTest, secured_process_dumps_nothing) {
 TEST(ProcessTest, host_has_a_name) {
   EXPECT_FALSE(host_name().value_or("").empty());
   EXPECT_EQ(process_id(), getpid());
+}
+
+TEST(ProcessTest, a_program_that_does_not_lie_beside_this_one_cannot_take_over) {
+  char* const arguments[] = {nullptr};
+  const Error problem = become("no-such-program", arguments);
+  EXPECT_THAT(problem.text, testing::HasSubstr("/no-such-program: no such file"));
+  EXPECT_EQ(problem.hint, "it is installed beside os_test");
 }
 
 }  // namespace
