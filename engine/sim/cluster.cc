@@ -1,5 +1,7 @@
 #include "sim/cluster.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -26,6 +28,20 @@
 
 namespace moonfence::sim {
 namespace {
+
+// What happens to a machine or its kubelet, with nothing more to say of it.
+struct Fault {
+  Verb verb;
+  void (Kubelet::*happen)();
+};
+constexpr std::array kFaults = {
+    Fault{Verb::PowerOff, &Kubelet::power_off},
+    Fault{Verb::PartitionNode, &Kubelet::cut_off},
+    Fault{Verb::StopKubelet, &Kubelet::stop_kubelet},
+    Fault{Verb::NotReady, &Kubelet::turn_not_ready},
+    Fault{Verb::RemoveReady, &Kubelet::take_ready_away},
+    Fault{Verb::MarkUnknown, &Kubelet::be_called_unknown},
+};
 
 // kube-controller-manager: one set of informers for all its controllers.
 struct ControllerManager {
@@ -253,73 +269,30 @@ bool Cluster::State::perform_on_machine(const Step& step) {
   if (kubelet == nullptr) {
     return false;
   }
-  switch (step.verb) {
-    case Verb::PowerOff:
-      kubelet->power_off();
-      return true;
-    case Verb::PartitionNode:
-      kubelet->cut_off();
-      return true;
-    case Verb::StopKubelet:
-      kubelet->stop_kubelet();
-      return true;
-    case Verb::NotReady:
-      kubelet->turn_not_ready();
-      return true;
-    case Verb::RemoveReady:
-      kubelet->take_ready_away();
-      return true;
-    case Verb::MarkUnknown:
-      kubelet->be_called_unknown();
-      return true;
-    case Verb::RemoveLease:
-      return remove_lease(step.target, "administrator");
-    case Verb::StepNodeClock:
-      kubelet->step_clock(duration_argument(step, "by"));
-      return true;
-    case Verb::Heal:
-      return heal(step.target, *kubelet);
-    case Verb::DeleteNode:
-      return delete_node(step.target);
-    case Verb::RecreateNode:
-      (void)delete_node(step.target);
-      return heal(step.target, *kubelet);
-    case Verb::HoldNode:
-    case Verb::HoldNamespace:
-    case Verb::HoldPod:
-    case Verb::ReplacePod:
-    case Verb::DeletePod:
-    case Verb::FailPod:
-    case Verb::AddFinalizer:
-    case Verb::RemoveFinalizer:
-    case Verb::Scale:
-    case Verb::EditPolicies:
-    case Verb::DeletePolicies:
-    case Verb::RestartServer:
-    case Verb::Compact:
-    case Verb::Outage:
-    case Verb::SnapshotStore:
-    case Verb::RestoreStore:
-    case Verb::HushWatches:
-    case Verb::RefuseWrites:
-    case Verb::SlowServers:
-    case Verb::StepServerClock:
-    case Verb::RestartControllers:
-    case Verb::StopAttacher:
-    case Verb::RefuseAttach:
-    case Verb::RefuseDetach:
-    case Verb::DeleteAttachments:
-    case Verb::ReleaseVolumes:
-    case Verb::TaintOutOfService:
-    case Verb::CrashEngine:
-    case Verb::StopEngine:
-    case Verb::PauseEngine:
-    case Verb::PartitionEngine:
-    case Verb::StepClock:
-    case Verb::Calm:
-      break;
+  if (step.verb == Verb::RemoveLease) {
+    return remove_lease(step.target, "administrator");
   }
-  return false;
+  if (step.verb == Verb::DeleteNode) {
+    return delete_node(step.target);
+  }
+  if (step.verb == Verb::RecreateNode) {
+    (void)delete_node(step.target);
+    return heal(step.target, *kubelet);
+  }
+  if (step.verb == Verb::Heal) {
+    return heal(step.target, *kubelet);
+  }
+  if (step.verb == Verb::StepNodeClock) {
+    kubelet->step_clock(duration_argument(step, "by"));
+    return true;
+  }
+  const auto fault = std::find_if(kFaults.begin(), kFaults.end(),
+                                  [&step](const Fault& known) { return known.verb == step.verb; });
+  if (fault == kFaults.end()) {
+    return false;
+  }
+  (kubelet->*fault->happen)();
+  return true;
 }
 
 bool Cluster::State::perform(const Step& step) {

@@ -1,6 +1,7 @@
 #include "sim/steps.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "sim/facts.h"
@@ -177,81 +178,38 @@ bool edit_policies(const Ground& ground, const Step& step) {
   return ground.store.create("configmaps", key.space, std::move(object), kActor).has_value();
 }
 
+bool delete_policies(const Ground& ground, const Step& /*step*/) {
+  const Key key{.resource = "configmaps", .space = "moonfence", .name = kPolicies};
+  return ground.store.remove(key, {}, kActor).has_value();
+}
+
+struct Deed {
+  Verb verb;
+  bool (*make)(const Ground&, const Step&);
+};
+constexpr std::array kDeeds = {
+    Deed{Verb::ReplacePod, replace_pod},
+    Deed{Verb::DeletePod, delete_pod},
+    Deed{Verb::FailPod, fail_pod},
+    Deed{Verb::AddFinalizer, change_finalizer},
+    Deed{Verb::RemoveFinalizer, change_finalizer},
+    Deed{Verb::HoldNode, hold},
+    Deed{Verb::HoldNamespace, hold},
+    Deed{Verb::HoldPod, hold},
+    Deed{Verb::Scale, scale},
+    Deed{Verb::DeleteAttachments, delete_attachments},
+    Deed{Verb::ReleaseVolumes, change_node},
+    Deed{Verb::TaintOutOfService, change_node},
+    Deed{Verb::EditPolicies, edit_policies},
+    Deed{Verb::DeletePolicies, delete_policies},
+};
+
 }  // namespace
 
 bool change_objects(const Ground& ground, const Step& step) {
-  bool done = false;
-  switch (step.verb) {
-    case Verb::ReplacePod:
-      done = replace_pod(ground, step);
-      break;
-    case Verb::DeletePod:
-      done = delete_pod(ground, step);
-      break;
-    case Verb::FailPod:
-      done = fail_pod(ground, step);
-      break;
-    case Verb::AddFinalizer:
-    case Verb::RemoveFinalizer:
-      done = change_finalizer(ground, step);
-      break;
-    case Verb::HoldNode:
-    case Verb::HoldNamespace:
-    case Verb::HoldPod:
-      done = hold(ground, step);
-      break;
-    case Verb::Scale:
-      done = scale(ground, step);
-      break;
-    case Verb::DeleteAttachments:
-      done = delete_attachments(ground, step);
-      break;
-    case Verb::ReleaseVolumes:
-    case Verb::TaintOutOfService:
-      done = change_node(ground, step);
-      break;
-    case Verb::EditPolicies:
-      done = edit_policies(ground, step);
-      break;
-    case Verb::DeletePolicies:
-      done = ground.store
-                 .remove({.resource = "configmaps", .space = "moonfence", .name = kPolicies}, {},
-                         kActor)
-                 .has_value();
-      break;
-    case Verb::PowerOff:
-    case Verb::PartitionNode:
-    case Verb::StopKubelet:
-    case Verb::NotReady:
-    case Verb::RemoveReady:
-    case Verb::MarkUnknown:
-    case Verb::RemoveLease:
-    case Verb::Heal:
-    case Verb::DeleteNode:
-    case Verb::RecreateNode:
-    case Verb::RestartServer:
-    case Verb::Compact:
-    case Verb::Outage:
-    case Verb::SnapshotStore:
-    case Verb::RestoreStore:
-    case Verb::HushWatches:
-    case Verb::RefuseWrites:
-    case Verb::SlowServers:
-    case Verb::StepServerClock:
-    case Verb::StepNodeClock:
-    case Verb::RestartControllers:
-    case Verb::StopAttacher:
-    case Verb::RefuseAttach:
-    case Verb::RefuseDetach:
-    case Verb::CrashEngine:
-    case Verb::StopEngine:
-    case Verb::PauseEngine:
-    case Verb::PartitionEngine:
-    case Verb::StepClock:
-    case Verb::Calm:
-      break;
-  }
-  return done;
+  const auto change = std::find_if(kDeeds.begin(), kDeeds.end(),
+                                   [&step](const Deed& known) { return known.verb == step.verb; });
+  return change != kDeeds.end() && change->make(ground, step);
 }
 
 }  // namespace moonfence::sim
