@@ -89,8 +89,9 @@ void Lookups::send(Lookup& next) {
   const auto done = [this, &next](Result<kube::ApiReply> reply) {
     arrived(next, std::move(reply));
   };
-  next.call =
-      next.is_list ? reader_.get_list(next.path, next.query, done) : reader_.get(next.path, done);
+  next.call = next.is_list            ? reader_.get_list(next.path, next.query, done)
+              : next.group != nullptr ? reader_.get_named(next.path, next.name, done)
+                                      : reader_.get(next.path, done);
 }
 
 void Lookups::arrived(Lookup& lookup, Result<kube::ApiReply> reply) {

@@ -5,6 +5,7 @@
 #include "kube/decode.h"
 #include "kube/json.h"
 #include "kube/list_items.h"
+#include "kube/named_read.h"
 #include "kube/status.h"
 #include "kube/url.h"
 
@@ -29,18 +30,19 @@ CallHandle Reader::get_node(const NodeName& name, std::function<void(Result<Node
     return caller_.refuse(std::move(path.error()),
                           [done = std::move(done)](const Error& error) { done(failure(error)); });
   }
-  return caller_.call(read_request(*std::move(path)), [done = std::move(done),
-                                                       name](Result<ApiReply> reply) {
-    if (!reply) {
-      done(failure(std::move(reply.error())));
-      return;
-    }
-    auto node = decode_node(reply->body, /*keep_raw=*/true);
-    if (node && node->name != name) {
-      node = failure(Error::Kind::Malformed, "the server answered with node " + node->name.text());
-    }
-    done(std::move(node));
-  });
+  return get_named(
+      *std::move(path), name.text(), [done = std::move(done), name](Result<ApiReply> reply) {
+        if (!reply) {
+          done(failure(std::move(reply.error())));
+          return;
+        }
+        auto node = decode_node(reply->body, /*keep_raw=*/true);
+        if (node && node->name != name) {
+          node =
+              failure(Error::Kind::Malformed, "the server answered with node " + node->name.text());
+        }
+        done(std::move(node));
+      });
 }
 
 CallHandle Reader::get_attachment(const std::string& name,
@@ -50,19 +52,18 @@ CallHandle Reader::get_attachment(const std::string& name,
     return caller_.refuse(std::move(path.error()),
                           [done = std::move(done)](const Error& error) { done(failure(error)); });
   }
-  return caller_.call(
-      read_request(*std::move(path)), [done = std::move(done), name](Result<ApiReply> reply) {
-        if (!reply) {
-          done(failure(std::move(reply.error())));
-          return;
-        }
-        auto attachment = decode_attachment(reply->body);
-        if (attachment && attachment->name != name) {
-          attachment = failure(Error::Kind::Malformed,
-                               "the server answered with volume attachment " + attachment->name);
-        }
-        done(std::move(attachment));
-      });
+  return get_named(*std::move(path), name, [done = std::move(done), name](Result<ApiReply> reply) {
+    if (!reply) {
+      done(failure(std::move(reply.error())));
+      return;
+    }
+    auto attachment = decode_attachment(reply->body);
+    if (attachment && attachment->name != name) {
+      attachment = failure(Error::Kind::Malformed,
+                           "the server answered with volume attachment " + attachment->name);
+    }
+    done(std::move(attachment));
+  });
 }
 
 CallHandle Reader::get_node_lease(const NodeName& name, Duration limit,
@@ -135,6 +136,11 @@ CallHandle Reader::list_namespace_pods(const Namespace& space, const std::string
 
 CallHandle Reader::get(std::string path, std::function<void(Result<ApiReply>)> done) {
   return caller_.call(read_request(std::move(path)), std::move(done));
+}
+
+CallHandle Reader::get_named(std::string path, std::string name,
+                             std::function<void(Result<ApiReply>)> done) {
+  return read_named(caller_, read_request(std::move(path)), std::move(name), std::move(done));
 }
 
 CallHandle Reader::get_list(std::string path, Query query,

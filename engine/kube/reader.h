@@ -33,10 +33,11 @@ class Reader {
  public:
   explicit Reader(Caller& caller) : caller_(caller) {}
 
-  // With resourceVersion unset: a quorum read, never a cache. NotFound when the node is gone.
+  // With resourceVersion unset: a quorum read, never a cache. NotFound when the node is gone, by
+  // two reads (kube/named_read).
   [[nodiscard]] CallHandle get_node(const NodeName& name, std::function<void(Result<Node>)> done);
 
-  // A VolumeAttachment by name; NotFound when it is gone.
+  // A VolumeAttachment by name; NotFound when it is gone, likewise.
   [[nodiscard]] CallHandle get_attachment(const std::string& name,
                                           std::function<void(Result<Attachment>)> done);
   // The Lease of the node's kubelet, a quorum read too; NotFound when it has none. An answer that
@@ -68,8 +69,10 @@ class Reader {
                                                ItemFlow flow,
                                                std::function<void(Result<ResourceVersion>)> done);
 
-  // GET of any path.
+  // GET of any path; and of one that ends with that name, in a collection that we may list.
   [[nodiscard]] CallHandle get(std::string path, std::function<void(Result<ApiReply>)> done);
+  [[nodiscard]] CallHandle get_named(std::string path, std::string name,
+                                     std::function<void(Result<ApiReply>)> done);
   // A collection in one answer of at most 64 MiB, on the lane of the lists.
   [[nodiscard]] CallHandle get_list(std::string path, Query query,
                                     std::function<void(Result<ApiReply>)> done);

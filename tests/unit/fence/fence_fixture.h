@@ -162,6 +162,7 @@ struct FenceTest : testing::Test {
   std::map<std::string, nlohmann::json> pods;  // by name
   std::string pods_version = "9";              // of their lists
   test::FakeAnswer node_answer;                // its delay, and its error if it has one
+  test::FakeAnswer nodes_answer;               // of their list
   test::FakeAnswer lease_answer;
   test::FakeAnswer roll_answer;  // of the list of all Leases
   test::FakeAnswer list_answer;
@@ -185,6 +186,8 @@ struct FenceTest : testing::Test {
     (void)doubt.look({}, loop.now());
     http.on(port::Method::Get, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return read_node(request); });
+    http.on(port::Method::Get, "/api/v1/nodes",
+            [this](const test::FakeRequest& request) { return list_nodes(request); });
     http.on(port::Method::Patch, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return patch_node(request); });
     http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/*",
@@ -431,7 +434,7 @@ struct FenceTest : testing::Test {
     for (const test::FakeRequest& request : http.requests) {
       const bool of_namespace = request.path == "/api/v1/namespaces/" + name_in(request);
       if (request.method == port::Method::Get && !request.path.ends_with("/leases") &&
-          request.path != "/livez" && !of_namespace &&
+          request.path != "/livez" && request.path != "/api/v1/nodes" && !of_namespace &&
           leases == (request.path.find("/leases/") != std::string::npos)) {
         lines.push_back(name_in(request) + " " + rounded(request.at));
       }
@@ -482,6 +485,24 @@ struct FenceTest : testing::Test {
   }
 
   // Like the API server, to which a test of null is one of absence.
+  // All, or the one of a name.
+  test::FakeAnswer list_nodes(const test::FakeRequest& request) {
+    test::FakeAnswer answer = nodes_answer;
+    const std::string by_name = "fieldSelector=metadata.name%3D";
+    const auto named = request.query.find(by_name);
+    nlohmann::json items = nlohmann::json::array();
+    for (const auto& [name, state] : nodes) {
+      if (named == std::string::npos ||
+          request.query.compare(named + by_name.size(), std::string::npos, name) == 0) {
+        items.push_back(node_json(name));
+      }
+    }
+    if (answer.body.empty()) {
+      answer.body = nlohmann::json{{"kind", "NodeList"}, {"items", items}}.dump();
+    }
+    return answer;
+  }
+
   test::FakeAnswer patch_node(const test::FakeRequest& request) {
     const std::string name = name_in(request);
     if (!patch_answers.empty()) {

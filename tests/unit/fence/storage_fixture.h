@@ -38,8 +38,6 @@ struct StorageTest : DeskTest {
             });
     http.on(port::Method::Get, "/apis/longhorn.io/v1beta2/namespaces/longhorn-system/volumes/*",
             [this](const test::FakeRequest& request) { return read(robustness, request); });
-    http.on(port::Method::Get, "/api/v1/nodes",
-            [this](const test::FakeRequest&) { return list_nodes(); });
     http.on(port::Method::Get, kAttachments,
             [this](const test::FakeRequest& request) { return read(attachments, request); });
     http.on(port::Method::Get, "/apis/storage.k8s.io/v1/volumeattachments",
@@ -143,14 +141,6 @@ struct StorageTest : DeskTest {
   }
 
  private:
-  test::FakeAnswer list_nodes() const {
-    nlohmann::json items = nlohmann::json::array();
-    for (const auto& [name, state] : nodes) {
-      items.push_back(node_json(name));
-    }
-    return {.body = nlohmann::json{{"kind", "NodeList"}, {"items", items}}.dump()};
-  }
-
   static constexpr const char* kAttachments = "/apis/storage.k8s.io/v1/volumeattachments/*";
 
   test::FakeAnswer read(const std::map<std::string, nlohmann::json>& objects,
