@@ -419,11 +419,12 @@ class Engine::Graph final : public fence::Leadership {
     yield_poll_ = loop_.after(kDrainPoll, [this] { yield_when_drained(); });
   }
 
-  // A node that nobody knows may be anything; that is no reason to lead or not to.
+  // As long as nobody knows the nodes, that is no reason to lead or not to. One that is not there
+  // is no place to lead from; nobody asks about a replica that names none.
   [[nodiscard]] kube::Seat seat_of(const NodeName& name) const {
     const cluster::NodeView* node = nodes_.find(name);
     if (node == nullptr) {
-      return kube::Seat::Well;
+      return nodes_.synced() ? kube::Seat::Down : kube::Seat::Well;
     }
     const bool failed = name.text() == told_.node_name && loop_.now() < own_node_failed_until_;
     if (cluster::is_down(node->readiness) || desk_.is_failed(name) || failed) {
