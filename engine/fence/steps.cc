@@ -80,7 +80,6 @@ Detachment detachment_of(const Step& step, const IncidentRecord& record) {
   verdict.pod.ref = step.pod;
   verdict.pod.uid = step.pod_uid;
   verdict.pod.node = record.node;
-  verdict.pod.phase = step.phase;
   if (!step.controller.empty()) {
     verdict.pod.owners.push_back(
         {.api_version = {}, .kind = step.controller, .name = {}, .uid = {}, .controller = true});

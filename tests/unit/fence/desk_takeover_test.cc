@@ -28,6 +28,16 @@ TEST_F(TakeOverTest, the_next_leader_finishes_what_was_begun) {
   EXPECT_EQ(made_ids, 1) << "it is the same incident";
 }
 
+// Nothing runs in a pod that has finished and is to go: its volume was as good as judged.
+TEST_F(TakeOverTest, also_of_a_pod_that_had_finished) {
+  pods["web-0"]["status"]["phase"] = "Failed";
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T05:01:00Z";
+  crash_in_between();
+  restart();
+  tell(Look::Swept);
+  ASSERT_TRUE(run_until([this] { return attachments.empty(); }, 10s));
+}
+
 TEST_F(TakeOverTest, a_node_that_is_back_closes_what_was_left_open) {
   crash_in_between();
   nodes["n1"].ready = "True";
