@@ -120,7 +120,7 @@ class Engine::Graph final : public fence::Leadership {
         caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
                 user_agent()),
         reader_(caller_),
-        lease_revisions_(loop_, caller_),
+        lease_revisions_(loop_, caller_, log_),
         endpoints_({loop_, around.http, around.files, log_, user_agent()},
                    told_.settings.endpoints),
         records_(around.append_audit, log_, metrics_,
@@ -132,7 +132,10 @@ class Engine::Graph final : public fence::Leadership {
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
         roll_call_(
-            loop_, reader_, [this] { return server_now(); },
+            loop_, reader_, *this, [this] { return server_now(); },
+            [this](const ResourceVersion& version) {
+              return lease_revisions_.revisions().not_beyond(version);
+            },
             [this](const NodeName& name) { return standing_if_up(name); }),
         actions_(loop_, kube::Destroyer(caller_), trail_,
                  [this] {
@@ -654,6 +657,7 @@ class Engine::Graph final : public fence::Leadership {
       health_.set_ready("lease", elector_->problem());
     }
     health_.set_ready("incident-records", journal_.problem());
+    health_.note("nodes-synced", lease_revisions_.problem());
     review_records();
     const auto until = acts_until();
     metrics_.set_leader(until && *until > loop_.now() && !yield_poll_.pending());

@@ -17,6 +17,9 @@ using audit::Record;
 
 namespace {
 
+// How often in a row they are left for the next pass, because lists grew too old, before it counts
+// as a failure, which is told.
+constexpr unsigned kPutOffInSilence = 1;
 // How soon the attachments are looked at again; doubled while nothing changes.
 constexpr Duration kFirstLook = std::chrono::milliseconds(250);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
@@ -190,8 +193,9 @@ std::set<std::string> Detaching::wanted() const {
   return names;
 }
 
-void Detaching::look(bool complete, Moment listed, Act act, std::function<void()> looked) {
-  listed_at_ = listed;
+void Detaching::look(bool complete, std::function<bool()> outdated, Act act,
+                     std::function<void()> looked) {
+  outdated_ = std::move(outdated);
   act_ = std::move(act);
   looked_ = std::move(looked);
   if (!complete && blind_.empty()) {
@@ -365,8 +369,8 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
     memory_.detachments.erase(attachment.name);  // it was asked for, in vain, and is wanted no more
     return;
   }
-  if (around_.loop.now() - listed_at_ > around_.leadership.limits().picture()) {
-    outdated_ = true;
+  if (outdated_()) {
+    put_off_ = true;
     return;
   }
   if (const std::string user = other_user(detachment); !user.empty()) {
@@ -492,13 +496,12 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
 
 void Detaching::sum_up(PassResult& result) {
   result.unreadable = result.unreadable || unread_ > 0;
-  memory_.outdated = outdated_ ? memory_.outdated + 1 : 0;
-  if (outdated_) {
-    result.look_again = std::min(result.look_again.value_or(kFirstLook), Duration(kFirstLook));
-  }
-  if (memory_.outdated > 1) {
-    result.fail("volumes: when all was read, the lists of their users were too old", std::nullopt,
+  memory_.put_off = put_off_ ? memory_.put_off + 1 : 0;
+  if (memory_.put_off > kPutOffInSilence) {
+    result.fail("attachments: the pods that may use them were listed too long ago", std::nullopt,
                 Reason::ReadingTooOld);
+  } else if (put_off_) {
+    result.look_again = std::min(result.look_again.value_or(kFirstLook), Duration(kFirstLook));
   }
   if (waiting_.empty() && !pod_waits_) {
     return;

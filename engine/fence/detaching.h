@@ -54,13 +54,13 @@ class Detaching {
   [[nodiscard]] std::set<std::string> wanted() const;
 
   // Once in a pass, after the pods: hands each deletion that may be made to `act`, in this turn or
-  // later, and calls `looked` after the last. `complete` false: there may be more pods. `listed`:
-  // when the lists were asked for that tell who uses a volume; reading attachments may take so long
-  // that they say nothing any more, and the next pass has fresh ones.
-  void look(bool complete, Moment listed, Act act, std::function<void()> looked);
+  // later, and calls `looked` after the last. `complete` false: there may be more pods. `outdated`:
+  // the lists are too old that tell who uses a volume; reading attachments may take so long that
+  // they say nothing any more, and the next pass has fresh ones.
+  void look(bool complete, std::function<bool()> outdated, Act act, std::function<void()> looked);
+  // In place of a look: the lists are too old. Where the next pass has no better ones it is told.
+  void put_off() { put_off_ = true; }
   void ended(const AttachmentDeletion& deletion, const ActionOutcome& outcome, PassResult& result);
-  // The lists are too old by now: the next pass looks.
-  void outdate() { outdated_ = true; }
   void sum_up(PassResult& result);
   // Nothing is read or handed over from now on.
   void retire();
@@ -110,8 +110,8 @@ class Detaching {
   std::function<void()> looked_;
   std::size_t pending_ = 0;
   std::size_t unread_ = 0;
-  Moment listed_at_{};
-  bool outdated_ = false;          // the lists grew old while attachments were read
+  std::function<bool()> outdated_;
+  bool put_off_ = false;           // the lists were too old
   std::set<std::string> waiting_;  // attachments that go, or may go, when something else happens
   bool pod_waits_ = false;         // a pod that comes after its attachments is to be judged again
   Lookups lookups_;

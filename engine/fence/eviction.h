@@ -22,6 +22,7 @@ struct Eviction {
   std::vector<kube::Pod> pods;                  // that would go, without their JSON
   bool complete = false;                        // these are all
   Moment listed{};                              // when they were asked for
+  Duration took{};                              // until they and what policies need were known
   std::optional<audit::Reason> objection = {};  // of a policy that enforces
   std::optional<int> kubernetes = {};           // the server's version: 1.x
 };

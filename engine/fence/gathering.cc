@@ -1,6 +1,5 @@
 #include "fence/gathering.h"
 
-#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -73,16 +72,14 @@ Body reduced_node(const json& item) {
   return std::make_shared<const json>(std::move(node));
 }
 
-// The collection of a kind of owner that this engine may read; "" for others, which are roots.
-std::string_view collection_of(std::string_view kind) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOwned = {
-      {{"ReplicaSet", "replicasets"}, {"Job", "jobs"}}};
-  for (const auto& [name, collection] : kOwned) {
-    if (name == kind) {
-      return collection;
-    }
+// The collection of an owner that this engine may read; "" for others, which are roots: a kind of
+// that name in another group is something else.
+std::string_view collection_of(const json& owner) {
+  const std::string kind = text_at(owner, {"kind"});
+  if (!policy::may_be_owned(text_at(owner, {"apiVersion"}), kind)) {
+    return {};
   }
-  return {};
+  return kind == "Job" ? "jobs" : "replicasets";
 }
 
 }  // namespace
@@ -314,7 +311,7 @@ void Gathering::follow_owner(const std::shared_ptr<Job>& job, const json& object
   if (owner == nullptr || depth >= kLongestChain) {
     return;
   }
-  const std::string_view collection = collection_of(text_at(*owner, {"kind"}));
+  const std::string_view collection = collection_of(*owner);
   if (collection.empty()) {
     return;
   }

@@ -231,8 +231,8 @@ std::optional<Reason> refuse_out_of_service(const Authority& authority, const Gr
   if (!authority.source.empty()) {
     return Reason::SignalUnfit;
   }
-  if (!eviction.complete || eviction.pods.empty() ||
-      now - eviction.listed > limits_of(authority.leadership).picture()) {
+  const Duration lifetime = picture_lifetime(limits_of(authority.leadership), eviction.took);
+  if (!eviction.complete || eviction.pods.empty() || now - eviction.listed > lifetime) {
     return Reason::PodsUnknown;
   }
   for (const kube::Pod& pod : eviction.pods) {
@@ -363,8 +363,9 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
     return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
   }
   const Limits limits = limits_of(authority.leadership);
+  // The attachment and the Leases are read after the lists, and the node after these.
   if (reading.storage == nullptr || reading.storage != target.seen ||
-      now - target.checked > limits.reading + limits.slack()) {
+      now - target.checked > limits.reading + 2 * slowness_of(limits)) {
     return Reason::ReadingTooOld;
   }
   const kube::NodeStorage& storage = *reading.storage;

@@ -137,7 +137,8 @@ struct ReleaseCase {
   bool attacher_is_alive = false;    // the driver's, by its Lease, if that is named
   // It was asked to go by the leader before us; what the node showed then stands in the record.
   bool carried = false;
-  Moment checked{};  // when the oldest of that, or of the pod lists, was asked for
+  // When the oldest of that was asked for, or what the pod lists made known was known.
+  Moment checked{};
   std::shared_ptr<const kube::NodeStorage> seen;  // from which its patch was made
 };
 

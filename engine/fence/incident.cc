@@ -269,9 +269,9 @@ void PassResult::fail(const std::string& what, std::optional<Duration> pause, Re
   retry_after = std::min(retry_after.value_or(asked), asked);
 }
 
-void PassResult::hold(const std::string& what, Duration pause) {
+void PassResult::hold(const std::string& what, Duration pause, Reason why) {
   waits = true;
-  waits_for = waits_for.value_or(Reason::OnHold);
+  waits_for = waits_for.value_or(why);
   waiting = waiting.empty() ? what : waiting;
   look_again = std::min(look_again.value_or(pause), pause);
 }

@@ -130,8 +130,8 @@ struct PassResult {
   // `pause`: what the server asked for, if anything. The shortest counts.
   void fail(const std::string& what, std::optional<Duration> pause = std::nullopt,
             audit::Reason why = audit::Reason::Retryable);
-  // Somebody holds it: whose word, for people. It is looked at again.
-  void hold(const std::string& what, Duration pause);
+  // Somebody or something holds it: whose word, for people. It is looked at again.
+  void hold(const std::string& what, Duration pause, audit::Reason why = audit::Reason::OnHold);
 };
 
 class Incident {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "fence/eviction.h"
+#include "fence/replacement.h"
 #include "fence/selection.h"
 
 namespace moonfence::fence {
@@ -128,6 +129,20 @@ bool concerns(const Memory& memory, const Reading& reading, const kube::Pod& pod
          (pod.raw == nullptr || starts_of(*pod.raw) == known->second);
 }
 
+// Of a pod that was deleted before. What finalizers keep is told as long as it is there; what is
+// there without them was brought back, with a store that was restored, or never went.
+bool Inquiry::lets_go_of(const kube::Pod& pod, PassResult& result) {
+  const std::string keepers = namespace_pod(pod).finalizers;
+  if (!pod.deletion_timestamp || keepers.empty()) {
+    memory_.handled.erase(pod.uid);
+    return true;
+  }
+  minutes_.verdict(pod, nullptr, Reason::HandledBefore, {});
+  result.hold("pod " + pod.ref.text() + " is deleted, and kept by its finalizers: " + keepers,
+              kMarkedPause, Reason::HandledBefore);
+  return false;
+}
+
 std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
                                    const policy::ClusterFacts& cluster, PassResult& result) {
   if (!concerns(memory_, authority_->reading, pod)) {
@@ -138,8 +153,7 @@ std::optional<Deed> Inquiry::judge(kube::Pod pod, const Gathered& known,
   if (selected_by.empty()) {
     return std::nullopt;
   }
-  if (memory_.handled.contains(pod.uid)) {
-    minutes_.verdict(pod, nullptr, Reason::HandledBefore, {});
+  if (memory_.handled.contains(pod.uid) && !lets_go_of(pod, result)) {
     return std::nullopt;
   }
   std::optional<Reason> untouchable;
@@ -351,8 +365,10 @@ void Inquiry::object_unasked(const kube::Pod& pod) {
 
 policy::NodeFacts Inquiry::node_facts(std::size_t index) const {
   const Duration down_for = around_.loop.now() - occasion_.downtime.since;
+  const Duration unbroken = around_.loop.now() - memory_.word.heard;
   return {.exists = !is_of_deleted_node(authority_->reading),
-          .failures = failures_of(binding(index).policy->trigger(), down_for)};
+          .failures = failures_of(binding(index).policy->trigger(), down_for),
+          .since = std::chrono::ceil<std::chrono::seconds>(around_.cluster_facts().now - unbroken)};
 }
 
 void Inquiry::ask(std::size_t index, Case& asked) {

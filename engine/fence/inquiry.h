@@ -120,7 +120,7 @@ struct Memory {
   } word;
   std::map<std::string, Detachment> detachments;  // by the attachment's name
   Duration detach_pause{};                        // between looks at attachments that are going
-  unsigned outdated = 0;  // passes in a row whose lists were too old when attachments came up
+  unsigned put_off = 0;  // passes in a row whose lists were too old to detach by
   std::map<std::string, PendingRelease> releases;  // by the attachment's name
   Duration release_pause{};                        // between looks at those that cannot go on
   // What left, and is waited for no more: another node may have it if this one comes back.
@@ -161,6 +161,9 @@ struct Memory {
 
 // Whether a pod that is bound to the node's name is one of the machine that we mean.
 [[nodiscard]] bool concerns(const Memory& memory, const Reading& reading, const kube::Pod& pod);
+
+// When a pod that was deleted and is kept by its finalizers is looked at again.
+constexpr Duration kMarkedPause = std::chrono::seconds(60);
 
 // What one pass is about.
 struct Occasion {
@@ -215,6 +218,7 @@ class Inquiry {
   void hear_guards(const std::vector<std::size_t>& selected_by, Case& asked, PassResult& result);
   void hear_node_holds(const std::vector<std::size_t>& selected_by, Case& asked);
   void object_unasked(const kube::Pod& pod);
+  [[nodiscard]] bool lets_go_of(const kube::Pod& pod, PassResult& result);
   void ask(std::size_t index, Case& asked);
   void ask_later(std::size_t index, Case& asked);
   [[nodiscard]] Opinion run(std::size_t index, Case& asked);

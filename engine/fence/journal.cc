@@ -37,6 +37,7 @@ struct Journal::Entry {
   std::vector<Waiter> waiting = {};
   kube::CallHandle call = nullptr;
   kube::Backoff backoff = {};
+  Moment not_before{};  // the server asked for a pause before it is created
   loop::Timer later = {};
 };
 
@@ -213,6 +214,10 @@ void Journal::save(const std::shared_ptr<Page>& page, Saved saved) {
     around_.loop.defer([saved = std::move(saved)] { saved(false); });
     return;
   }
+  if (!entry->at && around_.loop.now() < entry->not_before) {
+    around_.loop.defer([saved = std::move(saved)] { saved(false); });
+    return;
+  }
   entry->waiting.push_back({.revision = page->revision(), .saved = std::move(saved)});
   entry->later.cancel();
   if (entry->call == nullptr) {
@@ -382,6 +387,7 @@ void Journal::fail(Entry& entry, const Error& error) {
                                               {"error", problem_}});
   entry.failing = true;
   entry.reread = 0;
+  entry.not_before = around_.loop.now() + error.retry_after.value_or(Duration::zero());
   std::vector<Entry::Waiter> waiting;
   waiting.swap(entry.waiting);
   // A record that does not stand is wanted anew by the next pass; one that may stand is to be

@@ -142,6 +142,9 @@ void Operation::pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods) {
   listed_ = true;
   // Of a server that is slow to answer nothing younger can be had.
   listing_took_ = around_.loop.now() - listing_->asked_at();
+  if (docket_.is_done()) {
+    gathering_since_ = around_.loop.now();
+  }
   if (std::exchange(has_early_texts_, false)) {
     docket_.drop();  // this list and its like bring them as they are now
   }
@@ -189,6 +192,7 @@ void Operation::both_arrived() {
 void Operation::act() {
   acting_ = true;
   inquiry_.begin(node_.node());
+  gathering_since_ = around_.loop.now();
   known_since_ = listing_->asked_at();
   const bool by_what_was_gathered = ahead_.gathering != nullptr && !has_own_list();
   if (by_what_was_gathered) {
@@ -219,6 +223,7 @@ Wants Operation::taken_up(const kube::Pod& pod) {
 }
 
 void Operation::gathered(const kube::Pod& pod, const Gathered& known) {
+  gathering_took_ = std::max(gathering_took_, around_.loop.now() - gathering_since_);
   detaching_.saw(pod, known);
 }
 
@@ -301,9 +306,14 @@ bool Operation::may_leave(const Waiting& waiting) const {
                               std::get<AttachmentDeletion>(waiting.deletion).target.attachment.uid);
 }
 
-// Namespace and node are read after the list, which takes longer on a slow server.
+Duration Operation::picture_took() const {
+  const Duration longest = kLongestChain * around_.leadership.limits().reading;
+  return listing_took_ + std::min(gathering_took_, longest);
+}
+
 bool Operation::is_listed_too_long_ago() const {
-  return around_.loop.now() - known_since_ > around_.leadership.limits().picture() + listing_took_;
+  return around_.loop.now() - known_since_ >
+         picture_lifetime(around_.leadership.limits(), picture_took());
 }
 
 // The next pass judges it as it is now.
@@ -572,6 +582,10 @@ void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outc
   if (outcome.settled()) {
     ++result_.deleted;
     memory_.handled.insert(deletion.pod.uid);
+    if (outcome.reason == Reason::MarkedOnly) {
+      result_.hold(outcome.about("pod " + deletion.pod.ref.text()), kMarkedPause,
+                   Reason::HandledBefore);
+    }
     // Of a replaced one the next list will tell: another pod has its name.
     if (outcome.reason == Reason::Done || outcome.reason == Reason::AlreadyGone) {
       detaching_.pod_gone(deletion.pod.uid);
@@ -679,7 +693,8 @@ bool Operation::retire_node() {
     return true;
   }
   const bool complete = !unlisted_ && !undecoded_ && changed_.empty();
-  const auto next = retiring_.go_on(node_.node(), complete, listing_->asked_at(), result_);
+  const auto next = retiring_.go_on(
+      node_.node(), complete, {.listed = listing_->asked_at(), .took = picture_took()}, result_);
   if (next == Retiring::Next::ReadNode) {
     node_.begin();
   }
@@ -690,24 +705,28 @@ bool Operation::look_at_volumes() {
   if (memory_.detachments.empty() && memory_.releases.empty()) {
     return attachments_ == Stage::Looking || releases_ == Stage::Looking;
   }
+  const bool releases_next = attachments_ == Stage::Looked && releases_ == Stage::NotYet;
   // Who else uses a volume is told by the lists: the next pass has fresh ones.
-  if (around_.loop.now() - known_since_ > around_.leadership.limits().picture()) {
-    detaching_.outdate();
-    keep_shortest(result_.look_again, kSoon);
+  if (is_listed_too_long_ago()) {
+    if (attachments_ == Stage::NotYet || (releases_next && !memory_.releases.empty())) {
+      detaching_.put_off();
+    }
   } else if (attachments_ == Stage::NotYet) {
     attachments_ = Stage::Looking;
     detaching_.look(
-        /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_, known_since_,
+        /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_,
+        [this] { return is_listed_too_long_ago(); },
         [this](AttachmentDeletion deletion) { enqueue({.deletion = std::move(deletion)}); },
         [this] {
           attachments_ = Stage::Looked;
           pump();
         });
     return true;
-  } else if (attachments_ == Stage::Looked && releases_ == Stage::NotYet) {
+  } else if (releases_next) {
     releases_ = Stage::Looking;
     releasing_.look(
-        known_since_, [this](Portion portion) { enqueue({.deletion = std::move(portion)}); },
+        known_since_ + picture_took(),
+        [this](Portion portion) { enqueue({.deletion = std::move(portion)}); },
         [this] {
           releases_ = Stage::Looked;
           pump();

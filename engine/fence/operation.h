@@ -57,6 +57,10 @@ class Operation final : private Docket::Court {
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
   // a path where that happens every time it must end: each attempt writes two records.
   static constexpr int kLateAttempts = 3;
+  // Of the time that it took to find out what policies need to know so much is granted to the
+  // lists, in readings that follow one another: claims, volumes, attachments, owners and their
+  // owners.
+  static constexpr int kLongestChain = 5;
 
   class Owner {
    public:
@@ -117,6 +121,8 @@ class Operation final : private Docket::Court {
   // Writes into the incident's record what waits and does not stand there yet.
   void record_waiting();
   [[nodiscard]] bool may_leave(const Waiting& waiting) const;
+  // How long it took to know what is known of the pods.
+  [[nodiscard]] Duration picture_took() const;
   [[nodiscard]] bool is_listed_too_long_ago() const;
   [[nodiscard]] bool is_outdated(const Waiting& waiting) const;
   [[nodiscard]] bool is_reading_outdated(const Waiting& waiting) const;
@@ -168,6 +174,8 @@ class Operation final : private Docket::Court {
   std::set<Uid> changed_;              // pods that were judged as an older list showed them
   Moment known_since_{};               // when the oldest was asked for that tells who uses a volume
   Duration listing_took_ = Duration::zero();
+  Moment gathering_since_{};
+  Duration gathering_took_ = Duration::zero();
   bool has_early_texts_ = false;
   std::deque<Waiting> queue_;
   std::size_t in_flight_ = 0;

@@ -55,10 +55,10 @@ Releasing::Releasing(Surroundings& surroundings, const Occasion& occasion,
       memory_(memory),
       detaching_(detaching) {}
 
-void Releasing::look(Moment listed, Act act, std::function<void()> looked) {
+void Releasing::look(Moment known, Act act, std::function<void()> looked) {
   act_ = std::move(act);
   looked_ = std::move(looked);
-  checked_ = std::min(listed, around_.loop.now());
+  checked_ = std::min(known, around_.loop.now());
   candidates_ = candidates();
   pending_ = 1;
   if (!candidates_.empty()) {

@@ -40,8 +40,9 @@ class Releasing {
             std::shared_ptr<const Authority> authority, Memory& memory, const Detaching& detaching);
 
   // Once in a pass: hands a portion to `act`, by the attachments' names, or none, and calls
-  // `looked` after that. `listed`: when the pods were asked for.
-  void look(Moment listed, Act act, std::function<void()> looked);
+  // `looked` after that. `known`: when what the lists of pods show, and what
+  // their volumes are, was known.
+  void look(Moment known, Act act, std::function<void()> looked);
   // The portion by the newest reading.
   [[nodiscard]] std::vector<VolumeRelease> order(const std::vector<std::string>& portion);
   void ended(const VolumeRelease& volume, const ActionOutcome& outcome, PassResult& result);

@@ -89,7 +89,7 @@ std::optional<TaintWish> Retiring::wish() const {
   return dropped && guarded && before->set_digest == occasion_.set->digest ? before : std::nullopt;
 }
 
-Retiring::Next Retiring::go_on(const kube::Node& node, bool complete, Moment listed,
+Retiring::Next Retiring::go_on(const kube::Node& node, bool complete, const Picture& picture,
                                PassResult& result) {
   const auto wished = wish();
   if (ended_ || !wished) {
@@ -114,7 +114,7 @@ Retiring::Next Retiring::go_on(const kube::Node& node, bool complete, Moment lis
   if (around_.loop.now() - authority_->reading.sent > around_.leadership.limits().reading) {
     return Next::ReadNode;
   }
-  return attempt(*wished, node, eviction(*wished, complete, listed), result);
+  return attempt(*wished, node, eviction(*wished, complete, picture), result);
 }
 
 std::set<Namespace> Retiring::spaces() const {
@@ -148,7 +148,7 @@ void Retiring::read_version() {
 
 // The guard has a pod to go by also when all that it evicts are gone.
 std::shared_ptr<const Eviction> Retiring::eviction(const TaintWish& wish, bool complete,
-                                                   Moment listed) const {
+                                                   const Picture& picture) const {
   const auto& objection = inquiry_.objection();
   std::vector<kube::Pod> pods = evicted_;
   if (pods.empty() && wish.pod) {
@@ -157,7 +157,8 @@ std::shared_ptr<const Eviction> Retiring::eviction(const TaintWish& wish, bool c
   return std::make_shared<const Eviction>(
       Eviction{.pods = std::move(pods),
                .complete = complete,
-               .listed = listed,
+               .listed = picture.listed,
+               .took = picture.took,
                .objection = objection ? std::optional(objection->reason) : std::nullopt,
                .kubernetes = version_});
 }

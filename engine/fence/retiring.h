@@ -44,9 +44,14 @@ class Retiring {
     Wait,      // until `changed`
     ReadNode,  // and call it again
   };
-  // When nothing else is to be done in the pass. `listed`: when the pods were asked for.
+  // When the pods were asked for, and how long it took to know what policies need to know of them.
+  struct Picture {
+    Moment listed;
+    Duration took;
+  };
+  // When nothing else is to be done in the pass.
   // `complete`: these are all.
-  [[nodiscard]] Next go_on(const kube::Node& node, bool complete, Moment listed,
+  [[nodiscard]] Next go_on(const kube::Node& node, bool complete, const Picture& picture,
                            PassResult& result);
   // Of the pods that go_on() would have evicted; none when it has nothing to do.
   [[nodiscard]] std::set<Namespace> spaces() const;
@@ -58,7 +63,7 @@ class Retiring {
   void read_version();
   void record(const TaintWish& wish);
   [[nodiscard]] std::shared_ptr<const Eviction> eviction(const TaintWish& wish, bool complete,
-                                                         Moment listed) const;
+                                                         const Picture& picture) const;
   [[nodiscard]] Next attempt(const TaintWish& wish, const kube::Node& node,
                              std::shared_ptr<const Eviction> eviction, PassResult& result);
   void send(const TaintWish& wish, const kube::Node& node,

@@ -4,22 +4,29 @@
 #include <utility>
 
 #include "fence/pulse.h"
+#include "kube/list_plan.h"
 
 namespace moonfence::fence {
+
+// An older one is the picture of a server that lags, and no renewal.
+bool Roll::has_moved(const Beat& before, const Beat& beat) {
+  const auto order = kube::compare_versions(before.version, beat.version);
+  return before.renewed != beat.renewed && (!order || *order < 0);
+}
 
 void Roll::take(const kube::LeaseSigns& signs, Moment sent, WallTime server) {
   std::map<NodeName, Beat> last = std::exchange(beats_, {});
   sent_ = sent;
   server_ = server;
-  for (const kube::LeaseSign& sign : signs) {
+  for (const kube::LeaseSign& sign : signs.leases) {
     if (!sign.renewed) {
       continue;
     }
     const NodeName name(sign.name);
-    Beat beat = {.renewed = *sign.renewed, .seen = sent};
+    Beat beat = {.renewed = *sign.renewed, .version = sign.version, .seen = sent};
     if (const auto before = last.find(name); before != last.end()) {
-      beat.moved = before->second.renewed == beat.renewed ? before->second.moved
-                                                          : std::optional(before->second.seen);
+      beat.moved = has_moved(before->second, beat) ? std::optional(before->second.seen)
+                                                   : before->second.moved;
     }
     beats_.emplace(name, beat);
   }

@@ -41,9 +41,11 @@ class Roll {
  private:
   struct Beat {
     WallTime renewed;
+    ResourceVersion version = {};
     Moment seen{};                               // asked for: the newest list that shows it
     std::optional<Moment> moved = std::nullopt;  // asked for: the newest list that shows another
   };
+  [[nodiscard]] static bool has_moved(const Beat& before, const Beat& beat);
   std::map<NodeName, Beat> beats_;
   Moment sent_{};
   WallTime server_{};

@@ -4,11 +4,15 @@
 
 namespace moonfence::fence {
 
-RollCall::RollCall(loop::Loop& loop, kube::Reader& reader, std::function<WallTime()> server_now,
+RollCall::RollCall(loop::Loop& loop, kube::Reader& reader, const Leadership& leadership,
+                   std::function<WallTime()> server_now,
+                   std::function<std::optional<Moment>(const ResourceVersion&)> not_beyond,
                    std::function<const cluster::Standing*(const NodeName&)> standing)
     : loop_(loop),
       reader_(reader),
+      leadership_(leadership),
       server_now_(std::move(server_now)),
+      not_beyond_(std::move(not_beyond)),
       standing_(std::move(standing)) {}
 
 void RollCall::ask(std::weak_ptr<const void> listener, Done done) {
@@ -23,11 +27,27 @@ void RollCall::ask(std::weak_ptr<const void> listener, Done done) {
   }
   waiting_.push_back({.listener = std::move(listener), .done = std::move(done)});
   if (!call_) {
-    call_ = reader_.list_node_leases(
-        kLimit, [this, now, server = server_now_()](const Result<kube::LeaseSigns>& signs) {
-          arrived(signs, now, server);
-        });
+    list(kube::ListFrom::Cache);
   }
+}
+
+void RollCall::list(kube::ListFrom from) {
+  const Moment now = loop_.now();
+  call_ = reader_.list_node_leases(
+      from, kLimit + kReads * slowness_of(leadership_.limits()),
+      [this, from, now, server = server_now_()](const Result<kube::LeaseSigns>& signs) {
+        if (signs && from == kube::ListFrom::Cache && !is_young(*signs, now)) {
+          const kube::CallHandle ended = std::move(call_);
+          list(kube::ListFrom::Store);
+        } else {
+          arrived(signs, now, server);
+        }
+      });
+}
+
+bool RollCall::is_young(const kube::LeaseSigns& signs, Moment sent) const {
+  const auto shown = not_beyond_(signs.version);
+  return shown && sent - *shown <= kYoung + kReads * slowness_of(leadership_.limits());
 }
 
 void RollCall::arrived(const Result<kube::LeaseSigns>& signs, Moment sent, WallTime server) {

@@ -1,7 +1,9 @@
 #pragma once
 
 // RollCall reads the Leases of all nodes for whoever is about to act on one of them, one list at a
-// time and at most one a second, whoever asks, and keeps the Roll.
+// time and at most one a second, whoever asks, and keeps the Roll. They come from the server's
+// cache, where that is proven to be young: a list of any age would show renewals that were made
+// before the one that was seen last, by another server.
 
 #include <functional>
 #include <memory>
@@ -10,6 +12,7 @@
 
 #include "base/result.h"
 #include "cluster/standing.h"
+#include "fence/leadership.h"
 #include "fence/roll.h"
 #include "kube/reader.h"
 #include "loop/loop.h"
@@ -20,14 +23,22 @@ class RollCall {
  public:
   // How long one list serves all. Nodes that fall silent within it are not dead by it anyway.
   static constexpr Duration kShared = std::chrono::seconds(1);
-  // What a list may take; a reading that is too old by then is repeated, the list is not.
+  // What a list may take, and how much longer than one read on a slow server; a reading that is too
+  // old by then is repeated, the list is not.
   static constexpr Duration kLimit = std::chrono::seconds(5);
+  static constexpr int kReads = 3;
+
+  // How old the cache may be; on a slow server it is known of less often.
+  static constexpr Duration kYoung = std::chrono::seconds(10);
 
   using Done = std::function<void(const Result<void>&)>;
 
   // `standing`: what a node counts for that is believed to be up; null: it is down, or not known.
-  // `server_now`: the API server's clock.
-  RollCall(loop::Loop& loop, kube::Reader& reader, std::function<WallTime()> server_now,
+  // `server_now`: the API server's clock. `leadership`: how slow the server is. `not_beyond`: see
+  // kube::Revisions.
+  RollCall(loop::Loop& loop, kube::Reader& reader, const Leadership& leadership,
+           std::function<WallTime()> server_now,
+           std::function<std::optional<Moment>(const ResourceVersion&)> not_beyond,
            std::function<const cluster::Standing*(const NodeName&)> standing);
   RollCall(const RollCall&) = delete;
   RollCall& operator=(const RollCall&) = delete;
@@ -50,11 +61,15 @@ class RollCall {
     std::weak_ptr<const void> listener;
     Done done;
   };
+  void list(kube::ListFrom from);
   void arrived(const Result<kube::LeaseSigns>& signs, Moment sent, WallTime server);
+  [[nodiscard]] bool is_young(const kube::LeaseSigns& signs, Moment sent) const;
 
   loop::Loop& loop_;
   kube::Reader& reader_;
+  const Leadership& leadership_;
   const std::function<WallTime()> server_now_;
+  const std::function<std::optional<Moment>(const ResourceVersion&)> not_beyond_;
   const std::function<const cluster::Standing*(const NodeName&)> standing_;
   Roll roll_;
   std::optional<Moment> good_;  // when the newest list was asked for

@@ -18,9 +18,14 @@ constexpr std::size_t kListLimit = 64U << 20U;
 class LeaseList final : public ApiCall, public StreamSink {
  public:
   using Done = std::function<void(Result<LeaseSigns>)>;
-  LeaseList(Caller& caller, std::string path, Duration limit, Done done) : done_(std::move(done)) {
+  LeaseList(Caller& caller, std::string path, ListFrom from, Duration limit, Done done)
+      : done_(std::move(done)) {
+    Query query;
+    if (from == ListFrom::Cache) {
+      query.emplace_back("resourceVersion", "0");
+    }
     call_ = caller.stream(ApiRequest{.path = std::move(path),
-                                     .query = {{"resourceVersion", "0"}},
+                                     .query = std::move(query),
                                      .body = {},
                                      .content_type = {},
                                      .lane = port::Lane::Bulk,
@@ -58,6 +63,7 @@ class LeaseList final : public ApiCall, public StreamSink {
     } else if (!meta->continue_token.empty()) {
       done(failure(Error::Kind::Malformed, "a page of the Leases, where all were asked for"));
     } else {
+      signs_.version = meta->resource_version;
       done(std::move(signs_));
     }
   }
@@ -71,12 +77,13 @@ class LeaseList final : public ApiCall, public StreamSink {
     }
     Fields fields(*item, "Lease");
     LeaseSign sign = {.name = fields.required({"metadata", "name"}),
-                      .renewed = fields.time({"spec", "renewTime"})};
+                      .renewed = fields.time({"spec", "renewTime"}),
+                      .version = ResourceVersion(fields.string({"metadata", "resourceVersion"}))};
     if (fields.fault()) {
       fault_ = *fields.fault();
       return;
     }
-    signs_.push_back(std::move(sign));
+    signs_.leases.push_back(std::move(sign));
   }
 
   Done done_;
@@ -89,14 +96,14 @@ class LeaseList final : public ApiCall, public StreamSink {
 
 }  // namespace
 
-CallHandle list_leases(Caller& caller, const Namespace& space, Duration limit,
+CallHandle list_leases(Caller& caller, const Namespace& space, ListFrom from, Duration limit,
                        std::function<void(Result<LeaseSigns>)> done) {
   auto path = leases_path(space);
   if (!path) {
     return caller.refuse(std::move(path.error()),
                          [done = std::move(done)](const Error& error) { done(failure(error)); });
   }
-  return std::make_unique<LeaseList>(caller, *std::move(path), limit, std::move(done));
+  return std::make_unique<LeaseList>(caller, *std::move(path), from, limit, std::move(done));
 }
 
 }  // namespace moonfence::kube

@@ -1,11 +1,13 @@
 #pragma once
 
 // All Leases of a namespace, of each its name and its last renewal and nothing else: item by item
-// as the bytes arrive, so that 5,000 of them cost a few hundred kilobytes. The answer may come from
-// the server's watch cache (resourceVersion=0): a cache that lags shows older renewals than there
-// are, and whoever asks takes an old renewal for a bad sign.
+// as the bytes arrive, so that 5,000 of them cost a few hundred kilobytes. From the server's watch
+// cache (resourceVersion=0) it costs the server little; a cache that lags shows older renewals than
+// there are, and of two servers one may lag: how old such a list is tells its version
+// (kube/revisions.h).
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +21,17 @@ namespace moonfence::kube {
 struct LeaseSign {
   std::string name;
   std::optional<WallTime> renewed;
+  ResourceVersion version = {};
 };
-using LeaseSigns = std::vector<LeaseSign>;
+struct LeaseSigns {
+  std::vector<LeaseSign> leases;
+  ResourceVersion version = {};  // of the list
+};
+
+enum class ListFrom { Cache, Store };
 
 // Complete, or an error. An answer that takes longer than `limit` is of no use.
-[[nodiscard]] CallHandle list_leases(Caller& caller, const Namespace& space, Duration limit,
-                                     std::function<void(Result<LeaseSigns>)> done);
+[[nodiscard]] CallHandle list_leases(Caller& caller, const Namespace& space, ListFrom from,
+                                     Duration limit, std::function<void(Result<LeaseSigns>)> done);
 
 }  // namespace moonfence::kube

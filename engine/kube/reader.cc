@@ -93,8 +93,9 @@ CallHandle Reader::ask_kubelet(const NodeName& name,
   return kube::ask_kubelet(caller_, name, std::move(done));
 }
 
-CallHandle Reader::list_node_leases(Duration limit, std::function<void(Result<LeaseSigns>)> done) {
-  return list_leases(caller_, Namespace(kNodeLeases), limit, std::move(done));
+CallHandle Reader::list_node_leases(ListFrom from, Duration limit,
+                                    std::function<void(Result<LeaseSigns>)> done) {
+  return list_leases(caller_, Namespace(kNodeLeases), from, limit, std::move(done));
 }
 
 CallHandle Reader::list_pods(const PodQuery& query, std::function<void(Result<ItemTexts>)> done) {

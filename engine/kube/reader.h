@@ -53,7 +53,7 @@ class Reader {
                                        std::function<void(Result<KubeletWord>)> done);
 
   // The Leases of all nodes, in one list that may come from the server's watch cache.
-  [[nodiscard]] CallHandle list_node_leases(Duration limit,
+  [[nodiscard]] CallHandle list_node_leases(ListFrom from, Duration limit,
                                             std::function<void(Result<LeaseSigns>)> done);
 
   // All pages, complete, one JSON text a pod in the server's order (by namespace and name), to be

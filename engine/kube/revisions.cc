@@ -21,10 +21,11 @@ bool Revisions::note(const ResourceVersion& reached, Moment arrived) {
       reached_.clear();
       went_on = false;
     } else if (*order == 0) {
+      reached_.back().last = arrived;
       return true;
     }
   }
-  reached_.push_back({.version = reached, .at = arrived});
+  reached_.push_back({.version = reached, .at = arrived, .last = arrived});
   // One that is older than needed stays: in a quiet store it is the newest for long.
   while (reached_.size() > 1 && arrived - reached_[1].at > kRemembered) {
     reached_.pop_front();
@@ -40,6 +41,14 @@ std::optional<Moment> Revisions::since(const ResourceVersion& version) const {
   return found == reached_.end() ? std::nullopt : std::optional(found->at);
 }
 
+std::optional<Moment> Revisions::not_beyond(const ResourceVersion& version) const {
+  const auto found = std::find_if(reached_.rbegin(), reached_.rend(), [&](const Reached& reached) {
+    const auto order = compare_versions(reached.version, version);
+    return order && *order <= 0;
+  });
+  return found == reached_.rend() ? std::nullopt : std::optional(found->last);
+}
+
 void LeaseRevisions::ask() {
   next_ = loop_.after(kEvery, [this] { ask(); });
   if (call_) {
@@ -52,9 +61,18 @@ void LeaseRevisions::ask() {
   call_ = caller_.call(std::move(request), [this](const Result<ApiReply>& reply) {
     const CallHandle ended = std::move(call_);
     if (!reply) {
-      next_ = loop_.after(kAfterFailure, [this] { ask(); });
+      if (problem_.empty()) {
+        log_.warning("lease_versions_unreadable", {{"error", reply.error().message()}});
+      }
+      problem_ =
+          "the versions of Leases cannot be read, so a kubelet is silent only when its Lease stood "
+          "still before our eyes: " +
+          reply.error().message();
+      const Duration asked = reply.error().retry_after.value_or(Duration::zero());
+      next_ = loop_.after(std::max(kAfterFailure, asked), [this] { ask(); });
       return;
     }
+    problem_.clear();
     Fields fields(reply->body);
     const ResourceVersion version(fields.required({"metadata", "resourceVersion"}));
     if (!fields.fault() && !revisions_.note(version, loop_.now())) {

@@ -8,11 +8,13 @@
 
 #include <deque>
 #include <optional>
+#include <string>
 
 #include "base/names.h"
 #include "base/time.h"
 #include "kube/caller.h"
 #include "loop/loop.h"
+#include "port/log.h"
 
 namespace moonfence::kube {
 
@@ -28,11 +30,15 @@ class Revisions {
   void forget() { reached_.clear(); }
   // The first moment by which it was reached; nullopt: not yet, or nobody knows.
   [[nodiscard]] std::optional<Moment> since(const ResourceVersion& version) const;
+  // The last moment of which we know that the store was not beyond it: whoever shows this version
+  // shows nothing older than that. nullopt: nobody knows.
+  [[nodiscard]] std::optional<Moment> not_beyond(const ResourceVersion& version) const;
 
  private:
   struct Reached {
     ResourceVersion version;
-    Moment at;
+    Moment at;      // first
+    Moment last{};  // the store had no newer one yet
   };
   std::deque<Reached> reached_;
 };
@@ -43,20 +49,25 @@ class LeaseRevisions {
   static constexpr Duration kEvery = std::chrono::seconds(2);
   static constexpr Duration kAfterFailure = std::chrono::seconds(10);
 
-  LeaseRevisions(loop::Loop& loop, Caller& caller) : loop_(loop), caller_(caller) {}
+  LeaseRevisions(loop::Loop& loop, Caller& caller, port::Log& log)
+      : loop_(loop), caller_(caller), log_(log) {}
   LeaseRevisions(const LeaseRevisions&) = delete;
   LeaseRevisions& operator=(const LeaseRevisions&) = delete;
 
   void start() { ask(); }
   [[nodiscard]] const Revisions& revisions() const { return revisions_; }
   void forget() { revisions_.forget(); }
+  // Why they are not known, "" when they are. Without them a silent kubelet takes longer to tell.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
   void ask();
 
   loop::Loop& loop_;
   Caller& caller_;
+  port::Log& log_;
   Revisions revisions_;
+  std::string problem_;
   loop::Timer next_;
   CallHandle call_;
 };

@@ -52,6 +52,11 @@ void push_node_ready_status(lua_State* lua, const View& view) {
   }
 }
 void push_node_not_ready_since(lua_State* lua, const View& view) {
+  const auto& heard = inputs_of(lua).facts.since;
+  if (heard && ready_condition(view.json) != nullptr) {
+    push_seconds(lua, *heard);
+    return;
+  }
   push_time(lua, member(ready_condition(view.json), "lastTransitionTime"));
 }
 void push_node_unschedulable(lua_State* lua, const View& view) {
@@ -73,7 +78,7 @@ constexpr std::array<Field, 9> kNodeFields = {{
      "\"true\"|\"false\"|\"unknown\"|\"missing\"|\"deleted\"",
      "its Ready condition; deleted when the node is gone from the API"},
     {"not_ready_since", push_node_not_ready_since, "integer?",
-     "when Ready changed last; Unix seconds"},
+     "since when the engine has heard this Ready; Unix seconds by the API server's clock"},
     {"failures", push_node_failures, "integer", "consecutive down observations"},
     {"unschedulable", push_node_unschedulable, "boolean", "whether it is cordoned"},
     {"exists", push_node_exists, "boolean",

@@ -211,7 +211,7 @@ OwnerFacts find_root_owner(const Objects& objects, const json& pod, std::string&
             .uid = std::string(text_of(member(owner, "uid"))),
             .api_version = std::string(text_of(member(owner, "apiVersion")))};
     const json* object = find(objects, root.kind, namespace_of(&pod), root.name);
-    if (object == nullptr && may_be_owned(root.kind)) {
+    if (object == nullptr && may_be_owned(root.api_version, root.kind)) {
       gap = "add " + root.kind + " " + namespace_of(&pod) + "/" + root.name +
             " to the objects; it may have an owner itself";
     }
@@ -303,8 +303,9 @@ std::vector<std::pair<std::string, std::string>> claims_of(const json& pod) {
   return claims;
 }
 
-bool may_be_owned(std::string_view kind) {
-  return kind == "ReplicaSet" || kind == "Job";
+bool may_be_owned(std::string_view api_version, std::string_view kind) {
+  return (kind == "ReplicaSet" && api_version.starts_with("apps/")) ||
+         (kind == "Job" && api_version.starts_with("batch/"));
 }
 
 const json* controller_of(const json* object) {

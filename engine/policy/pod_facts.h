@@ -41,7 +41,7 @@ using Objects = std::vector<std::shared_ptr<const nlohmann::json>>;
 
 // Whether an object of this kind usually has an owner of its own; the others are taken for roots
 // when their object is not there.
-[[nodiscard]] bool may_be_owned(std::string_view kind);
+[[nodiscard]] bool may_be_owned(std::string_view api_version, std::string_view kind);
 
 // The owner reference that manages the object, null without one.
 [[nodiscard]] const nlohmann::json* controller_of(const nlohmann::json* object);

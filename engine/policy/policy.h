@@ -76,6 +76,9 @@ struct ClusterFacts {
 struct NodeFacts {
   bool exists = true;          // false: gone from the API, `node` is what was read last
   std::uint32_t failures = 1;  // consecutive down observations
+  // Since when Ready is what it is, as far as we have heard; nullopt: by its own stamp, which is of
+  // another machine's clock.
+  std::optional<WallTime> since = std::nullopt;
 };
 
 // A decision with what it took to reach it.

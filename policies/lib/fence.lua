@@ -102,7 +102,7 @@
 ---@field annotations table<string, string> by key, nil for one it lacks
 ---@field taints Taint[] of its spec
 ---@field ready_status "true"|"false"|"unknown"|"missing"|"deleted" its Ready condition; deleted when the node is gone from the API
----@field not_ready_since? integer when Ready changed last; Unix seconds
+---@field not_ready_since? integer since when the engine has heard this Ready; Unix seconds by the API server's clock
 ---@field failures integer consecutive down observations
 ---@field unschedulable boolean whether it is cordoned
 ---@field exists boolean false: gone from the API, the rest is what this incident read last, empty when it read nothing

@@ -311,6 +311,25 @@ TEST_F(StormTest, a_slow_list_is_followed_by_a_fresh_reading) {
   EXPECT_EQ(deletes(), Lines{"web-1 3s"});
 }
 
+// How many others are silent is not told by a picture of any age.
+TEST_F(StormTest, a_list_of_a_cache_that_lags_is_asked_for_again_of_the_store) {
+  live(5, 1, 0);
+  cache_lag = 11s;
+  open_desk();
+  census(5, 1);
+  tell_all(1);
+  run_for(1s);
+  EXPECT_EQ(roll_calls(), (Lines{"0s", "0s"}));
+  std::vector<std::string> queries;
+  for (const test::FakeRequest& request : http.requests) {
+    if (request.path.ends_with("/leases")) {
+      queries.push_back(request.query);
+    }
+  }
+  EXPECT_EQ(queries, (Lines{"resourceVersion=0", ""}));
+  EXPECT_EQ(deletes(), Lines{"web-1 0s"});
+}
+
 TEST_F(StormTest, a_kubelet_s_own_word_needs_no_list) {
   live(5, 1, 4);
   nodes["n1"].ready = "False";

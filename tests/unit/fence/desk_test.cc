@@ -358,9 +358,9 @@ TEST_F(DeskTest, a_wait_is_asked_again_after_its_time) {
 TEST_F(DeskTest, a_pod_that_a_finalizer_keeps_is_not_deleted_twice) {
   add_pod("web-0");
   add_pod("web-1");
-  nlohmann::json marked = pods["web-0"];
-  marked["metadata"]["finalizers"] = {"example.com/keep"};
-  scripts["web-0"] = {{.body = marked.dump()}};
+  pods["web-0"]["metadata"]["finalizers"] = {"example.com/keep"};
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T05:00:00Z";
+  scripts["web-0"] = {{.body = pods["web-0"].dump()}};
   scripts["web-1"] = {broken()};  // keeps the incident going
   open_desk();
   tell(Look::Fell);
@@ -370,6 +370,57 @@ TEST_F(DeskTest, a_pod_that_a_finalizer_keeps_is_not_deleted_twice) {
   EXPECT_EQ(sent.size(), 6U);
   EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::MarkedOnly), 1U);
   EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::HandledBefore), 1U);
+}
+
+// A kubelet whose clock is an hour behind seemed to have been NotReady for an hour; one that is
+// ahead was waited for until its stamp had come.
+TEST_F(DeskTest, since_when_a_node_is_not_ready_is_told_by_our_own_clock) {
+  for (const char* stamp : {"2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"}) {
+    http.requests.clear();
+    add_pod("web-0");
+    nodes["n1"].since = stamp;
+    open_desk(
+        policy_of("local lasted = cluster.now - node.not_ready_since "
+                  "if lasted < 15 then return fence.wait('young', 15 - lasted) end "
+                  "return fence.delete_pod('dead')"));
+    tell(Look::Fell);
+    run_for(14s);
+    EXPECT_EQ(deletes(), Lines{}) << stamp;
+    run_for(3s);
+    EXPECT_EQ(deletes().size(), 1U) << stamp;
+  }
+}
+
+// It was taken for dealt with: nobody looked again, and the volume stayed attached for days.
+TEST_F(DeskTest, a_pod_that_a_finalizer_keeps_keeps_its_incident_open_and_is_told_until_it_goes) {
+  add_pod("web-0");
+  pods["web-0"]["metadata"]["finalizers"] = {"example.com/keep"};
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T05:00:00Z";
+  scripts["web-0"] = {{.body = pods["web-0"].dump()}};
+  open_desk();
+  tell(Look::Fell);
+  run_for(30min);
+  EXPECT_EQ(deletes().size(), 1U);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_GE(story.count(Record::Kind::IncidentHeld, Reason::StillWaiting), 3U);
+  pods.clear();
+  run_for(61s);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+// By a store that was restored unheard of, or it never went.
+TEST_F(DeskTest, a_pod_that_was_deleted_and_is_there_again_is_deleted_again) {
+  add_pod("web-0");
+  const auto kept = pods;
+  open_desk();
+  tell(Look::Fell);
+  run_for(500ms);
+  ASSERT_EQ(deletes().size(), 1U);
+  pods = kept;
+  run_for(1min);
+  EXPECT_EQ(deletes().size(), 2U);
+  EXPECT_TRUE(pods.empty());
+  EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
 TEST_F(DeskTest, a_lost_reply_is_retried_and_a_404_then_means_done) {

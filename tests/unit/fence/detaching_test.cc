@@ -270,6 +270,37 @@ TEST_F(DetachingTest, another_user_of_a_translated_volume_keeps_its_attachment) 
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::VolumeInUse), 1U);
 }
 
+// Nothing younger can be had: on a server whose reads take two seconds nothing was ever detached.
+TEST_F(DetachingTest, what_took_long_to_find_out_is_believed_for_longer) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  add_pod_with_volume("other-0");
+  pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
+  leadership.granted.reading = 4s;
+  claims_answer.delay = 6s;
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+// The incident went round without a word.
+TEST_F(DetachingTest, lists_that_are_always_too_old_to_detach_by_are_a_failure_which_is_told) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  add_pod_with_volume("other-0");
+  pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
+  crash_before_the_attachment(detaching_policy());
+  claims_answer.delay = 12s;
+  restart();
+  tell(Look::Fell);
+  run_for(3min);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_GE(story.count(Record::Kind::IncidentHeld, Reason::StillFailing), 1U);
+  claims_answer.delay = {};
+  run_for(2min);
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
+}
+
 // It may live for years, and the incident stayed open as long.
 TEST_F(DetachingTest, an_attachment_that_a_pod_of_the_machine_made_anew_uses_is_not_waited_for) {
   add_pod_with_volume("web-0");

@@ -217,6 +217,20 @@ TEST_F(EvictionGuardTest, all_pods_must_be_known_and_not_for_long) {
   EXPECT_EQ(refusal(), Reason::PodsUnknown);
 }
 
+// Nothing younger can be had: lists that took long, and what is read after them on a slow server.
+TEST_F(EvictionGuardTest, a_slow_server_s_list_is_believed_for_longer_within_bounds) {
+  leadership.granted.reading = 3s;
+  eviction.took = 6s;
+  eviction.listed = now - 17s;
+  EXPECT_EQ(refusal(), std::nullopt);
+  eviction.listed -= 1ns;
+  EXPECT_EQ(refusal(), Reason::PodsUnknown);
+  eviction.took = 1h;
+  EXPECT_EQ(refusal(), std::nullopt);
+  eviction.listed = now - 71s - 1ns;
+  EXPECT_EQ(refusal(), Reason::PodsUnknown);
+}
+
 TEST_F(EvictionGuardTest, the_engine_s_own_node_is_out_of_reach) {
   protections.own_node = NodeName("n1");
   EXPECT_EQ(refusal(), Reason::OwnNode);

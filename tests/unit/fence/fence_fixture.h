@@ -134,13 +134,19 @@ struct FenceTest : testing::Test {
   Brake brake{BrakeRules{}};
   // Nobody looks at the signs every second; that we were stopped is for a test to say.
   SelfDoubt doubt{DoubtRules{.longest_pause = 1000h}};
-  RollCall roll_call{loop, reader, [] { return sample_cluster().now; },
+  RollCall roll_call{loop,
+                     reader,
+                     leadership,
+                     [] { return sample_cluster().now; },
+                     [this](const ResourceVersion&) { return std::optional(cache_shows()); },
                      [this](const NodeName& name) {
                        const bool up =
                            nodes.contains(name.text()) && nodes.at(name.text()).ready == "True";
                        return up ? &worker : nullptr;
                      }};
   const cluster::Standing worker = {};
+  Duration cache_lag{};  // of the list of Leases
+  [[nodiscard]] Moment cache_shows() const { return loop.now() - cache_lag; }
   Protections protections;
   test::RecordServer records{http};
   test::FakeRandom random;

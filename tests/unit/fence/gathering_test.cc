@@ -74,6 +74,16 @@ TEST_F(GatheringTest, the_root_owner_is_looked_up_behind_a_replica_set) {
   EXPECT_EQ(said(), Lines{"policy_skips: Deployment shop"});
 }
 
+// A batch system has Jobs of its own, which nobody lets us read.
+TEST_F(GatheringTest, a_kind_of_that_name_in_another_group_is_a_root) {
+  add_pod("web-0");
+  auto& owner = pods["web-0"]["metadata"]["ownerReferences"][0];
+  owner["kind"] = "Job";
+  owner["apiVersion"] = "batch.volcano.sh/v1alpha1";
+  judge("'root_owner'", "return fence.skip(pod.root_owner.kind .. ' ' .. pod.root_owner.name)");
+  EXPECT_EQ(said(), Lines{"policy_skips: Job web"});
+}
+
 constexpr const char* kFetches = R"(
   fetch = function(pod, s, got)
     if got.volume then return nil end

@@ -59,6 +59,19 @@ TEST_F(JournalTest, a_write_that_fails_holds_nothing_and_one_whose_answer_was_lo
   EXPECT_EQ(journal->problem(), "");
 }
 
+TEST_F(JournalTest, one_that_is_to_be_created_waits_for_as_long_as_the_server_asked) {
+  const auto page = new_page();
+  page->plan(step("a"));
+  records.faults = {{.answer = status(429, "TooManyRequests", "x", {{"retry-after", "20"}})}};
+  EXPECT_EQ(save(page), false);
+  const int writes = records.writes;
+  run_for(10s);
+  EXPECT_EQ(save(page), false);
+  EXPECT_EQ(records.writes, writes);
+  run_for(11s);
+  EXPECT_EQ(save(page), true);
+}
+
 // Else it would stand open until the next leader reads.
 TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_when_its_incident_ends) {
   for (const bool during : {false, true}) {

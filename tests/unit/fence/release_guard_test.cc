@@ -119,6 +119,14 @@ TEST_F(ReleaseGuardTest, everything_it_rests_on_is_at_most_a_second_old) {
   EXPECT_EQ(refuse(), Reason::ReadingTooOld);
 }
 
+TEST_F(ReleaseGuardTest, on_a_slow_server_what_was_read_before_the_node_is_older_by_its_pace) {
+  leadership.granted.reading = 3s;
+  volume.checked = now - 7s;
+  EXPECT_EQ(refuse(), std::nullopt);
+  volume.checked -= 1ns;
+  EXPECT_EQ(refuse(), Reason::ReadingTooOld);
+}
+
 TEST_F(ReleaseGuardTest, the_patch_is_made_of_the_reading_that_carries_it) {
   volume.seen = std::make_shared<kube::NodeStorage>(*storage);
   EXPECT_EQ(refuse(), Reason::ReadingTooOld);

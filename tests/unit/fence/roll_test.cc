@@ -24,7 +24,7 @@ struct RollTest : testing::Test {
     server += pause;
     kube::LeaseSigns signs;
     for (const auto& [name, stamp] : stamps) {
-      signs.push_back({.name = name, .renewed = stamp});
+      signs.leases.push_back({.name = name, .renewed = stamp});
     }
     roll.take(signs, now, server);
   }
@@ -58,7 +58,7 @@ TEST_F(RollTest, a_healthy_cluster_beside_one_dead_node_is_quiet) {
 }
 
 TEST_F(RollTest, a_lease_without_a_stamp_says_nothing) {
-  roll.take({{.name = "n1", .renewed = std::nullopt}}, now, server);
+  roll.take({.leases = {{.name = "n1", .renewed = std::nullopt}}}, now, server);
   EXPECT_EQ(silent_beside(40s), 0);
 }
 
@@ -81,6 +81,22 @@ TEST_F(RollTest, a_clock_that_is_behind_looks_silent_until_it_is_seen_to_move) {
   EXPECT_EQ(silent_beside(40s), 0);
   list_after(10s);
   EXPECT_EQ(silent_beside(40s), 1) << "now it has stood still for long enough";
+}
+
+// Two API servers answer in turn, of which one shows what was there half a minute ago.
+TEST_F(RollTest, a_server_that_lags_makes_no_renewal) {
+  for (int turn = 0; turn < 6; ++turn) {
+    const bool lags = turn % 2 != 0;
+    roll.take({.leases = {{.name = "n1",
+                           .renewed = server - (lags ? 60s : 30s),
+                           .version = ResourceVersion(lags ? "100" : "130")}}},
+              now, server);
+    EXPECT_EQ(silent_beside(40s), 1) << turn;
+    now += 1s;
+  }
+  roll.take({.leases = {{.name = "n1", .renewed = server - 1h, .version = ResourceVersion("140")}}},
+            now, server);
+  EXPECT_EQ(silent_beside(40s), 0) << "it was renewed, whatever its clock says";
 }
 
 TEST_F(RollTest, a_clock_that_is_ahead_hides_itself_only) {

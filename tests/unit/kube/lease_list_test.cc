@@ -25,12 +25,12 @@ struct LeaseListTest : testing::Test {
   Reader reader{caller};
   test::FakeAnswer answer;
 
-  Result<LeaseSigns> list() {
+  Result<LeaseSigns> list(ListFrom from = ListFrom::Cache) {
     http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
             [this](const test::FakeRequest&) { return answer; });
     std::optional<Result<LeaseSigns>> got;
-    const CallHandle call =
-        reader.list_node_leases(5s, [&got](Result<LeaseSigns> signs) { got = std::move(signs); });
+    const CallHandle call = reader.list_node_leases(
+        from, 5s, [&got](Result<LeaseSigns> signs) { got = std::move(signs); });
     test::run_until(
         loop, [&got] { return got.has_value(); }, 1min);
     return got ? *std::move(got) : Result<LeaseSigns>(failure(Error::Kind::Limit, "no answer"));
@@ -45,11 +45,14 @@ TEST_F(LeaseListTest, names_and_stamps_from_any_version) {
   answer.body = kTwo;
   const auto signs = list();
   ASSERT_TRUE(signs) << signs.error().message();
-  ASSERT_EQ(signs->size(), 2U);
-  EXPECT_EQ(signs->at(0).name, "n1");
-  EXPECT_EQ(signs->at(0).renewed, WallTime(1767330000s + 500ms));
-  EXPECT_EQ(signs->at(1).renewed, std::nullopt);
+  ASSERT_EQ(signs->leases.size(), 2U);
+  EXPECT_EQ(signs->leases.at(0).name, "n1");
+  EXPECT_EQ(signs->leases.at(0).renewed, WallTime(1767330000s + 500ms));
+  EXPECT_EQ(signs->leases.at(1).renewed, std::nullopt);
   EXPECT_EQ(http.requests.back().query, "resourceVersion=0");
+  EXPECT_EQ(signs->version, ResourceVersion("7"));
+  ASSERT_TRUE(list(ListFrom::Store));
+  EXPECT_EQ(http.requests.back().query, "") << "as the store has them";
 }
 
 TEST_F(LeaseListTest, a_list_that_is_cut_off_is_none) {

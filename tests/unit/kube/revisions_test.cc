@@ -51,7 +51,36 @@ TEST(RevisionsTest, old_ones_are_forgotten_but_for_the_newest_of_them) {
   EXPECT_EQ(revisions.since(version(1600)), kStart + 600s);
 }
 
+TEST(RevisionsTest, what_a_version_shows_is_no_older_than_when_the_store_was_not_beyond_it) {
+  Revisions revisions;
+  EXPECT_FALSE(revisions.not_beyond(version(10)).has_value());
+  (void)revisions.note(version(10), kStart);
+  (void)revisions.note(version(10), kStart + 2s);
+  (void)revisions.note(version(25), kStart + 4s);
+  EXPECT_FALSE(revisions.not_beyond(version(9)).has_value());
+  EXPECT_EQ(revisions.not_beyond(version(10)), kStart + 2s);
+  EXPECT_EQ(revisions.not_beyond(version(24)), kStart + 2s);
+  EXPECT_EQ(revisions.not_beyond(version(26)), kStart + 4s);
+}
+
 struct LeaseRevisionsTest : WireTest {};
+
+TEST_F(LeaseRevisionsTest, that_it_may_not_be_asked_is_told_until_it_may) {
+  bool may = false;
+  http.on(port::Method::Get,
+          "/prefix/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+          [&may](const test::FakeRequest&) {
+            return may ? test::FakeAnswer{.body = R"({"metadata":{"resourceVersion":"5"}})"}
+                       : test::FakeAnswer{.status = 403, .body = "{}"};
+          });
+  LeaseRevisions leases(loop, caller, log);
+  leases.start();
+  test::run_for(loop, 1s);
+  EXPECT_NE(leases.problem(), "");
+  may = true;
+  test::run_for(loop, 15s);
+  EXPECT_EQ(leases.problem(), "");
+}
 
 TEST_F(LeaseRevisionsTest, the_store_is_asked_every_two_seconds_by_a_consistent_list_of_nothing) {
   int asked = 0;
@@ -63,7 +92,7 @@ TEST_F(LeaseRevisionsTest, the_store_is_asked_every_two_seconds_by_a_consistent_
                 .body = R"({"kind":"LeaseList","items":[],"metadata":{"resourceVersion":")" +
                         std::to_string(100 + ++asked) + R"("}})"};
           });
-  LeaseRevisions leases(loop, caller);
+  LeaseRevisions leases(loop, caller, log);
   leases.start();
   test::run_for(loop, 9s);
   EXPECT_EQ(asked, 5);
