@@ -46,6 +46,59 @@ TEST_F(DeletedTest, a_node_that_was_held_and_well_is_held_when_it_is_deleted) {
   EXPECT_EQ(deletes(), Lines{});
 }
 
+// A proxy answers, or a server that is only starting; its list shows the node.
+TEST_F(DeletedTest, a_404_that_no_list_bears_out_is_no_evidence) {
+  open_desk(on_deleted());
+  node_answer = status(404, "NotFound", "n1");
+  desk->look_at(departed(), Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::Unreadable), 1U);
+  nodes.clear();
+  nodes_answer = broken();
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  nodes_answer = {.body = "{}"};
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  nodes_answer = {};
+  run_for(1min);
+  EXPECT_EQ(deletes().size(), 1U);
+}
+
+TEST_F(DeletedTest, nor_does_it_end_what_is_under_way) {
+  open_desk();
+  node_answer = status(404, "NotFound", "n1");
+  tell(Look::Fell);
+  run_for(10s);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  node_answer = {};
+  run_for(1min);
+  EXPECT_EQ(deletes().size(), 1U);
+}
+
+TEST_F(DeletedTest, a_hold_outlives_it_for_the_next_leader_too) {
+  scripts["web-0"] = {broken()};
+  open_desk(on_deleted());
+  tell(Look::Fell);
+  run_for(2s);
+  EXPECT_EQ(deletes().size(), 1U);
+  nodes["n1"].annotations["moonfence.io/hold"] = "disk being saved";
+  run_for(10s);
+  desk.reset();
+  journal.reset();
+  nodes.erase("n1");
+  scripts.clear();
+  restart();
+  desk->policies_changed();
+  const auto nobody = [](const NodeName&) -> const cluster::NodeView* { return nullptr; };
+  run_for(2s);
+  desk->take_up_deleted(nobody, [](const NodeName&) { return true; });
+  run_for(1min);
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_TRUE(pods.contains("web-0"));
+}
+
 // Somebody deletes the Node of a machine that lives, and something makes it anew before its kubelet
 // does.
 TEST_F(DeletedTest, a_new_node_that_no_kubelet_has_written_proves_nothing_of_the_old_machine) {
