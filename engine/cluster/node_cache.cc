@@ -8,7 +8,7 @@ namespace moonfence::cluster {
 namespace {
 
 // The same node went down, or went down again while we were not looking: its Ready condition has
-// the status we know but changed in between.
+// the status we know but changed in between. Whose clock stamped that may have gone back.
 bool fell(const NodeView& before, const NodeView& after) {
   if (!is_down(after.readiness) || before.uid != after.uid) {
     return false;
@@ -17,7 +17,7 @@ bool fell(const NodeView& before, const NodeView& after) {
     return true;
   }
   return before.readiness == after.readiness && before.since && after.since &&
-         *before.since < *after.since;
+         *before.since != *after.since;
 }
 
 }  // namespace

@@ -18,33 +18,24 @@ constexpr Duration kSoon = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::seconds(60);
 constexpr unsigned kMostDoublings = 6;
 
-// A pod that would be evicted keeps the node: it may be gone before long.
-bool is_over_a_pod(Reason reason) {
+// It is no failure: another configuration, other policies, other pods or another server change it,
+// and it is looked at again as long as the node is down.
+bool is_kept_in_service(Reason reason) {
   switch (reason) {
+    case Reason::OnHold:
+    case Reason::TaintNotServed:
+    case Reason::TaintNotAllowed:
+    case Reason::OutsideBinding:
+    case Reason::PolicyForbids:
+    case Reason::PolicyHolds:
+    case Reason::PolicyWaits:
+    case Reason::SignalUnfit:
     case Reason::ProtectedNamespace:
     case Reason::MirrorPod:
     case Reason::DaemonSetPod:
     case Reason::FinishedPod:
     case Reason::BarePod:
     case Reason::OwnerNotController:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Only another configuration or other policies change it, and each of these begins a pass by
-// itself.
-bool is_decided(Reason reason) {
-  switch (reason) {
-    case Reason::TaintNotServed:
-    case Reason::TaintNotAllowed:
-    case Reason::OutsideBinding:
-    case Reason::PolicyForbids:  // asked again by its own time, as the next two
-    case Reason::PolicyHolds:
-    case Reason::PolicyWaits:
-    case Reason::SignalUnfit:
-    case Reason::ModeObserves:
       return true;
     default:
       return false;
@@ -269,12 +260,11 @@ Retiring::Next Retiring::end(const ActionOutcome& outcome, PassResult& result) {
     result.policies_changed = true;
   } else if (reason == Reason::LeaseAlive || reason == Reason::LeaseUnreadable) {
     result.unfit = true;
-  } else if (reason == Reason::OnHold || is_over_a_pod(reason)) {
-    result.waits_for = result.waits_for.value_or(reason);
-    result.hold(outcome.about("taint node.kubernetes.io/out-of-service"), kHoldPause);
+  } else if (is_kept_in_service(reason)) {
+    result.hold(outcome.about("taint node.kubernetes.io/out-of-service"), kHoldPause, reason);
   } else if (is_braking(reason)) {
     result.braked = reason;
-  } else if (!is_decided(reason)) {
+  } else if (reason != Reason::ModeObserves) {  // nothing was to be done
     result.fail(outcome.about("taint node.kubernetes.io/out-of-service"), outcome.retry_after,
                 outcome.reason);
   }

@@ -71,6 +71,10 @@ void AuditChecker::on_audit(const AuditLine& line) {
     if (const auto open = book.incidents.find(line.node); open != book.incidents.end()) {
       open->second.told_left = now();
     }
+  } else if (line.kind == "refusal" && line.action == "taint_out_of_service") {
+    if (const auto open = book.incidents.find(line.node); open != book.incidents.end()) {
+      open->second.kept_in_service = true;
+    }
   } else if (line.kind == "incident_closed") {
     ++closed_;
     const auto open = book.incidents.find(line.node);
@@ -244,8 +248,8 @@ void AuditChecker::at_end(Duration calm_for) {
       const Duration limit = open.acted ? closing_time(plan()) : settled;
       // Told every five minutes for as long as it is so.
       const bool left = open.told_left && now() - *open.told_left < std::chrono::minutes(6);
-      if (calm_for >= limit && now() - open.since > limit && !left && !keeps_a_pod(node) &&
-          !is_own_node_of_all(node)) {
+      if (calm_for >= limit && now() - open.since > limit && !left && !open.kept_in_service &&
+          !keeps_a_pod(node) && !is_own_node_of_all(node)) {
         accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
                                            node + " is open since " +
                                            format_duration(now() - open.since));

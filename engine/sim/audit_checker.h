@@ -43,6 +43,7 @@ class AuditChecker final : public Checker {
     Moment since{};
     bool acted = false;                              // so that it may await replacements
     std::optional<Moment> told_left = std::nullopt;  // that a volume stays attached
+    bool kept_in_service = false;  // a policy wants it out of service, which may not be
   };
   struct Book {
     // Without an outcome yet, by incident and subject: a call may outlive its incident.

@@ -105,7 +105,7 @@ constexpr std::array kAll = {
          "pod that a policy in force deletes"},
     Rule{kIncidentClosed,
          "once faults have ended for long enough, every incident is closed that does not tell of a "
-         "volume that stays attached"},
+         "volume that stays attached, or of a node that may not be put out of service"},
 };
 
 }  // namespace

@@ -88,7 +88,8 @@ return policy {
     if not table.contains(covered_kinds[s.pod_delete_policy], pod.owner.kind) then
       return fence.skip("owner kind '" .. pod.owner.kind .. "' is not covered by " .. s.pod_delete_policy)
     end
-    if not table.contains(live_phases, pod.phase) then
+    -- One that finished while it was being deleted holds its name, and only a kubelet would let it go.
+    if not pod.terminating and not table.contains(live_phases, pod.phase) then
       return fence.skip("its phase is '" .. pod.phase .. "': nothing to move")
     end
     if #pod.claims == 0 then

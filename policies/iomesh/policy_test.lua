@@ -59,9 +59,12 @@ return tests {
          patch = { ["pod.deletion_timestamp"] = false, ["pod.phase"] = "Unknown" },
          expect = { verdict = "delete_pod" } },
   case { name = "a finished pod is left", objects = { statefulset, nodes },
-         patch = { ["pod.phase"] = "Succeeded" },
+         patch = { ["pod.deletion_timestamp"] = false, ["pod.phase"] = "Succeeded" },
          expect = { verdict = "skip", reason = "~nothing to move" } },
-  case { name = "a failed pod is left", objects = { statefulset, nodes }, patch = { ["pod.phase"] = "Failed" },
+  case { name = "one that failed while it was terminating holds its name, and goes", objects = { statefulset, nodes },
+         patch = { ["pod.phase"] = "Failed" }, expect = { verdict = "delete_pod" } },
+  case { name = "a failed pod is left", objects = { statefulset, nodes },
+         patch = { ["pod.deletion_timestamp"] = false, ["pod.phase"] = "Failed" },
          expect = { verdict = "skip", reason = "~nothing to move" } },
 
   -- ---- its volumes ----

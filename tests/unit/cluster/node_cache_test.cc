@@ -272,6 +272,8 @@ TEST_F(NodeCacheTest, falling_twice_with_a_gap_in_between_is_seen_by_the_transit
   told();
   list({{.ready = "Unknown", .since = "2026-01-01T00:09:00Z"}});
   EXPECT_EQ(told(), Told{"n1 fell unknown"});
+  list({{.ready = "Unknown", .since = "2026-01-01T00:03:00Z"}});  // a clock went back in between
+  EXPECT_EQ(told(), Told{"n1 fell unknown"});
 }
 
 TEST_F(NodeCacheTest, a_list_that_breaks_off_changes_nothing) {

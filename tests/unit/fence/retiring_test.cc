@@ -49,6 +49,9 @@ struct RetiringTest : DeskTest {
     ASSERT_EQ(patches().size(), 1U);
     nodes["n1"].taints.clear();
   }
+  [[nodiscard]] std::size_t closed() const {
+    return story.count(Record::Kind::IncidentClosed, Reason::Settled);
+  }
   void open(std::vector<Binding> bindings = {retires()}) {
     activate(std::move(bindings));
     desk.emplace(surroundings(), IncidentRules{},
@@ -149,7 +152,12 @@ TEST_F(RetiringTest, an_older_server_does_not_serve_it) {
   version.body = R"({"major": "1", "minor": "20"})";
   open();
   expect_refused(Reason::TaintNotServed);
-  EXPECT_EQ(story.records.back().reason, Reason::Settled);
+  EXPECT_EQ(closed(), 0U) << "its node is down and its pods are there";
+  EXPECT_GE(story.count(Record::Kind::IncidentHeld, Reason::StillWaiting), 1U);
+  version.body = R"({"major": "1", "minor": "30"})";
+  run_for(61s);
+  EXPECT_TRUE(nodes["n1"].is_out_of_service());
+  EXPECT_EQ(deletes().size(), 2U);
 }
 
 TEST_F(RetiringTest, a_server_that_does_not_say_what_it_is_may_not_serve_it) {
@@ -163,6 +171,10 @@ TEST_F(RetiringTest, a_pod_of_a_protected_namespace_keeps_the_node) {
   add_pod("dns-0", "n1", "kube-system", "dns");
   open();
   expect_refused(Reason::ProtectedNamespace);
+  EXPECT_EQ(closed(), 0U);
+  pods.erase("dns-0");
+  run_for(61s);
+  EXPECT_TRUE(nodes["n1"].is_out_of_service());
 }
 
 // The incident was over with the refusal, and nobody looked again.
@@ -242,6 +254,7 @@ TEST_F(RetiringTest, observing_only_tells) {
   run_incident();
   EXPECT_EQ(patches().size(), 0U);
   EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::ModeObserves), 1U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
 TEST_F(RetiringTest, somebody_else_s_taint_is_as_good_and_is_left_alone) {
