@@ -688,8 +688,13 @@ class Engine::Graph final : public fence::Leadership {
   void went_back() {
     rewind_.heard();
     self_test_.went_back();
-    lease_revisions_.forget();
+    forget_leases();
     rewind_turn_ = loop_.in_next_turn([this] { heed_rewind(); });
+  }
+
+  void forget_leases() {
+    lease_revisions_.forget();
+    roll_call_.forget();
   }
 
   void heed_rewind() {
@@ -766,7 +771,7 @@ class Engine::Graph final : public fence::Leadership {
                      .elector = elector_ ? &*elector_ : nullptr,
                      .went_back = rewind_.lasts(),
                      .trusted_again = [this] {
-                       lease_revisions_.forget();  // a store may have been restored meanwhile
+                       forget_leases();  // a store may have been restored meanwhile
                        desk_.trust_restored();
                      }});
   }

@@ -109,7 +109,8 @@ void Detaching::saw(const kube::Pod& pod, const Gathered& gathered) {
     of_successor_.insert(pod.uid);
   }
   present_.insert(pod.uid);
-  if (is_finished(pod)) {
+  attachments_.insert(gathered.attachments.begin(), gathered.attachments.end());
+  if (is_finished(pod)) {  // it uses none of them
     return;
   }
   if (!gathered.volumes_missing.empty() && blind_.empty()) {
@@ -138,7 +139,6 @@ void Detaching::saw(const kube::Pod& pod, const Gathered& gathered) {
       uses(has_unknown_attachment(volume) ? key_of_all(volume.driver) : key_of(volume));
     }
   }
-  attachments_.insert(gathered.attachments.begin(), gathered.attachments.end());
 }
 
 void Detaching::plan(const Deed& deed) {

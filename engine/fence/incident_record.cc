@@ -190,6 +190,7 @@ Result<IncidentRecord> parse_head(Fields& fields) {
   record.node_uid = Uid(fields.required({"node", "uid"}));
   record.boot_id = fields.string({"node", "boot_id"});
   record.zone = fields.string({"node", "zone"});
+  record.hold = fields.string({"node", "hold"});
   record.source = fields.string({"node", "source"});
   record.fell = fields.boolean({"node", "fell"});
   record.silent = fields.time({"node", "silent"});

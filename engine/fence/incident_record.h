@@ -104,8 +104,9 @@ struct IncidentRecord {
   Uid node_uid;
   std::string boot_id;  // of the node's newest reading
   std::string zone;
-  std::string source;  // whose word opened it: a health source's key, "" for Kubernetes
-  bool fell = false;   // we saw it fall: policies without `sweep` are concerned
+  std::string hold = {};  // why nobody may touch the node, by its newest reading; "": nothing
+  std::string source;     // whose word opened it: a health source's key, "" for Kubernetes
+  bool fell = false;      // we saw it fall: policies without `sweep` are concerned
   // When a reading of this very node last found its kubelet dead, to within kSilenceLasts; absent
   // where the newest one did not.
   std::optional<WallTime> silent = {};
@@ -121,6 +122,10 @@ struct IncidentRecord {
   // When something was last done to the node; nullopt: nothing was.
   [[nodiscard]] std::optional<WallTime> acted() const;
 };
+
+[[nodiscard]] inline std::optional<std::string> hold_of(const IncidentRecord& record) {
+  return record.hold.empty() ? std::nullopt : std::optional(record.hold);
+}
 
 // A ConfigMap holds 1 MiB.
 constexpr std::size_t kRecordLimit = 900'000;

@@ -122,6 +122,7 @@ void append_node(std::string& out, const IncidentRecord& record) {
   if (record.fell) {
     node.set_true("fell");
   }
+  node.set_if_any("hold", record.hold);
   node.set("name", record.node.text());
   put(node, "silent", record.silent);
   node.set_if_any("source", record.source);

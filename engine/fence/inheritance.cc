@@ -20,6 +20,7 @@ void Inheritance::add(const Journal::Found& found) {
   if (entry->second.record.node_uid == older.record.node_uid) {
     IncidentRecord& newest = entry->second.record;
     newest.silent = std::max(newest.silent, older.record.silent);
+    newest.hold = newest.hold.empty() ? older.record.hold : newest.hold;
     for (const IncidentRecord::Step& step : older.record.steps) {
       if (newest.find(step.uid()) == nullptr) {
         newest.steps.push_back(step);
@@ -80,7 +81,8 @@ std::vector<NodeView> Inheritance::absent(const Find& find) const {
                        .uid = found.record.node_uid,
                        .readiness = cluster::Readiness::Gone,
                        .keeps_replacements_off = true,
-                       .zone = found.record.zone});
+                       .zone = found.record.zone,
+                       .hold = hold_of(found.record)});
     }
   }
   return nodes;

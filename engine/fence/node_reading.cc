@@ -343,6 +343,9 @@ void NodeReading::take(Reading reading) {
     hold = hold ? std::move(hold) : successor_hold_;
   } else if (node_.uid == authority_->node_uid) {
     memory_.hold = hold;
+    if (authority_->page != nullptr) {
+      authority_->page->held(hold.value_or(""));
+    }
   }
   authority_->reading.hold = std::move(hold);
   if (gone_) {

@@ -83,6 +83,9 @@ OpenIncident::OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint
   memory_.word = {.changed = node.since, .heard = downtime.since};
   node_ = node;
   authority_->page = std::move(page);
+  if (authority_->page != nullptr && memory_.hold) {
+    authority_->page->held(*memory_.hold);
+  }
 }
 
 void OpenIncident::take_up(LeftBehind left) {

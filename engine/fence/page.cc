@@ -205,6 +205,13 @@ void Page::silent(std::optional<WallTime> at) {
   }
 }
 
+void Page::held(const std::string& why) {
+  if (record_.hold != why) {
+    record_.hold = why;
+    touch();
+  }
+}
+
 void Page::close(audit::Reason reason) {
   record_.closed = {.at = now_(), .reason = reason};
   touch();

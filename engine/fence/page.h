@@ -57,6 +57,8 @@ class Page {
   // often than the next leader needs it.
   static constexpr Duration kSilenceLasts = std::chrono::minutes(5);
   void silent(std::optional<WallTime> at);
+  // Why nobody may touch the node; "": nobody said so.
+  void held(const std::string& why);
   void close(audit::Reason reason);
   // What another leader wrote after we had read its record.
   void merge(const IncidentRecord& other);

@@ -8,10 +8,13 @@
 
 namespace moonfence::fence {
 
-// An older one is the picture of a server that lags, and no renewal.
-bool Roll::has_moved(const Beat& before, const Beat& beat) {
+Roll::Beat Roll::after(const Beat& before, Beat beat) {
   const auto order = kube::compare_versions(before.version, beat.version);
-  return before.renewed != beat.renewed && (!order || *order < 0);
+  if (order && *order > 0) {
+    return before;  // the picture of a server that lags is no renewal
+  }
+  beat.moved = before.renewed != beat.renewed ? std::optional(before.seen) : before.moved;
+  return beat;
 }
 
 void Roll::take(const kube::LeaseSigns& signs, Moment sent, WallTime server) {
@@ -23,12 +26,9 @@ void Roll::take(const kube::LeaseSigns& signs, Moment sent, WallTime server) {
       continue;
     }
     const NodeName name(sign.name);
-    Beat beat = {.renewed = *sign.renewed, .version = sign.version, .seen = sent};
-    if (const auto before = last.find(name); before != last.end()) {
-      beat.moved = has_moved(before->second, beat) ? std::optional(before->second.seen)
-                                                   : before->second.moved;
-    }
-    beats_.emplace(name, beat);
+    const Beat beat = {.renewed = *sign.renewed, .version = sign.version, .seen = sent};
+    const auto before = last.find(name);
+    beats_.emplace(name, before == last.end() ? beat : after(before->second, beat));
   }
 }
 

@@ -30,6 +30,9 @@ class Roll {
   // A whole list: when it was asked for, and what the API server's clock showed then.
   void take(const kube::LeaseSigns& signs, Moment sent, WallTime server);
 
+  // The store may have gone back in time: by its versions nothing is newer or older any more.
+  void forget() { beats_.clear(); }
+
   // The age, at the moment of the list, of a Lease that was renewed then, on a node that is Unknown
   // since `changed`; of an absent Lease that of one that has just run out.
   [[nodiscard]] Duration age_of(std::optional<WallTime> renewed,
@@ -45,7 +48,7 @@ class Roll {
     Moment seen{};                               // asked for: the newest list that shows it
     std::optional<Moment> moved = std::nullopt;  // asked for: the newest list that shows another
   };
-  [[nodiscard]] static bool has_moved(const Beat& before, const Beat& beat);
+  [[nodiscard]] static Beat after(const Beat& before, Beat beat);
   std::map<NodeName, Beat> beats_;
   Moment sent_{};
   WallTime server_{};

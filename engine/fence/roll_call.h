@@ -43,6 +43,12 @@ class RollCall {
   RollCall(const RollCall&) = delete;
   RollCall& operator=(const RollCall&) = delete;
 
+  // The store may have gone back in time.
+  void forget() {
+    roll_.forget();
+    good_.reset();
+  }
+
   // `done` hears when there is a list that was asked for within the last second, or why there is
   // none, at the end of this turn or later, unless `listener` has died by then.
   void ask(std::weak_ptr<const void> listener, Done done);

@@ -378,15 +378,17 @@ TEST_F(DeskTest, since_when_a_node_is_not_ready_is_told_by_our_own_clock) {
   for (const char* stamp : {"2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"}) {
     http.requests.clear();
     add_pod("web-0");
+    nodes["n1"].ready = "False";
     nodes["n1"].since = stamp;
     open_desk(
         policy_of("local lasted = cluster.now - node.not_ready_since "
                   "if lasted < 15 then return fence.wait('young', 15 - lasted) end "
-                  "return fence.delete_pod('dead')"));
+                  "return fence.delete_pod('dead')",
+                  "trigger = { failures = 1, live_kubelet = true },"));
     tell(Look::Fell);
     run_for(14s);
     EXPECT_EQ(deletes(), Lines{}) << stamp;
-    run_for(3s);
+    run_for(20s);
     EXPECT_EQ(deletes().size(), 1U) << stamp;
   }
 }
@@ -454,9 +456,11 @@ TEST_F(DeskTest, a_refusal_of_the_server_is_no_tight_loop) {  // row E-24
 
 TEST_F(DeskTest, the_server_s_retry_after_is_respected) {
   add_pod("web-0");
-  scripts["web-0"] = {status(429, "TooManyRequests", "web-0", {{"retry-after", "12"}}), {}};
-  scripts["web-0"][1].body = pods["web-0"].dump();
+  scripts["web-0"] = {status(429, "TooManyRequests", "web-0", {{"retry-after", "12"}})};
   open_desk();
+  tell(Look::Fell);
+  run_for(1s);
+  scripts.clear();
   run_incident();
   EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-0 12s"}));
   EXPECT_EQ(closed_by(), Reason::Settled);

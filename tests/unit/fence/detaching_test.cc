@@ -117,6 +117,7 @@ TEST_F(DetachingTest, before_kubernetes_would_use_force_somebody_is_told_once) {
 TEST_F(DetachingTest, a_pod_that_a_finalizer_keeps_keeps_its_attachment) {
   add_pod_with_volume("web-0");
   pods["web-0"]["metadata"]["finalizers"] = {"example.com/hold"};
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T05:00:00Z";
   scripts["web-0"] = {{.body = pods["web-0"].dump()}};
   open_desk(detaching_policy());
   tell(Look::Fell);

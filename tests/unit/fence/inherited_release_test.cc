@@ -186,6 +186,8 @@ TEST_F(InheritedReleaseTest, a_controller_that_is_still_silent_keeps_it) {
 TEST_F(InheritedReleaseTest, its_own_pod_if_it_is_there_keeps_it) {
   leave_a_release();
   add_pod("web-0");
+  pods["web-0"]["metadata"]["finalizers"] = {"example.com/keep"};
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T05:00:00Z";
   pods["web-0"]["spec"]["volumes"] = {
       {{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data-web-0"}}}}};
   take_over();

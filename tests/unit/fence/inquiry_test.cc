@@ -361,6 +361,7 @@ TEST_F(InquiryTest, what_could_not_be_recorded_is_recorded_by_the_next_pass) {
 }
 
 TEST_F(InquiryTest, what_a_policy_needs_and_does_not_get_makes_it_wait) {
+  nodes_answer = broken();
   const auto pass = run_pass(
       {says("a", "return fence.delete_pod('dead')", Mode::Enforce, "needs = { 'placement' },")});
   EXPECT_EQ(told_by(), Lines{"verdict needs_unread a"});
@@ -486,7 +487,8 @@ TEST_F(InquiryTest,
             "node = function(node) return fence.taint_out_of_service('power is off') end,")});
   EXPECT_EQ(told_by(), Lines{"refusal taint_not_allowed a"});
   EXPECT_EQ(deletes(), Lines{});
-  EXPECT_EQ(pass->result->look_again, std::nullopt);
+  EXPECT_EQ(pass->result->waits_for, Reason::TaintNotAllowed);
+  EXPECT_EQ(pass->result->failed, 0U);
 }
 
 // The node is read again in the middle of a long pass.

@@ -248,6 +248,8 @@ TEST_F(OperationTest, pods_that_no_policy_is_asked_about_are_named_with_their_re
 
 TEST_F(OperationTest, what_the_incident_has_settled_is_not_deleted_again) {
   add_pod("web-0");
+  pods["web-0"]["metadata"]["finalizers"] = {"example.com/keep"};
+  pods["web-0"]["metadata"]["deletionTimestamp"] = "2026-01-02T05:00:00Z";
   const auto pass = std::make_unique<Pass>(*this, binding_of(deleting_policy()));
   pass->memory.handled.insert(Uid("uid-web-0"));
   ASSERT_TRUE(run_until([&pass] { return pass->over(); }));

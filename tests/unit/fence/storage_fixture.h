@@ -36,12 +36,14 @@ struct StorageTest : DeskTest {
             [this](const test::FakeRequest& request) {
               return name_in(request) == broken_volume ? broken() : read(volumes, request);
             });
+    http.on(port::Method::Get, "/api/v1/persistentvolumes",
+            [this](const test::FakeRequest& request) { return list(volumes, request); });
     http.on(port::Method::Get, "/apis/longhorn.io/v1beta2/namespaces/longhorn-system/volumes/*",
             [this](const test::FakeRequest& request) { return read(robustness, request); });
     http.on(port::Method::Get, kAttachments,
             [this](const test::FakeRequest& request) { return read(attachments, request); });
     http.on(port::Method::Get, "/apis/storage.k8s.io/v1/volumeattachments",
-            [this](const test::FakeRequest& request) { return look_at_attachment(request); });
+            [this](const test::FakeRequest& request) { return list(attachments, request); });
     http.on(port::Method::Delete, kAttachments,
             [this](const test::FakeRequest& request) { return remove_attachment(request); });
   }
@@ -150,18 +152,20 @@ struct StorageTest : DeskTest {
                                   : test::FakeAnswer{.body = found->second.dump()};
   }
 
-  test::FakeAnswer look_at_attachment(const test::FakeRequest& request) {
+  // All, or the one of a name.
+  static test::FakeAnswer list(const std::map<std::string, nlohmann::json>& objects,
+                               const test::FakeRequest& request) {
     const std::string by_name = "fieldSelector=metadata.name%3D";
     nlohmann::json items = nlohmann::json::array();
     const auto named = request.query.find(by_name);
-    for (const auto& [name, attachment] : attachments) {
+    for (const auto& [name, object] : objects) {
       if (named == std::string::npos ||
           request.query.compare(named + by_name.size(), name.size(), name) == 0) {
-        items.push_back(attachment);
+        items.push_back(object);
       }
     }
     return {.body = nlohmann::json{
-                {"kind", "VolumeAttachmentList"},
+                {"kind", "List"},
                 {"metadata", {{"resourceVersion", "9"}}},
                 {"items",
                  items}}.dump()};
