@@ -51,10 +51,19 @@ class DocumentCluster:
         self.write("observe")
         self.engines(policy=None, mode=None, elect=True, witnessed=False, spaces=["db"])
         self.policies.wait_state("db", "Observe")
+        self.wait_told("nothing is deleted")
 
     def enforce(self):
         self.write("enforce")
         self.policies.wait_state("db", "Active")
+        self.wait_told("this replica acts")
+
+    def wait_told(self, words: str):
+        """`moonfence status` shows what the leader wrote down, up to a second after it came to know it."""
+        def told():
+            states = [r["situation"]["state"] for r in self.policies.status().values() if "situation" in r]
+            return any(s["title"].startswith("All quiet") and words in s["text"] for s in states)
+        wait_for(f"the status says that all is quiet, and {words}", told, 30, 0.1)
 
     def outage(self):
         self.cluster.hollow.fail(NODE, "silent")

@@ -235,7 +235,7 @@ class Replica(Engine):
     def check_confined(self):
         """It is the image's program, runs as the image's user without any privilege, and can write no file anywhere."""
         proc = Path("/proc", str(self.pid))
-        assert os.path.samefile(proc / "exe", self.image.root / "usr" / "bin" / "moonfence")
+        assert os.path.samefile(proc / "exe", self.image.root / "usr" / "bin" / "moonfenced")
         assert os.path.samefile(proc / "root", self.image.root)
         user, group = self.image.config["User"].split(":")
         assert user == group == "65532", f"the image's user is {user}:{group}"

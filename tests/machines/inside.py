@@ -26,7 +26,7 @@ from .stage import Stage
 
 PAGE = REPO / "docs" / "install.md"
 LABEL = "app.kubernetes.io/name=moonfence"
-PROGRAM = "/usr/bin/moonfence"
+PROGRAM = "/usr/bin/moonfenced"
 
 
 def section(title: str) -> str:
