@@ -37,8 +37,9 @@ def fixture_check(tmp_path):
         place.write_text(text)
     (tmp_path / "docs").mkdir()
 
-    def check(text):
+    def check(text, field=""):
         (tmp_path / "docs/safety.md").write_text(text)
+        (tmp_path / "docs/field-faults.md").write_text(field)
         done = subprocess.run([REPO / "scripts/check-safety", "--root", tmp_path], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return done.returncode, done.stdout
@@ -83,6 +84,14 @@ def test_a_handled_hazard_names_a_mutation_that_exists(check, mutation, code):
 def test_one_of_the_tests_of_a_hazard_catches_its_mutation(check, mutation):
     code, said = check(page(mutation=f"`{mutation}`"))
     assert code == 1 and f"H4: none of its tests catches `{mutation}`, by what the mutation says" in said
+
+
+@pytest.mark.parametrize("words, said", [
+    ("`DeskTest.looks`, `….sleeps`", "test is called DeskTest.sleeps"), ("`DreamTest`", "suite is called DreamTest"),
+    ("`test_that_is_not_there`", "test is called test_that_is_not_there")])
+def test_what_the_field_faults_name_is_there(check, words, said):
+    assert check(page(), "| 1. | `fence/desk` | `DeskTest.looks`, `DeskTest` |")[0] == 0
+    assert check(page(), f"| 1. | `fence/desk` | {words} |") == (1, f"docs/field-faults.md: no {said}\n")
 
 
 def test_a_row_that_does_not_exist_fails(check):
