@@ -223,7 +223,8 @@ void IncidentDesk::recall_left_behind(const IncidentRecord& record) {
                .readiness = cluster::Readiness::Unknown,
                .keeps_replacements_off = true,  // nothing can be bound to it any more
                .boot_id = record.boot_id,
-               .zone = record.zone},
+               .zone = record.zone,
+               .hold = hold_of(record)},
       .downtime = {.since = now, .fell = record.fell},
       .was_silent = true,
       .last_seen = std::nullopt,

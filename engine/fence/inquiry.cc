@@ -135,6 +135,8 @@ bool Inquiry::lets_go_of(const kube::Pod& pod, PassResult& result) {
   const std::string keepers = namespace_pod(pod).finalizers;
   if (!pod.deletion_timestamp || keepers.empty()) {
     memory_.handled.erase(pod.uid);
+    // Until a live look shows that it is gone.
+    result.look_again = std::min(result.look_again.value_or(kMarkedPause), kMarkedPause);
     return true;
   }
   minutes_.verdict(pod, nullptr, Reason::HandledBefore, {});

@@ -83,6 +83,7 @@ struct PendingRelease {
   Moment gone_at{};
   std::string name = {};       // what the node's status calls it, once it is known
   bool may_have_left = false;  // its release was sent, and nobody has heard what came of it
+  bool late = false;           // the last attempt was refused because what it goes by was too old
   std::optional<Moment> sent_at = std::nullopt;  // it was released, and is to be acknowledged
   std::optional<Moment> acknowledged_at = std::nullopt;  // the node's status lists it no more
 };

@@ -55,27 +55,39 @@ void NodeReading::begin() {
   if (!has_one_) {
     prove_policies();
   }
-  const Moment sent = around_.loop.now();
   under_way_ = true;
-  sent_ = sent;
+  sent_ = around_.loop.now();
   lifetime_ = around_.leadership.limits().reading;
   fresh_.reset();
   gone_ = false;
   successor_.reset();
   successor_hold_.reset();
-  lease_.reset();
-  node_call_ = around_.reader.get_node(authority_->node, [this, sent](Result<kube::Node> node) {
-    node_arrived(std::move(node), sent);
-  });
+  node_call_ = around_.reader.get_node(
+      authority_->node, [this](Result<kube::Node> node) { node_arrived(std::move(node)); },
+      [this] { look_again(); });
   if (around_.source != nullptr) {
     word_.reset();
     question_ = around_.source->ask(
         authority_->node, [this](const Result<HealthSource::Word>& word) { word_arrived(word); });
     return;
   }
+  ask_for_the_lease();
+}
+
+void NodeReading::ask_for_the_lease() {
+  lease_.reset();
   lease_call_ = around_.reader.get_node_lease(
       authority_->node, lifetime_,
       [this](Result<kube::Lease> lease) { lease_arrived(std::move(lease)); });
+}
+
+// The node does not seem to be there, which a second read has to bear out: on a slow server the
+// first ones would be too old by then.
+void NodeReading::look_again() {
+  sent_ = around_.loop.now();
+  if (around_.source == nullptr) {
+    ask_for_the_lease();
+  }
 }
 
 void NodeReading::call_roll() {
@@ -96,14 +108,14 @@ void NodeReading::prove_policies() {
   }
 }
 
-void NodeReading::node_arrived(Result<kube::Node> node, Moment sent) {
+void NodeReading::node_arrived(Result<kube::Node> node) {
   node_call_.reset();
   const bool gone = !node && node.error().kind == Error::Kind::NotFound;
   if (gone && !acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source)) {
-    arrived_(Reading{.readiness = cluster::Readiness::Gone, .sent = sent});
+    arrived_(Reading{.readiness = cluster::Readiness::Gone, .sent = sent_});
     return;
   }
-  if ((node || gone) && around_.loop.now() - sent > lifetime_) {
+  if ((node || gone) && around_.loop.now() - sent_ > lifetime_) {
     // Too slow to act on. Read again at once, it would be too slow again.
     node = failure(Error::Kind::Retryable,
                    "the live read of the node took longer than " + format_duration(lifetime_));

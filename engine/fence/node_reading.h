@@ -57,7 +57,9 @@ class NodeReading {
   void call_roll();
   void prove_policies();
   [[nodiscard]] bool are_policies_proven() const;
-  void node_arrived(Result<kube::Node> node, Moment sent);
+  void ask_for_the_lease();
+  void look_again();
+  void node_arrived(Result<kube::Node> node);
   void vanished();
   // Another machine has taken the name, and ours is known to be dead or gone: what is left of ours
   // goes on. One that has the same boot is the same machine, which merely joined again.

@@ -79,12 +79,17 @@ OpenIncident::OpenIncident(Keeper& keeper, Surroundings& surroundings, std::uint
     read_silent_ = opened_ - *silence;
   }
   memory_.boot_id = node.boot_id;
-  memory_.hold = node.hold;
   memory_.word = {.changed = node.since, .heard = downtime.since};
   node_ = node;
   authority_->page = std::move(page);
-  if (authority_->page != nullptr && memory_.hold) {
-    authority_->page->held(*memory_.hold);
+  hold(node.hold);
+}
+
+// The next leader may find no Node any more that says it.
+void OpenIncident::hold(const std::optional<std::string>& why) {
+  memory_.hold = why;
+  if (authority_->page != nullptr) {
+    authority_->page->held(why.value_or(""));
   }
 }
 
@@ -111,6 +116,7 @@ std::optional<OpenIncident::LeftBehind> OpenIncident::left_behind() const {
       .at = memory_.last_seen ? around_.loop.now() : read_silent_.value_or(around_.loop.now())};
   left.node.readiness = left.was_silent ? cluster::Readiness::Unknown : cluster::Readiness::Gone;
   left.node.boot_id = memory_.boot_id;
+  left.node.hold = memory_.hold;
   left.node.keeps_replacements_off = true;  // nothing can be bound to it any more
   return left;
 }
@@ -136,7 +142,7 @@ void OpenIncident::node_seen(const NodeView& node, Look why) {
   }
   if (node.uid == authority_->node_uid) {
     node_ = node;
-    memory_.hold = node.hold;
+    hold(node.hold);
     // A kubelet that speaks again begins anew, whatever it was silent about before.
     const bool speaks_anew =
         node.since != memory_.word.changed && node.readiness != cluster::Readiness::Unknown;

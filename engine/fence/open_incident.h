@@ -89,6 +89,7 @@ class OpenIncident final : public Operation::Owner {
   void pass_ended(const PassResult& result) override;
 
  private:
+  void hold(const std::optional<std::string>& why);
   void perform(const Incident::Effects& effects);
   void watch_pods();
   void carry_out(const Incident::Effects& effects);

@@ -650,6 +650,7 @@ void Operation::unseen_looked() {
   for (const Uid& pod : unseen_.take_gone()) {
     detaching_.pod_gone(pod);
   }
+  gathering_since_ = around_.loop.now();
   const std::weak_ptr<const void> alive = alive_;
   docket_.add(unseen_.take_present());
   if (!alive.expired()) {

@@ -243,6 +243,7 @@ void Releasing::ended(const VolumeRelease& volume, const ActionOutcome& outcome,
     return;
   }
   const Reason reason = outcome.reason;
+  const bool was_late = std::exchange(found->second.late, reason == Reason::ReadingTooOld);
   found->second.may_have_left = reason == Reason::OutcomeLost || reason == Reason::Retryable;
   if (reason == Reason::Done) {
     found->second.sent_at = around_.loop.now();
@@ -250,7 +251,7 @@ void Releasing::ended(const VolumeRelease& volume, const ActionOutcome& outcome,
     memory_.release_pause = Duration::zero();
   } else if (is_final(reason)) {
     drop(name);
-  } else if (reason == Reason::ReadingTooOld || reason == Reason::ReleaseOvertaken) {
+  } else if (reason == Reason::ReleaseOvertaken || (reason == Reason::ReadingTooOld && !was_late)) {
     waits_ = true;  // the next pass begins anew
   } else if (reason == Reason::OnHold) {
     result.hold("release of attachment " + name, kHoldPause);

@@ -30,6 +30,7 @@ bool is_kept_in_service(Reason reason) {
     case Reason::PolicyHolds:
     case Reason::PolicyWaits:
     case Reason::SignalUnfit:
+    case Reason::ModeObserves:  // a binding that only observes has a pod that would be evicted
     case Reason::ProtectedNamespace:
     case Reason::MirrorPod:
     case Reason::DaemonSetPod:
@@ -264,7 +265,7 @@ Retiring::Next Retiring::end(const ActionOutcome& outcome, PassResult& result) {
     result.hold(outcome.about("taint node.kubernetes.io/out-of-service"), kHoldPause, reason);
   } else if (is_braking(reason)) {
     result.braked = reason;
-  } else if (reason != Reason::ModeObserves) {  // nothing was to be done
+  } else {
     result.fail(outcome.about("taint node.kubernetes.io/out-of-service"), outcome.retry_after,
                 outcome.reason);
   }

@@ -1,6 +1,7 @@
 #include "kube/named_read.h"
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "kube/json.h"
@@ -8,8 +9,6 @@
 
 namespace moonfence::kube {
 namespace {
-
-constexpr Duration kLookTimeout = std::chrono::seconds(2);
 
 bool is_empty_list(const nlohmann::json& list) {
   Fields fields(list);
@@ -20,11 +19,14 @@ bool is_empty_list(const nlohmann::json& list) {
 class NamedRead final : public ApiCall {
  public:
   using Done = std::function<void(Result<ApiReply>)>;
-  NamedRead(Caller& caller, ApiRequest request, std::string name, Done done)
+  NamedRead(Caller& caller, ApiRequest request, std::string name, Done done,
+            std::function<void()> looks)
       : caller_(caller),
         collection_(request.path.substr(0, request.path.rfind('/'))),
         name_(std::move(name)),
-        done_(std::move(done)) {
+        timeout_(request.timeout),
+        done_(std::move(done)),
+        looks_(std::move(looks)) {
     call_ = caller_.call(std::move(request), [this](Result<ApiReply> reply) {
       if (!reply && reply.error().kind == Error::Kind::NotFound) {
         look(std::move(reply.error()));
@@ -40,16 +42,23 @@ class NamedRead final : public ApiCall {
     ApiRequest request;
     request.path = collection_;
     request.query = {{"fieldSelector", "metadata.name=" + selector_value(name_)}};
-    request.timeout = kLookTimeout;
+    request.timeout = timeout_;
     call_ = caller_.call(std::move(request), [this](const Result<ApiReply>& found) {
-      if (found && is_empty_list(found->body)) {
-        finish(failure(std::move(absence_)));
-      } else {
-        finish(failure(Error::Kind::Retryable,
-                       "404, and the list of that name does not bear it out" +
-                           (found ? std::string() : ": " + found.error().message())));
-      }
+      finish(failure(answer_by(found)));
     });
+    if (looks_) {
+      looks_();
+    }
+  }
+
+  Error answer_by(const Result<ApiReply>& found) {
+    constexpr std::string_view kUnproven = "404, and the list of that name does not bear it out";
+    if (!found) {
+      return Error(found.error()).within(kUnproven);
+    }
+    return is_empty_list(found->body)
+               ? std::move(absence_)
+               : Error{.kind = Error::Kind::Retryable, .text = std::string(kUnproven)};
   }
 
   void finish(Result<ApiReply> reply) {
@@ -60,7 +69,9 @@ class NamedRead final : public ApiCall {
   Caller& caller_;
   const std::string collection_;
   const std::string name_;
+  const Duration timeout_;
   Done done_;
+  std::function<void()> looks_;
   Error absence_;
   CallHandle call_;
 };
@@ -68,8 +79,9 @@ class NamedRead final : public ApiCall {
 }  // namespace
 
 CallHandle read_named(Caller& caller, ApiRequest request, std::string name,
-                      std::function<void(Result<ApiReply>)> done) {
-  return std::make_unique<NamedRead>(caller, std::move(request), std::move(name), std::move(done));
+                      std::function<void(Result<ApiReply>)> done, std::function<void()> looks) {
+  return std::make_unique<NamedRead>(caller, std::move(request), std::move(name), std::move(done),
+                                     std::move(looks));
 }
 
 }  // namespace moonfence::kube

@@ -12,8 +12,10 @@
 namespace moonfence::kube {
 
 // `request`: a GET of the object, whose path ends with its name. NotFound: neither shows it. A 404
-// that the list does not bear out is an error like that of a server that is away.
+// that the list does not bear out is an error like that of a server that is away. `looks` is called
+// when the list was sent, in the middle of the other answer: what it says is younger than the call.
 [[nodiscard]] CallHandle read_named(Caller& caller, ApiRequest request, std::string name,
-                                    std::function<void(Result<ApiReply>)> done);
+                                    std::function<void(Result<ApiReply>)> done,
+                                    std::function<void()> looks = nullptr);
 
 }  // namespace moonfence::kube

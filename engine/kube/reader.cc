@@ -24,14 +24,16 @@ ApiRequest read_request(std::string path) {
 
 }  // namespace
 
-CallHandle Reader::get_node(const NodeName& name, std::function<void(Result<Node>)> done) {
+CallHandle Reader::get_node(const NodeName& name, std::function<void(Result<Node>)> done,
+                            std::function<void()> looks) {
   auto path = node_path(name);
   if (!path) {
     return caller_.refuse(std::move(path.error()),
                           [done = std::move(done)](const Error& error) { done(failure(error)); });
   }
-  return get_named(
-      *std::move(path), name.text(), [done = std::move(done), name](Result<ApiReply> reply) {
+  return read_named(
+      caller_, read_request(*std::move(path)), name.text(),
+      [done = std::move(done), name](Result<ApiReply> reply) {
         if (!reply) {
           done(failure(std::move(reply.error())));
           return;
@@ -42,7 +44,8 @@ CallHandle Reader::get_node(const NodeName& name, std::function<void(Result<Node
               failure(Error::Kind::Malformed, "the server answered with node " + node->name.text());
         }
         done(std::move(node));
-      });
+      },
+      std::move(looks));
 }
 
 CallHandle Reader::get_attachment(const std::string& name,

@@ -34,8 +34,9 @@ class Reader {
   explicit Reader(Caller& caller) : caller_(caller) {}
 
   // With resourceVersion unset: a quorum read, never a cache. NotFound when the node is gone, by
-  // two reads (kube/named_read).
-  [[nodiscard]] CallHandle get_node(const NodeName& name, std::function<void(Result<Node>)> done);
+  // two reads, of which `looks` announces the second (kube/named_read).
+  [[nodiscard]] CallHandle get_node(const NodeName& name, std::function<void(Result<Node>)> done,
+                                    std::function<void()> looks = nullptr);
 
   // A VolumeAttachment by name; NotFound when it is gone, likewise.
   [[nodiscard]] CallHandle get_attachment(const std::string& name,

@@ -13,7 +13,7 @@ constexpr Duration kLimit = std::chrono::seconds(5);
 
 }  // namespace
 
-bool Revisions::note(const ResourceVersion& reached, Moment arrived) {
+bool Revisions::note(const ResourceVersion& reached, Moment sent, Moment arrived) {
   bool went_on = true;
   if (!reached_.empty()) {
     const auto order = compare_versions(reached, reached_.back().version);
@@ -21,11 +21,11 @@ bool Revisions::note(const ResourceVersion& reached, Moment arrived) {
       reached_.clear();
       went_on = false;
     } else if (*order == 0) {
-      reached_.back().last = arrived;
+      reached_.back().last = sent;
       return true;
     }
   }
-  reached_.push_back({.version = reached, .at = arrived, .last = arrived});
+  reached_.push_back({.version = reached, .at = arrived, .last = sent});
   // One that is older than needed stays: in a quiet store it is the newest for long.
   while (reached_.size() > 1 && arrived - reached_[1].at > kRemembered) {
     reached_.pop_front();
@@ -58,7 +58,8 @@ void LeaseRevisions::ask() {
   request.path = *leases_path(Namespace("kube-node-lease"));
   request.query = {{"fieldSelector", "metadata.name=moonfence-compares-versions"}};
   request.timeout = kLimit;
-  call_ = caller_.call(std::move(request), [this](const Result<ApiReply>& reply) {
+  call_ = caller_.call(std::move(request), [this,
+                                            sent = loop_.now()](const Result<ApiReply>& reply) {
     const CallHandle ended = std::move(call_);
     if (!reply) {
       if (problem_.empty()) {
@@ -75,7 +76,7 @@ void LeaseRevisions::ask() {
     problem_.clear();
     Fields fields(reply->body);
     const ResourceVersion version(fields.required({"metadata", "resourceVersion"}));
-    if (!fields.fault() && !revisions_.note(version, loop_.now())) {
+    if (!fields.fault() && !revisions_.note(version, sent, loop_.now())) {
       caller_.went_back();
     }
   });

@@ -23,9 +23,9 @@ class Revisions {
   // Longer than the Lease of any kubelet stands still before something is made of it.
   static constexpr Duration kRemembered = std::chrono::minutes(2);
 
-  // The store has reached it, as an answer says that arrived then. False: the store went back in
-  // time, and everything before is worthless.
-  [[nodiscard]] bool note(const ResourceVersion& reached, Moment arrived);
+  // The store has reached it, as an answer says that was asked for and arrived then. False: the
+  // store went back in time, and everything before is worthless.
+  [[nodiscard]] bool note(const ResourceVersion& reached, Moment sent, Moment arrived);
   // What was reached when is not known any more: the store may be another one.
   void forget() { reached_.clear(); }
   // The first moment by which it was reached; nullopt: not yet, or nobody knows.

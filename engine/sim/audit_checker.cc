@@ -72,8 +72,9 @@ void AuditChecker::on_audit(const AuditLine& line) {
       open->second.told_left = now();
     }
   } else if (line.kind == "refusal" && line.action == "taint_out_of_service") {
+    const bool passes = line.reason == "reading_too_old" || line.reason == "pods_unknown";
     if (const auto open = book.incidents.find(line.node); open != book.incidents.end()) {
-      open->second.kept_in_service = true;
+      open->second.kept_in_service = !passes;
     }
   } else if (line.kind == "incident_closed") {
     ++closed_;

@@ -171,6 +171,7 @@ TEST_F(DeletedTest, a_404_that_took_longer_than_a_second_is_no_evidence) {
     gone.delay = 1100ms;
     return gone;
   });
+  nodes_answer.delay = 1100ms;  // of the second read, by which it is believed
   delete_node();
   run_for(1min);
   EXPECT_EQ(deletes(), Lines{});

@@ -215,6 +215,23 @@ TEST_F(MadeAnewTakeOverTest, the_next_leader_goes_on_with_what_was_bound_before)
   EXPECT_EQ(record.closed->reason, Reason::Settled);
 }
 
+// Its leader died after somebody had put a hold on the old Node, which is gone.
+TEST_F(MadeAnewTakeOverTest, who_held_the_old_one_holds_it_for_the_next_leader_too) {
+  add_pod("web-0");
+  bind_at("web-0", kBefore);
+  scripts["web-0"] = {broken()};
+  open_desk();
+  tell(Look::Fell);
+  run_for(2s);
+  nodes["n1"].annotations["moonfence.io/hold"] = "its disk is being saved";
+  run_for(10s);
+  die();
+  replace("boot-2", "True");
+  restart();
+  lead_for(1min);
+  EXPECT_TRUE(is_there("web-0"));
+}
+
 TEST_F(MadeAnewTakeOverTest, also_when_it_knows_the_policies_later) {
   begin_and_die();
   replace("boot-2", "True");

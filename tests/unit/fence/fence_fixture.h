@@ -188,7 +188,7 @@ struct FenceTest : testing::Test {
     actions.emplace(loop, kube::Destroyer(caller), trail);
     start_journal("moonfence-0_a");
     count_nodes(10, 1);
-    (void)revisions.note(ResourceVersion("100"), loop.now() - 1h);
+    (void)revisions.note(ResourceVersion("100"), loop.now() - 1h, loop.now() - 1h);
     (void)doubt.look({}, loop.now());
     http.on(port::Method::Get, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return read_node(request); });

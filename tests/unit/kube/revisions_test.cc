@@ -16,9 +16,9 @@ ResourceVersion version(int number) {
 TEST(RevisionsTest, what_was_reached_by_a_moment_was_written_before_it) {
   Revisions revisions;
   EXPECT_FALSE(revisions.since(version(1)).has_value());
-  (void)revisions.note(version(10), kStart);
-  (void)revisions.note(version(10), kStart + 2s);
-  (void)revisions.note(version(25), kStart + 4s);
+  (void)revisions.note(version(10), kStart, kStart);
+  (void)revisions.note(version(10), kStart + 2s, kStart + 2s);
+  (void)revisions.note(version(25), kStart + 4s, kStart + 4s);
   EXPECT_EQ(revisions.since(version(9)), kStart);
   EXPECT_EQ(revisions.since(version(10)), kStart);
   EXPECT_EQ(revisions.since(version(11)), kStart + 4s);
@@ -27,25 +27,25 @@ TEST(RevisionsTest, what_was_reached_by_a_moment_was_written_before_it) {
 
 TEST(RevisionsTest, versions_order_as_numbers) {
   Revisions revisions;
-  (void)revisions.note(version(99), kStart);
+  (void)revisions.note(version(99), kStart, kStart);
   EXPECT_FALSE(revisions.since(version(100)).has_value());
 }
 
 // A backup was put back: what it holds was not written when the same numbers were reached before.
 TEST(RevisionsTest, a_store_that_went_back_makes_what_was_known_worthless) {
   Revisions revisions;
-  EXPECT_TRUE(revisions.note(version(50), kStart));
-  EXPECT_TRUE(revisions.note(version(50), kStart + 5s));
-  EXPECT_FALSE(revisions.note(version(40), kStart + 10s));
+  EXPECT_TRUE(revisions.note(version(50), kStart, kStart));
+  EXPECT_TRUE(revisions.note(version(50), kStart + 5s, kStart + 5s));
+  EXPECT_FALSE(revisions.note(version(40), kStart + 10s, kStart + 10s));
   EXPECT_EQ(revisions.since(version(35)), kStart + 10s);
-  (void)revisions.note(ResourceVersion("odd"), kStart + 12s);
+  (void)revisions.note(ResourceVersion("odd"), kStart + 12s, kStart + 12s);
   EXPECT_FALSE(revisions.since(version(35)).has_value());
 }
 
 TEST(RevisionsTest, old_ones_are_forgotten_but_for_the_newest_of_them) {
   Revisions revisions;
   for (int second = 0; second <= 600; second += 2) {
-    (void)revisions.note(version(1000 + second), kStart + second * 1s);
+    (void)revisions.note(version(1000 + second), kStart + second * 1s, kStart + second * 1s);
   }
   EXPECT_EQ(revisions.since(version(1)), kStart + 478s);
   EXPECT_EQ(revisions.since(version(1600)), kStart + 600s);
@@ -54,9 +54,9 @@ TEST(RevisionsTest, old_ones_are_forgotten_but_for_the_newest_of_them) {
 TEST(RevisionsTest, what_a_version_shows_is_no_older_than_when_the_store_was_not_beyond_it) {
   Revisions revisions;
   EXPECT_FALSE(revisions.not_beyond(version(10)).has_value());
-  (void)revisions.note(version(10), kStart);
-  (void)revisions.note(version(10), kStart + 2s);
-  (void)revisions.note(version(25), kStart + 4s);
+  (void)revisions.note(version(10), kStart, kStart);
+  (void)revisions.note(version(10), kStart + 2s, kStart + 2s);
+  (void)revisions.note(version(25), kStart + 4s, kStart + 4s);
   EXPECT_FALSE(revisions.not_beyond(version(9)).has_value());
   EXPECT_EQ(revisions.not_beyond(version(10)), kStart + 2s);
   EXPECT_EQ(revisions.not_beyond(version(24)), kStart + 2s);
