@@ -1,5 +1,6 @@
 """The control groups of a machine, in every hierarchy of version 1 that this computer has."""
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,22 @@ PATIENCE = 20  # seconds for the kernel to freeze or to let go; a bound, not a w
 # Heartbeats must not be late because a compiler runs beside us: the bed as a whole weighs as much as this many
 # ordinary processes would (1024 is one).
 BED_SHARES = 16384
+
+
+def below(folder: Path) -> list:
+    """The group and those below it. Groups come and go with containers: one that is removed meanwhile is left out, where
+    rglob() of this Python fails."""
+    return [Path(place) for place, _, _ in os.walk(folder)]
+
+
+def processes_in(groups: list) -> set:
+    found = set()
+    for group in groups:
+        try:
+            found.update(int(pid) for pid in (group / "cgroup.procs").read_text().split())
+        except OSError:
+            continue  # it was removed meanwhile
+    return found
 
 
 @dataclass(frozen=True)
@@ -84,13 +101,7 @@ class Group:
 
     def processes(self) -> set:
         """Pids of all processes in the group and below it."""
-        found = set()
-        for listing in self._of("pids").rglob("cgroup.procs"):
-            try:
-                found.update(int(pid) for pid in listing.read_text().split())
-            except OSError:
-                continue  # a group that was removed meanwhile
-        return found
+        return processes_in(below(self._of("pids")))
 
     # --- standing still
 
@@ -123,7 +134,7 @@ class Group:
         end = time.monotonic() + PATIENCE
         for folder in self.folders():
             while folder.exists():
-                for each in sorted((f for f in folder.rglob("*") if f.is_dir()), reverse=True):
+                for each in sorted(below(folder)[1:], reverse=True):
                     _rmdir(each)
                 if _rmdir(folder):
                     break

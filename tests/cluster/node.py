@@ -8,6 +8,7 @@ from pathlib import Path
 from e2e.kube import ApiError, wait_for
 
 from .control_plane import INSIDE, ControlPlane
+from .groups import below, processes_in
 from .image import PAUSE
 from .machine import Machine, Service
 from .settings import STOCK, Settings
@@ -76,13 +77,7 @@ class Node(Machine):
 
     def container_processes(self, uid: str) -> set:
         """Pids of a pod's processes, by its control group: what really runs, whoever knows of it."""
-        found = set()
-        for listing in self.group.folders()[0].rglob(f"*{uid}*/**/cgroup.procs"):
-            try:
-                found.update(int(pid) for pid in listing.read_text().split())
-            except OSError:
-                continue  # it was removed meanwhile
-        return found
+        return processes_in([group for group in below(self.group.folders()[0]) if uid in str(group)])
 
     # --- files
 
