@@ -54,7 +54,11 @@ class NamedRead final : public ApiCall {
   Error answer_by(const Result<ApiReply>& found) {
     constexpr std::string_view kUnproven = "404, and the list of that name does not bear it out";
     if (!found) {
-      return Error(found.error()).within(kUnproven);
+      Error error = Error(found.error()).within(kUnproven);
+      if (error.kind == Error::Kind::NotFound) {  // whoever answers 404 to everything
+        error.kind = Error::Kind::Retryable;
+      }
+      return error;
     }
     return is_empty_list(found->body)
                ? std::move(absence_)

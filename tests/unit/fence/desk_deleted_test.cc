@@ -58,6 +58,9 @@ TEST_F(DeletedTest, a_404_that_no_list_bears_out_is_no_evidence) {
   nodes_answer = broken();
   run_for(1min);
   EXPECT_EQ(deletes(), Lines{});
+  nodes_answer = status(404, "NotFound", "n1");  // a proxy that says so of everything
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
   nodes_answer = {.body = "{}"};
   run_for(1min);
   EXPECT_EQ(deletes(), Lines{});
