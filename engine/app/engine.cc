@@ -132,10 +132,7 @@ class Engine::Graph final : public fence::Leadership {
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
         roll_call_(
-            loop_, reader_, *this, [this] { return server_now(); },
-            [this](const ResourceVersion& version) {
-              return lease_revisions_.revisions().not_beyond(version);
-            },
+            loop_, reader_, *this, [this] { return server_now(); }, lease_revisions_.revisions(),
             [this](const NodeName& name) { return standing_if_up(name); }),
         actions_(loop_, kube::Destroyer(caller_), trail_,
                  [this] {
@@ -340,18 +337,18 @@ class Engine::Graph final : public fence::Leadership {
                 : [this](std::weak_ptr<const void> alive,
                          std::function<void(const Result<void>&)>
                              done) { feed_->prove(std::move(alive), std::move(done)); },
-            [this](const kube::Lease& lease) { return written_by(lease); }};
+            [this](const kube::Lease& lease) { return written(lease); }};
   }
 
   // A plan is asked for by somebody who has watched nothing yet, and acts on nothing: it believes
   // the stamps. Whoever acts has looked on for long.
-  [[nodiscard]] std::optional<Moment> written_by(const kube::Lease& lease) const {
+  [[nodiscard]] kube::Revisions::Written written(const kube::Lease& lease) const {
     if (!told_.on_demand) {
-      return lease_revisions_.revisions().since(lease.version);
+      return lease_revisions_.revisions().written(lease.version);
     }
-    return lease.record.renewed
-               ? std::optional(loop_.now() - (server_now() - *lease.record.renewed))
-               : std::nullopt;
+    const auto& renewed = lease.record.renewed;
+    const auto at = renewed ? std::optional(loop_.now() - (server_now() - *renewed)) : std::nullopt;
+    return {.after = at, .by = at};
   }
 
   void lead() {

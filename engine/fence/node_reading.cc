@@ -212,10 +212,9 @@ bool NodeReading::roll_is_readable() const {
 }
 
 // Others are as silent as this node and were not called so yet.
-void NodeReading::heed_roll() {
-  const auto renewed = *lease_ ? (*lease_)->record.renewed : std::nullopt;
-  const RollCall::Silent silent =
-      around_.roll_call.silent_beside(renewed, fresh_->ready->last_transition_time);
+void NodeReading::heed_roll(Duration stood_still) {
+  const kube::Lease* lease = *lease_ ? &**lease_ : nullptr;
+  const RollCall::Silent silent = around_.roll_call.silent_beside(lease, stood_still);
   if (around_.brake.too_many_with(silent.workers, silent.machines)) {
     around_.log.warning("storm_suspected", {{"incident", occasion_.incident.text()},
                                             {"node", authority_->node.text()},
@@ -319,7 +318,7 @@ Reading NodeReading::by_lease() {
     found = {.pulse = Pulse::Dead};
   } else if (lease_) {
     const auto unwritten_since =
-        lease_->has_value() && around_.written_by ? around_.written_by(**lease_) : std::nullopt;
+        lease_->has_value() ? around_.when_written(**lease_).by : std::nullopt;
     found = memory_.pulse.feel(*lease_, readiness(), unwritten_since, sent_, around_.loop.now(),
                                around_.doubt.outage_ended());
   }
@@ -327,7 +326,7 @@ Reading NodeReading::by_lease() {
     if (!roll_is_readable()) {
       found.pulse = Pulse::Unread;  // whether it is the only silent one nobody knows
     } else if (found.pulse == Pulse::Dead && purpose_ == Purpose::ToAct) {
-      heed_roll();
+      heed_roll(sent_ - found.since);
     }
   }
   if (gone_) {

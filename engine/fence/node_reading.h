@@ -73,7 +73,7 @@ class NodeReading {
   [[nodiscard]] bool needs_roll() const;
   void take_if_complete();
   [[nodiscard]] bool roll_is_readable() const;
-  void heed_roll();
+  void heed_roll(Duration stood_still);
   // What the answers come to; an error when that is nothing to go by.
   [[nodiscard]] Result<Reading> by_source() const;
   [[nodiscard]] Reading by_lease();

@@ -378,7 +378,17 @@ std::string Operation::name_of(const Waiting& waiting) {
   return attachment != nullptr ? "attachment " + attachment->target.attachment.name : "a release";
 }
 
+// Deletions that take long made the lists too old for the attachments in the pass before.
 void Operation::enqueue(Waiting waiting) {
+  const bool is_pod = std::holds_alternative<PodDeletion>(waiting.deletion);
+  if (is_pod && memory_.put_off > 0 && attachments_ == Stage::NotYet) {
+    after_volumes_.push_back(std::move(waiting));
+  } else {
+    line_up(std::move(waiting));
+  }
+}
+
+void Operation::line_up(Waiting waiting) {
   const auto pause = memory_.pauses.find(uid_of(waiting));
   if (pause != memory_.pauses.end() && around_.loop.now() < pause->second) {
     result_.fail(name_of(waiting) + ": the server asked for a pause",
@@ -622,8 +632,8 @@ void Operation::end_if_done() {
     }
     return;
   }
-  if (look_for_unseen() || !tell_observed() || retire_node() || look_at_volumes() ||
-      look_for_left_volumes()) {
+  if (look_for_unseen() || !tell_observed() || delete_after_volumes() || retire_node() ||
+      look_at_volumes() || look_for_left_volumes()) {
     return;
   }
   note_left_behind();
@@ -700,6 +710,19 @@ bool Operation::retire_node() {
     node_.begin();
   }
   return next != Retiring::Next::Nothing;
+}
+
+bool Operation::delete_after_volumes() {
+  if (after_volumes_.empty()) {
+    return false;
+  }
+  if (!look_at_volumes()) {
+    for (Waiting& waiting : std::exchange(after_volumes_, {})) {
+      line_up(std::move(waiting));
+    }
+    pump();
+  }
+  return true;
 }
 
 bool Operation::look_at_volumes() {

@@ -116,6 +116,7 @@ class Operation final : private Docket::Court {
   void give_up_untainted(const ActionOutcome& outcome);
   void refuse_next(const ActionOutcome& outcome);
   void enqueue(Waiting waiting);
+  void line_up(Waiting waiting);
   [[nodiscard]] static const Uid& uid_of(const Waiting& waiting);
   [[nodiscard]] static std::string name_of(const Waiting& waiting);
   // Writes into the incident's record what waits and does not stand there yet.
@@ -143,6 +144,8 @@ class Operation final : private Docket::Court {
   // False: whether somebody holds their namespaces is still being read.
   [[nodiscard]] bool tell_observed();
   [[nodiscard]] bool retire_node();
+  // True: they were, or attachments are still being looked at before.
+  [[nodiscard]] bool delete_after_volumes();
   // Whether attachments or releases are being looked at now.
   [[nodiscard]] bool look_at_volumes();
   // Whether volumes that nobody accounts for are being looked at.
@@ -178,6 +181,7 @@ class Operation final : private Docket::Court {
   Duration gathering_took_ = Duration::zero();
   bool has_early_texts_ = false;
   std::deque<Waiting> queue_;
+  std::vector<Waiting> after_volumes_;  // pods
   std::size_t in_flight_ = 0;
   PassResult result_;
   std::shared_ptr<const void> alive_;  // calls that outlive us must not call back

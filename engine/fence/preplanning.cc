@@ -14,7 +14,8 @@ namespace moonfence::fence {
 std::unique_ptr<Gathering> new_gathering(const Surroundings& surroundings) {
   return std::make_unique<Gathering>(
       surroundings.reader, surroundings.allowed_reads, surroundings.endpoints,
-      surroundings.release.on ? surroundings.release.attachers : Gathering::Leases());
+      surroundings.release.on ? surroundings.release.attachers : Gathering::Leases(),
+      surroundings.loop.now());
 }
 
 void withdraw(Page* page, std::set<Uid>& planned, const std::set<std::string>& wanted) {
@@ -60,7 +61,7 @@ Surroundings hushed(const Surroundings& surroundings, port::Log& log, audit::Tra
           .release = surroundings.release,
           .quarantine = surroundings.quarantine,
           .source = surroundings.source,
-          .written_by = surroundings.written_by};
+          .written = surroundings.written};
 }
 
 // Of a record like the incident's, in which plans show.

@@ -28,7 +28,7 @@ PulseWatch::Finding PulseWatch::feel(const Result<kube::Lease>& lease, cluster::
   // alive, the first is not believed any more.
   const Moment dead_at = since + (unknown && !found_alive_ ? duration / 2 : duration);
   if (sent >= dead_at) {
-    return {.pulse = Pulse::Dead, .dead_at = dead_at};
+    return {.pulse = Pulse::Dead, .dead_at = dead_at, .since = since};
   }
   found_alive_ = true;
   return {.pulse = Pulse::Alive, .dead_at = since + duration};

@@ -40,6 +40,7 @@ class PulseWatch {
   struct Finding {
     Pulse pulse = Pulse::Unread;
     Moment dead_at{};  // of Alive: when the same Lease, read again, would be dead
+    Moment since{};    // of Dead: it has stood still at least since then
   };
   // `lease`: as read beside the node, NotFound when there is none. `unwritten_since`: by
   // kube::Revisions. `outage_ended`: see SelfDoubt.

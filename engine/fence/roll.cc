@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "fence/pulse.h"
 #include "kube/list_plan.h"
 
 namespace moonfence::fence {
@@ -32,18 +31,29 @@ void Roll::take(const kube::LeaseSigns& signs, Moment sent, WallTime server) {
   }
 }
 
-Duration Roll::age_of(std::optional<WallTime> renewed, std::optional<WallTime> changed) const {
-  const Duration since_unknown = changed ? server_ - *changed : Duration::zero();
-  return std::max(renewed ? server_ - *renewed : kLeaseDuration, since_unknown);
+Duration Roll::silence_of(const kube::Lease* lease, Duration at_least) const {
+  const auto after = lease == nullptr ? std::nullopt : revisions_.written(lease->version).after;
+  if (!after || !lease->record.renewed) {
+    return at_least;
+  }
+  return std::clamp(server_ - *lease->record.renewed, at_least, std::max(at_least, sent_ - *after));
 }
 
-std::int64_t Roll::silent_beside(Duration age,
+Duration Roll::silence_of(const Beat& beat) const {
+  const kube::Revisions::Written written = revisions_.written(beat.version);
+  const auto after = std::max(written.after, beat.moved);  // nullopt is the least
+  const Duration by_stamp = server_ - beat.renewed;
+  if (!written.by) {
+    return after ? std::min(by_stamp, sent_ - *after) : by_stamp;
+  }
+  const Duration most = after ? sent_ - *after : Duration::max();
+  return after ? std::clamp(by_stamp, std::min(sent_ - *written.by, most), most) : most;
+}
+
+std::int64_t Roll::silent_beside(Duration silence,
                                  const std::function<bool(const NodeName&)>& counts) const {
   return std::count_if(beats_.begin(), beats_.end(), [&](const auto& entry) {
-    const Beat& beat = entry.second;
-    const Duration by_stamp = server_ - beat.renewed;
-    const Duration silent = beat.moved ? std::min(by_stamp, sent_ - *beat.moved) : by_stamp;
-    return silent * 2 >= age && counts(entry.first);
+    return silence_of(entry.second) >= silence / 2 && counts(entry.first);
   });
 }
 

@@ -4,14 +4,15 @@
 // has not told of yet. In a storm all kubelets fall silent at once and Kubernetes calls them
 // Unknown one after another; the Leases of those whose turn has not come are as old already.
 //
-// Another node counts as silent when its Lease is at least half as old as that of the node in
-// question. That needs no figure that fits one cluster and not another: a kubelet renews four times
-// in the time after which it is called dead. Ages are the API server's time minus the stamp, which
-// is the node's; so that one odd clock has a bounded effect
-//   - the node in question is as old as its Ready=Unknown at least: a clock that is ahead makes it
-//     look young, and all others silent, for a few renewals and not for ever;
-//   - another node has renewed since the newest list that shows another stamp of it: one whose
-//     clock is behind looks silent until it was seen to move. One that is ahead hides itself only.
+// Another node counts as silent when its Lease has stood still for at least half as long as that of
+// the node in question. That needs no figure that fits one cluster and not another: a kubelet
+// renews four times in the time after which it is called dead.
+//
+// For how long a Lease has stood still tell the versions that the API server's store had reached
+// when (kube/revisions.h), by our own clock: at least since the store was first seen with it, and
+// at most since it was last seen without it. A stamp, which is the node's own, says no more than
+// where between these two. Where nobody knows the second, a node has been silent for ever until it
+// is seen to move; where versions tell nothing at all, stamps and what was seen to move have to do.
 // A pure machine.
 
 #include <cstdint>
@@ -21,25 +22,29 @@
 
 #include "base/names.h"
 #include "base/time.h"
+#include "kube/lease.h"
 #include "kube/lease_list.h"
+#include "kube/revisions.h"
 
 namespace moonfence::fence {
 
 class Roll {
  public:
+  // `revisions` must outlive it.
+  explicit Roll(const kube::Revisions& revisions) : revisions_(revisions) {}
+
   // A whole list: when it was asked for, and what the API server's clock showed then.
   void take(const kube::LeaseSigns& signs, Moment sent, WallTime server);
 
   // The store may have gone back in time: by its versions nothing is newer or older any more.
   void forget() { beats_.clear(); }
 
-  // The age, at the moment of the list, of a Lease that was renewed then, on a node that is Unknown
-  // since `changed`; of an absent Lease that of one that has just run out.
-  [[nodiscard]] Duration age_of(std::optional<WallTime> renewed,
-                                std::optional<WallTime> changed) const;
-  // Of the nodes that `counts` names, how many are silent beside one whose Lease is so old.
+  // For how long, at the moment of the list, this Lease has stood still, which it was seen to do
+  // for `at_least`; an absent one for no longer.
+  [[nodiscard]] Duration silence_of(const kube::Lease* lease, Duration at_least) const;
+  // Of the nodes that `counts` names, how many are silent beside one that is so for so long.
   [[nodiscard]] std::int64_t silent_beside(
-      Duration age, const std::function<bool(const NodeName&)>& counts) const;
+      Duration silence, const std::function<bool(const NodeName&)>& counts) const;
 
  private:
   struct Beat {
@@ -49,6 +54,9 @@ class Roll {
     std::optional<Moment> moved = std::nullopt;  // asked for: the newest list that shows another
   };
   [[nodiscard]] static Beat after(const Beat& before, Beat beat);
+  [[nodiscard]] Duration silence_of(const Beat& beat) const;
+
+  const kube::Revisions& revisions_;
   std::map<NodeName, Beat> beats_;
   Moment sent_{};
   WallTime server_{};

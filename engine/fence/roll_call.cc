@@ -5,15 +5,15 @@
 namespace moonfence::fence {
 
 RollCall::RollCall(loop::Loop& loop, kube::Reader& reader, const Leadership& leadership,
-                   std::function<WallTime()> server_now,
-                   std::function<std::optional<Moment>(const ResourceVersion&)> not_beyond,
+                   std::function<WallTime()> server_now, const kube::Revisions& revisions,
                    std::function<const cluster::Standing*(const NodeName&)> standing)
     : loop_(loop),
       reader_(reader),
       leadership_(leadership),
       server_now_(std::move(server_now)),
-      not_beyond_(std::move(not_beyond)),
-      standing_(std::move(standing)) {}
+      revisions_(revisions),
+      standing_(std::move(standing)),
+      roll_(revisions) {}
 
 void RollCall::ask(std::weak_ptr<const void> listener, Done done) {
   const Moment now = loop_.now();
@@ -46,7 +46,7 @@ void RollCall::list(kube::ListFrom from) {
 }
 
 bool RollCall::is_young(const kube::LeaseSigns& signs, Moment sent) const {
-  const auto shown = not_beyond_(signs.version);
+  const auto shown = revisions_.not_beyond(signs.version);
   return shown && sent - *shown <= kYoung + kReads * slowness_of(leadership_.limits());
 }
 
@@ -64,17 +64,16 @@ void RollCall::arrived(const Result<kube::LeaseSigns>& signs, Moment sent, WallT
   }
 }
 
-RollCall::Silent RollCall::silent_beside(std::optional<WallTime> renewed,
-                                         std::optional<WallTime> changed) const {
+RollCall::Silent RollCall::silent_beside(const kube::Lease* lease, Duration at_least) const {
   using Group = cluster::Standing::Group;
-  const Duration age = roll_.age_of(renewed, changed);
   Silent silent;
-  silent.machines = roll_.silent_beside(age, [&](const NodeName& name) {
-    const cluster::Standing* standing = standing_(name);
-    const bool counts = standing != nullptr && standing->group != Group::None;
-    silent.workers += counts && standing->group == Group::Worker ? 1 : 0;
-    return counts;
-  });
+  silent.machines =
+      roll_.silent_beside(roll_.silence_of(lease, at_least), [&](const NodeName& name) {
+        const cluster::Standing* standing = standing_(name);
+        const bool counts = standing != nullptr && standing->group != Group::None;
+        silent.workers += counts && standing->group == Group::Worker ? 1 : 0;
+        return counts;
+      });
   return silent;
 }
 

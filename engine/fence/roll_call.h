@@ -34,11 +34,10 @@ class RollCall {
   using Done = std::function<void(const Result<void>&)>;
 
   // `standing`: what a node counts for that is believed to be up; null: it is down, or not known.
-  // `server_now`: the API server's clock. `leadership`: how slow the server is. `not_beyond`: see
-  // kube::Revisions.
+  // `server_now`: the API server's clock. `leadership`: how slow the server is. `revisions`
+  // must outlive it.
   RollCall(loop::Loop& loop, kube::Reader& reader, const Leadership& leadership,
-           std::function<WallTime()> server_now,
-           std::function<std::optional<Moment>(const ResourceVersion&)> not_beyond,
+           std::function<WallTime()> server_now, const kube::Revisions& revisions,
            std::function<const cluster::Standing*(const NodeName&)> standing);
   RollCall(const RollCall&) = delete;
   RollCall& operator=(const RollCall&) = delete;
@@ -53,14 +52,13 @@ class RollCall {
   // none, at the end of this turn or later, unless `listener` has died by then.
   void ask(std::weak_ptr<const void> listener, Done done);
 
-  // Of the newest list: nodes believed to be up that are as silent as a node whose Lease was
-  // renewed then and that is Unknown since `changed`.
+  // Of the newest list: nodes believed to be up that are as silent as one with this Lease, or none,
+  // which was seen to stand still for `at_least`.
   struct Silent {
     std::int64_t workers = 0;
     std::int64_t machines = 0;  // these and dedicated ones
   };
-  [[nodiscard]] Silent silent_beside(std::optional<WallTime> renewed,
-                                     std::optional<WallTime> changed) const;
+  [[nodiscard]] Silent silent_beside(const kube::Lease* lease, Duration at_least) const;
 
  private:
   struct Waiting {
@@ -75,7 +73,7 @@ class RollCall {
   kube::Reader& reader_;
   const Leadership& leadership_;
   const std::function<WallTime()> server_now_;
-  const std::function<std::optional<Moment>(const ResourceVersion&)> not_beyond_;
+  const kube::Revisions& revisions_;
   const std::function<const cluster::Standing*(const NodeName&)> standing_;
   Roll roll_;
   std::optional<Moment> good_;  // when the newest list was asked for

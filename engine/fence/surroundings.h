@@ -18,6 +18,7 @@
 #include "fence/turns.h"
 #include "kube/lease.h"
 #include "kube/reader.h"
+#include "kube/revisions.h"
 #include "loop/loop.h"
 #include "policy/policy_set.h"
 #include "policy/trace.h"
@@ -65,9 +66,12 @@ struct Surroundings {
   Turns* looks = nullptr;                // of Verifying; null: incidents look side by side
   Preplannings* preplannings = nullptr;  // null: a pass reads nothing before it begins
   ProvePolicies prove_policies = {};     // empty: they come from no server
-  // When a kubelet's Lease was written last, at the latest; empty: only what an incident itself has
-  // seen counts.
-  std::function<std::optional<Moment>(const kube::Lease&)> written_by = {};
+  // When a Lease was written last; empty: only what an incident itself has seen counts.
+  std::function<kube::Revisions::Written(const kube::Lease&)> written = {};
+
+  [[nodiscard]] kube::Revisions::Written when_written(const kube::Lease& lease) const {
+    return written ? written(lease) : kube::Revisions::Written();
+  }
 };
 
 }  // namespace moonfence::fence

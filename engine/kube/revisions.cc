@@ -34,19 +34,28 @@ bool Revisions::note(const ResourceVersion& reached, Moment sent, Moment arrived
 }
 
 std::optional<Moment> Revisions::since(const ResourceVersion& version) const {
-  const auto found = std::find_if(reached_.begin(), reached_.end(), [&](const Reached& reached) {
-    const auto order = compare_versions(reached.version, version);
-    return order && *order >= 0;
-  });
+  const auto found = first_beyond(version, false);
   return found == reached_.end() ? std::nullopt : std::optional(found->at);
 }
 
 std::optional<Moment> Revisions::not_beyond(const ResourceVersion& version) const {
-  const auto found = std::find_if(reached_.rbegin(), reached_.rend(), [&](const Reached& reached) {
+  return last_before(version, true);
+}
+
+std::optional<Moment> Revisions::last_before(const ResourceVersion& version, bool or_at) const {
+  if (reached_.empty() || !compare_versions(reached_.back().version, version)) {
+    return std::nullopt;
+  }
+  const auto found = first_beyond(version, or_at);
+  return found == reached_.begin() ? std::nullopt : std::optional(std::prev(found)->last);
+}
+
+std::deque<Revisions::Reached>::const_iterator Revisions::first_beyond(
+    const ResourceVersion& version, bool not_at) const {
+  return std::partition_point(reached_.begin(), reached_.end(), [&](const Reached& reached) {
     const auto order = compare_versions(reached.version, version);
-    return order && *order <= 0;
+    return !order || *order < 0 || (not_at && *order == 0);
   });
-  return found == reached_.rend() ? std::nullopt : std::optional(found->last);
 }
 
 void LeaseRevisions::ask() {

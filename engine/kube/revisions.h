@@ -33,6 +33,15 @@ class Revisions {
   // The last moment of which we know that the store was not beyond it: whoever shows this version
   // shows nothing older than that. nullopt: nobody knows.
   [[nodiscard]] std::optional<Moment> not_beyond(const ResourceVersion& version) const;
+  // Between which moments an object of this version was written: the store was last seen without
+  // it, and first with it. nullopt: nobody knows.
+  struct Written {
+    std::optional<Moment> after;
+    std::optional<Moment> by;
+  };
+  [[nodiscard]] Written written(const ResourceVersion& version) const {
+    return {.after = last_before(version, false), .by = since(version)};
+  }
 
  private:
   struct Reached {
@@ -40,6 +49,11 @@ class Revisions {
     Moment at;      // first
     Moment last{};  // the store had no newer one yet
   };
+  // When the store was last seen before this version, or also at it.
+  [[nodiscard]] std::optional<Moment> last_before(const ResourceVersion& version, bool or_at) const;
+  // Of what the store had reached, in order. An odd version is beyond all.
+  [[nodiscard]] std::deque<Reached>::const_iterator first_beyond(const ResourceVersion& version,
+                                                                 bool not_at) const;
   std::deque<Reached> reached_;
 };
 

@@ -249,6 +249,18 @@ TEST_F(StormTest, what_falls_silent_with_the_first_counts_before_it_is_called_so
   EXPECT_EQ(deletes(), Lines{"web-1 40s"});
 }
 
+// By its stamp it was silent for an hour when the others had been for half a minute.
+TEST_F(StormTest, a_first_one_whose_clock_is_behind_hides_no_storm) {
+  live(5, 1, 2);
+  nodes["n1"].renewed = "2026-01-02T03:59:20.000000Z";
+  open_desk();
+  census(5, 1);
+  tell_all(1);
+  run_for(9s);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::TooManyDown), 1U);
+}
+
 // The brake would hold all nodes, and log and metrics would not say why.
 TEST_F(StormTest, who_only_foresees_does_not_pull_the_brake) {
   live(5, 1, 2);

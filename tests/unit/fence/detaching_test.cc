@@ -302,6 +302,22 @@ TEST_F(DetachingTest, lists_that_are_always_too_old_to_detach_by_are_a_failure_w
   EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
 }
 
+// Its own deletion took so long each time that the lists were too old for whatever comes after it.
+TEST_F(DetachingTest, a_pod_that_is_deleted_slowly_and_in_vain_keeps_no_attachment_of_others) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  crash_before_the_attachment(detaching_policy());
+  add_pod_with_volume("web-1");
+  test::FakeAnswer refusal = broken();
+  refusal.delay = 8s;
+  scripts["web-1"] = std::vector<test::FakeAnswer>(100, refusal);
+  restart();
+  tell(Look::Fell);
+  run_for(1min);
+  const Lines done = deleted();
+  EXPECT_EQ(std::count(done.begin(), done.end(), "attachment " + attachment), 1);
+  EXPECT_GE(std::count(done.begin(), done.end(), "pod web-1"), 3) << "it is tried as before";
+}
+
 // It may live for years, and the incident stayed open as long.
 TEST_F(DetachingTest, an_attachment_that_a_pod_of_the_machine_made_anew_uses_is_not_waited_for) {
   add_pod_with_volume("web-0");

@@ -44,6 +44,11 @@ using policy::Binding;
 using policy::Mode;
 using Lines = std::vector<std::string>;
 
+// Versions of Leases, and the one that the store has.
+constexpr const char* kWrittenLongAgo = "5";
+constexpr const char* kReached = "100";
+constexpr const char* kWrittenSince = "1000";
+
 struct StandingWallClock final : port::WallClock {
   WallTime now() override { return WallTime(1767330000s); }
 };
@@ -134,11 +139,13 @@ struct FenceTest : testing::Test {
   Brake brake{BrakeRules{}};
   // Nobody looks at the signs every second; that we were stopped is for a test to say.
   SelfDoubt doubt{DoubtRules{.longest_pause = 1000h}};
+  // What the store had reached when: kWrittenLongAgo an hour ago, kWrittenSince not yet.
+  kube::Revisions revisions;
   RollCall roll_call{loop,
                      reader,
                      leadership,
                      [] { return sample_cluster().now; },
-                     [this](const ResourceVersion&) { return std::optional(cache_shows()); },
+                     revisions,
                      [this](const NodeName& name) {
                        const bool up =
                            nodes.contains(name.text()) && nodes.at(name.text()).ready == "True";
@@ -146,7 +153,6 @@ struct FenceTest : testing::Test {
                      }};
   const cluster::Standing worker = {};
   Duration cache_lag{};  // of the list of Leases
-  [[nodiscard]] Moment cache_shows() const { return loop.now() - cache_lag; }
   Protections protections;
   test::RecordServer records{http};
   test::FakeRandom random;
@@ -178,7 +184,6 @@ struct FenceTest : testing::Test {
   bool plans_ahead = false;
   Preplannings preplannings;
   ProvePolicies prove_policies;
-  kube::Revisions revisions;  // by which a Lease of the default is silent for long
   std::map<std::string, test::FakeAnswer> list_answer_in;  // by namespace, in place of that
   // How the next deletions of a pod are answered; a pod without a script is deleted.
   std::map<std::string, std::vector<test::FakeAnswer>> scripts;
@@ -188,7 +193,7 @@ struct FenceTest : testing::Test {
     actions.emplace(loop, kube::Destroyer(caller), trail);
     start_journal("moonfence-0_a");
     count_nodes(10, 1);
-    (void)revisions.note(ResourceVersion("100"), loop.now() - 1h, loop.now() - 1h);
+    (void)revisions.note(ResourceVersion(kReached), loop.now() - 1h, loop.now() - 1h);
     (void)doubt.look({}, loop.now());
     http.on(port::Method::Get, "/api/v1/nodes/*",
             [this](const test::FakeRequest& request) { return read_node(request); });
@@ -414,7 +419,7 @@ struct FenceTest : testing::Test {
             /*looks=*/nullptr,
             plans_ahead ? &preplannings : nullptr,
             prove_policies,
-            [this](const kube::Lease& lease) { return revisions.since(lease.version); }};
+            [this](const kube::Lease& lease) { return revisions.written(lease.version); }};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.
@@ -545,7 +550,8 @@ struct FenceTest : testing::Test {
 
   // That of a silent node was written long ago, every other after the store was last looked at.
   static std::string lease_version(const NodeState& state) {
-    return state.ready == "Unknown" && state.renewed <= state.since ? "5" : "1000";
+    return state.ready == "Unknown" && state.renewed <= state.since ? kWrittenLongAgo
+                                                                    : kWrittenSince;
   }
 
   test::FakeAnswer read_lease(const test::FakeRequest& request) {
@@ -568,21 +574,28 @@ struct FenceTest : testing::Test {
     return answer;
   }
 
+  // Its version was asked for a moment ago.
+  void store_is_at_hand() {
+    (void)revisions.note(ResourceVersion(kReached), loop.now() - cache_lag, loop.now());
+  }
+
   test::FakeAnswer list_leases() {
     test::FakeAnswer answer = roll_answer;
+    store_is_at_hand();
     if (answer.body.empty()) {
       nlohmann::json items = nlohmann::json::array();
       for (const auto& [name, state] : nodes) {
         if (!state.renewed.empty()) {
           const bool renews = state.ready == "True" && state.renewed == NodeState().renewed;
           items.push_back(
-              {{"metadata", {{"name", name}}},
+              {{"metadata",
+                {{"name", name}, {"resourceVersion", renews ? kWrittenSince : kWrittenLongAgo}}},
                {"spec", {{"renewTime", renews ? "2026-01-02T05:00:00.000000Z" : state.renewed}}}});
         }
       }
       answer.body = nlohmann::json{
           {"kind", "LeaseList"},
-          {"metadata", {{"resourceVersion", "9"}}},
+          {"metadata", {{"resourceVersion", kReached}}},
           {"items",
            items}}.dump();
     }
@@ -599,7 +612,7 @@ struct FenceTest : testing::Test {
       }
       answer.body = nlohmann::json{
           {"kind", "PodList"},
-          {"metadata", {{"resourceVersion", "9"}}},
+          {"metadata", {{"resourceVersion", kReached}}},
           {"items",
            items}}.dump();
     }

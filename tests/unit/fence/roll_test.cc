@@ -4,15 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include "fence/pulse.h"
-
 namespace moonfence::fence {
 namespace {
 
 using namespace std::chrono_literals;
 
 struct RollTest : testing::Test {
-  Roll roll;
+  kube::Revisions revisions;
+  Roll roll{revisions};
   Moment now{};
   WallTime server = WallTime(1767330000s);
   std::map<std::string, WallTime> stamps;
@@ -62,12 +61,46 @@ TEST_F(RollTest, a_lease_without_a_stamp_says_nothing) {
   EXPECT_EQ(silent_beside(40s), 0);
 }
 
-TEST_F(RollTest, a_node_is_as_old_as_its_unknown_and_an_absent_lease_has_run_out) {
+TEST_F(RollTest, a_stamp_tells_no_more_than_the_versions_leave_open) {
+  now = Moment(10min);
+  (void)revisions.note(ResourceVersion("100"), now - 50s, now - 50s);
+  (void)revisions.note(ResourceVersion("200"), now - 40s, now - 40s);
   list_after();
-  EXPECT_EQ(roll.age_of(server - 50s, server - 10s), 50s);
-  EXPECT_EQ(roll.age_of(server + 1h, server - 25s), 25s);
-  EXPECT_EQ(roll.age_of(std::nullopt, server), kLeaseDuration);
-  EXPECT_EQ(roll.age_of(server - 50s, std::nullopt), 50s);
+  kube::Lease lease;
+  lease.version = ResourceVersion("150");
+  EXPECT_EQ(roll.silence_of(nullptr, 20s), 20s) << "an absent one";
+  EXPECT_EQ(roll.silence_of(&lease, 30s), 30s) << "without a stamp";
+  lease.record.renewed = server - 45s;
+  EXPECT_EQ(roll.silence_of(&lease, 40s), 45s);
+  lease.record.renewed = server - 1h;
+  EXPECT_EQ(roll.silence_of(&lease, 40s), 50s);
+  lease.record.renewed = server + 1h;
+  EXPECT_EQ(roll.silence_of(&lease, 40s), 40s);
+  lease.version = ResourceVersion("50");
+  EXPECT_EQ(roll.silence_of(&lease, 40s), 40s) << "since before anything that is remembered";
+}
+
+// One whose clock is an hour off, in either direction, is as silent as its Lease is by our own.
+TEST_F(RollTest, who_is_silent_is_told_by_versions_whatever_the_stamps_say) {
+  now = Moment(10min);
+  (void)revisions.note(ResourceVersion("100"), now - 60s, now - 60s);
+  (void)revisions.note(ResourceVersion("200"), now - 30s, now - 30s);
+  (void)revisions.note(ResourceVersion("300"), now - 5s, now - 5s);
+  const auto silent = [&](const char* version, Duration ahead) {
+    roll.forget();
+    roll.take({.leases = {{.name = "n1",
+                           .renewed = server + ahead,
+                           .version = ResourceVersion(version)}}},
+              now, server);
+    return silent_beside(40s);
+  };
+  for (const Duration ahead : {Duration(-1h), Duration::zero(), Duration(1h)}) {
+    EXPECT_EQ(silent("50", ahead), 1) << "since before anything that is remembered";
+    EXPECT_EQ(silent("150", ahead), 1);
+    EXPECT_EQ(silent("400", ahead), 0);
+  }
+  EXPECT_EQ(silent("250", -1h), 1) << "perhaps since 30 s";
+  EXPECT_EQ(silent("250", -8s), 0);
 }
 
 TEST_F(RollTest, a_clock_that_is_behind_looks_silent_until_it_is_seen_to_move) {

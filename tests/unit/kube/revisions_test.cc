@@ -51,6 +51,21 @@ TEST(RevisionsTest, old_ones_are_forgotten_but_for_the_newest_of_them) {
   EXPECT_EQ(revisions.since(version(1600)), kStart + 600s);
 }
 
+TEST(RevisionsTest, what_the_store_had_not_reached_was_written_later) {
+  Revisions revisions;
+  EXPECT_FALSE(revisions.written(version(10)).after.has_value());
+  (void)revisions.note(version(10), kStart, kStart + 1s);
+  (void)revisions.note(version(10), kStart + 2s, kStart + 3s);
+  (void)revisions.note(version(25), kStart + 4s, kStart + 5s);
+  EXPECT_FALSE(revisions.written(version(10)).after.has_value()) << "it may be as old as the store";
+  EXPECT_EQ(revisions.written(version(11)).after, kStart + 2s);
+  EXPECT_EQ(revisions.written(version(11)).by, kStart + 5s);
+  EXPECT_EQ(revisions.written(version(25)).after, kStart + 2s);
+  EXPECT_EQ(revisions.written(version(26)).after, kStart + 4s);
+  EXPECT_FALSE(revisions.written(version(26)).by.has_value());
+  EXPECT_FALSE(revisions.written(ResourceVersion("odd")).after.has_value());
+}
+
 TEST(RevisionsTest, what_a_version_shows_is_no_older_than_when_the_store_was_not_beyond_it) {
   Revisions revisions;
   EXPECT_FALSE(revisions.not_beyond(version(10)).has_value());
