@@ -11,6 +11,7 @@ FILES = {
     "tests/conformance/rows.txt": "E-01 core It turns.\n",
     "tests/unit/fence/desk_test.cc": "TEST_F(DeskTest, looks) {\n}\n",
     "tests/e2e/test_turns.py": "def test_it():\n    pass\n",
+    "tests/machines/test_power.py": "def test_power():\n    pass\n",
     "tests/scenarios/E-01-turns.txt": "name x\n",
     "tests/hostile/01_loop.lua": "while true do end\n",
     "tests/mutations/blind.patch": "It does not look.\n\nCaught by: OtherTest.looks, DeskTest.looks\n",
@@ -90,7 +91,7 @@ def test_one_of_the_tests_of_a_hazard_catches_its_mutation(check, mutation):
     ("`DeskTest.looks`, `….sleeps`", "test is called DeskTest.sleeps"), ("`DreamTest`", "suite is called DreamTest"),
     ("`test_that_is_not_there`", "test is called test_that_is_not_there")])
 def test_what_the_field_faults_name_is_there(check, words, said):
-    assert check(page(), "| 1. | `fence/desk` | `DeskTest.looks`, `DeskTest` |")[0] == 0
+    assert check(page(), "| 1. | `fence/desk` | `DeskTest.looks`, `DeskTest`, `test_it`, `test_power` |")[0] == 0
     assert check(page(), f"| 1. | `fence/desk` | {words} |") == (1, f"docs/field-faults.md: no {said}\n")
 
 
