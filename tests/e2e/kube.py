@@ -25,6 +25,7 @@ RESOURCES = {
     "pods": ("api/v1", True),
     "events": ("api/v1", True),
     "configmaps": ("api/v1", True),
+    "resourcequotas": ("api/v1", True),
     "secrets": ("api/v1", True),
     "services": ("api/v1", True),
     "serviceaccounts": ("api/v1", True),
@@ -43,6 +44,7 @@ RESOURCES = {
     "clusterrolebindings": ("apis/rbac.authorization.k8s.io/v1", False),
     "roles": ("apis/rbac.authorization.k8s.io/v1", True),
     "rolebindings": ("apis/rbac.authorization.k8s.io/v1", True),
+    "validatingwebhookconfigurations": ("apis/admissionregistration.k8s.io/v1", False),
 }
 
 PATCH_TYPES = {

@@ -11,7 +11,7 @@ from e2e.replica import check_user, make_image, refuses_writing
 from e2e.workloads import is_ready
 
 from .chronicle import Chronicle
-from .inside import Inside, InsideStage, installed, limit_of, process_of, sent_by, typed
+from .inside import LABEL, Inside, InsideStage, installed, limit_of, process_of, sent_by, typed
 from .stage import OBEYS, pod_spec
 
 pytestmark = pytest.mark.xdist_group("inside")
@@ -129,6 +129,45 @@ def test_the_other_replica_fences_when_the_leaders_node_loses_its_power(whole, i
     wait_for("the lost replica is gone", lambda: lost["metadata"]["uid"] not in {
         pod["metadata"]["uid"] for pod in inside.pods()}, 120)
     assert len(inside.wait_ready()) == len(inside.pods()) == 2
+
+
+def test_the_other_replica_fences_when_the_kubelet_of_the_leaders_node_dies(whole, inside, inside_stage):
+    """Its container lives on and renewed the Lease, and it left its own node alone: three pods hung."""
+    inside.wait_ready()
+    lost, heir = inside.leader(), inside.standby()
+    stage = inside_stage(node_of(lost))
+    stage.strike(lambda: stage.victim.kill("kubelet"))
+    check_moved(stage, inside)
+    assert {sent_by(entry) for entry in stage.engine.deletes(resource="pods")} == {heir["metadata"]["name"]}
+    assert stage.victim.container_processes(lost["metadata"]["uid"])
+    inside.wait_ready(stage.victim.name)
+    assert inside.holder() == heir["metadata"]["name"]
+    stage.tell("inside-kubelet-of-the-leader")
+
+    stage.victim.start("kubelet")
+    stage.wait_clean()
+    wait_for("the lost replica is gone", lambda: lost["metadata"]["uid"] not in {
+        pod["metadata"]["uid"] for pod in inside.pods()}, 120)
+    assert len(inside.wait_ready()) == len(inside.pods()) == 2
+
+
+def test_a_leader_whose_node_is_cordoned_and_drained_hands_over_to_a_replica_elsewhere(whole, inside):
+    inside.wait_ready()
+    lost, heir = inside.leader(), inside.standby()
+    node = node_of(lost)
+    try:
+        done = inside.shell(f"kubectl cordon {node}")
+        assert done.returncode == 0, done.stdout
+        wait_for("the other replica leads", lambda: inside.holder() == heir["metadata"]["name"], 60)
+        # the old leader was asked, not killed
+        now = {pod["metadata"]["uid"]: pod for pod in inside.pods()}
+        assert set(now) == {pod["metadata"]["uid"] for pod in (lost, heir)} and all(map(is_ready, now.values()))
+        done = inside.shell(f"kubectl drain {node} --pod-selector {LABEL} --timeout 90s")
+        assert done.returncode == 0, done.stdout
+        assert heir["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in inside.wait_ready(node)}
+        assert inside.holder() == heir["metadata"]["name"]
+    finally:
+        inside.shell(f"kubectl uncordon {node}")
 
 
 def check_moved(stage: InsideStage, inside: Inside):
