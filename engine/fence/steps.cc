@@ -121,6 +121,7 @@ Verification::Deleted deleted_by(const Step& step) {
                     .uid = step.owner_uid,
                     .controller = true},
           .at = step.ended.value_or(*step.sent),
+          .call = step.ended.value_or(*step.sent) - *step.sent,
           .answered = step.settled(),
           .told = step.follow ? std::optional(step.follow->state) : std::nullopt};
 }

@@ -38,6 +38,7 @@ void Verification::deleted(Deleted pod) {
   });
   if (replaced != open_.end()) {
     pod.at = replaced->what.at;
+    pod.call = replaced->what.call;
     pod.told = pod.told ? pod.told : replaced->what.told;
     replaced->what = std::move(pod);
     replaced->candidate = {};
@@ -64,9 +65,10 @@ bool Verification::is_candidate(const Entry& entry, const NamespacePod& pod) con
   if (pod.terminating || pod.failed) {
     return false;
   }
-  const bool fits = pod.ref == entry.what.pod ||
-                    (entry.what.owner.kind != "StatefulSet" && pod.owner == entry.what.owner.uid &&
-                     pod.created.value_or(WallTime::max()) + kSlack >= entry.what.at);
+  const bool fits =
+      pod.ref == entry.what.pod ||
+      (entry.what.owner.kind != "StatefulSet" && pod.owner == entry.what.owner.uid &&
+       pod.created.value_or(WallTime::max()) + kSlack >= entry.what.at - entry.what.call);
   return fits && !ours_.contains(pod.uid) && !taken_.contains(pod.uid);
 }
 

@@ -5,8 +5,8 @@
 // what is to be looked at next and what is news. It never asks for anything but reads.
 //
 //   the replacement of a pod   another pod of its name (of a StatefulSet there is never more than
-//                              one), else one of its controller that is newer than the deletion
-//                              and replaces no other.
+//                              one), else one of its controller that was made since the deletion
+//                              was sent and replaces no other.
 //   no replacement comes       the pod had no controller; the controller is gone or has all the
 //                              pods that it wants.
 //
@@ -28,8 +28,8 @@ class Verification {
  public:
   // From the deletion until an obstacle is worth being told.
   static constexpr Duration kPatience = std::chrono::seconds(5);
-  // A replacement is made when the deletion has been answered, by the server's clock in whole
-  // seconds; the call itself takes 5 s at most.
+  // A replacement may be made as soon as the deletion was sent, long before a slow server answers;
+  // when, is told by the server's clock in whole seconds.
   static constexpr Duration kSlack = std::chrono::seconds(6);
   // Pods that are kept of a namespace: so many that are Ready, and so many that are not. A node had
   // a few hundred.
@@ -43,6 +43,7 @@ class Verification {
     Uid uid;
     kube::OwnerReference owner;  // without a UID: nobody replaces it
     WallTime at{};
+    Duration call{};  // how long it had been under way then
     // Whether that was answered. One that was not may be there still, and is no matter of ours.
     bool answered = true;
     // What was told of its replacement, by whoever awaited it before us.

@@ -91,7 +91,8 @@ def test_what_a_webhook_refuses_for_ninety_seconds_is_told_and_goes_when_it_lets
     victims = victims_of(2)
     policies = PolicyMap(cluster.client, workloads.namespace)
     policies.write(noobaa=NOOBAA.read_text())
-    engine = start_engine(policy=None, mode=None, witnessed=False)
+    # it is over before the webhook lets go: pauses grow by then, and not to a minute yet
+    engine = start_engine(policy=None, mode=None, witnessed=False, config={"retryWindow": "75s"})
     policies.wait_state("noobaa", "Active")
     webhook.refusal = {"code": 403, "message": "not while we back up"}
     webhook.enforce("DELETE", a_pod(victims))

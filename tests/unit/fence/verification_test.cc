@@ -156,6 +156,15 @@ TEST_F(VerificationTest, of_a_replica_set_a_newer_pod_is_the_replacement_whateve
   EXPECT_EQ(only().replacement, Uid("new-web-b")) << "a finalizer keeps no replica set waiting";
 }
 
+// A webhook took 10 s over the deletion: the pod was marked by then, and the answer came later.
+TEST_F(VerificationTest, a_replacement_that_was_made_while_the_deletion_took_its_time_is_one) {
+  Verification::Deleted slow = gone("web-a", "ReplicaSet");
+  slow.call = 16s;
+  verification.deleted(std::move(slow));
+  show({ready(made("web-old", -1h)), ready(made("web-b", -10s))});
+  EXPECT_EQ(only().replacement, Uid("new-web-b"));
+}
+
 TEST_F(VerificationTest, one_pod_replaces_one_pod) {
   verification.deleted(gone("web-a", "ReplicaSet"));
   verification.deleted(gone("web-b", "ReplicaSet"));
