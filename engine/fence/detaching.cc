@@ -430,6 +430,10 @@ bool Detaching::is_accounted_for(const std::string& attachment) const {
          memory_.released.contains(attachment) || memory_.decided.contains(attachment);
 }
 
+bool Detaching::has_inline_user(const std::string& driver) const {
+  return users_.contains(key_of_all(driver));
+}
+
 std::string Detaching::other_user(const Detachment& detachment) const {
   if (!blind_.empty()) {
     return blind_;

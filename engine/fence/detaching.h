@@ -72,6 +72,8 @@ class Detaching {
   // Somebody knows what is to become of it: a pod of the node uses it, or may, or policies decided
   // about it with its pod.
   [[nodiscard]] bool is_accounted_for(const std::string& attachment) const;
+  // Some pod of the node uses a volume of the driver, and nobody can tell which.
+  [[nodiscard]] bool has_inline_user(const std::string& driver) const;
   // Whether what its policy said still holds; it is adapted to the policies in force.
   [[nodiscard]] bool is_in_force(Detachment& detachment) const;
 

@@ -122,6 +122,7 @@ struct PassResult {
   // Policies whose failure keeps pods from being dealt with: they failed, are not asked any more or
   // could not be loaded. By name.
   std::set<std::string> held_by_failure = {};
+  std::string left_behind = {};  // of a volume that stays attached and was told, for people
   // Of what failed the first, for people and as a reason; and why the first of what waits does.
   std::string obstacle = {};
   std::optional<audit::Reason> failed_for = std::nullopt;

@@ -22,6 +22,16 @@ std::string text_at(const nlohmann::json& object, const char* pointer) {
              : std::string();
 }
 
+std::string words_of(const kube::Attachment& attachment, std::string text) {
+  if (attachment.terminating) {
+    text += ", whose attachment is marked for deletion";
+  }
+  if (!attachment.detach_error.empty()) {
+    text += "; " + attachment.detach_error;
+  }
+  return text;
+}
+
 }  // namespace
 
 LeftVolumes::LeftVolumes(Surroundings& surroundings, const Occasion& occasion,
@@ -84,16 +94,22 @@ void LeftVolumes::attachment_arrived(const std::string& name, const Result<Looku
   } else if (*found == nullptr) {
     memory_.left_volumes.erase(name);
   } else if (const auto attachment = kube::decode_attachment(**found);
-             attachment && attachment->name == name && attachment->node == authority_->node &&
-             !attachment->volume.empty()) {
-    lookups_.get_of(kVolumes, attachment->volume, kube::volume_path(attachment->volume),
-                    [this, attachment = *attachment](const Result<Lookups::Body>& volume) {
-                      volume_arrived(attachment, volume);
-                      one_ended();
-                    });
-    return;
+             attachment && attachment->name == name && attachment->node == authority_->node) {
+    if (!attachment->volume.empty()) {
+      read_volume(*attachment);
+      return;
+    }
+    inline_arrived(*attachment);
   }
   one_ended();
+}
+
+void LeftVolumes::read_volume(const kube::Attachment& attachment) {
+  lookups_.get_of(kVolumes, attachment.volume, kube::volume_path(attachment.volume),
+                  [this, attachment](const Result<Lookups::Body>& volume) {
+                    volume_arrived(attachment, volume);
+                    one_ended();
+                  });
 }
 
 void LeftVolumes::volume_arrived(const kube::Attachment& attachment,
@@ -105,7 +121,15 @@ void LeftVolumes::volume_arrived(const kube::Attachment& attachment,
   const std::string space =
       *found == nullptr ? std::string() : text_at(**found, "/spec/claimRef/namespace");
   if (may_be_detached_in(space)) {
-    note(attachment, space + "/" + text_at(**found, "/spec/claimRef/name"));
+    note(attachment, "volume " + attachment.volume + " of claim " + space + "/" +
+                         text_at(**found, "/spec/claimRef/name"));
+  }
+}
+
+// It stood in a pod itself, and nobody can tell in which: any of its driver may be it.
+void LeftVolumes::inline_arrived(const kube::Attachment& attachment) {
+  if (may_detach(*occasion_.set) && !detaching_.has_inline_user(attachment.attacher)) {
+    note(attachment, "a volume of driver " + attachment.attacher + " that stood in a pod itself");
   }
 }
 
@@ -117,7 +141,7 @@ bool LeftVolumes::may_be_detached_in(const std::string& space) const {
          });
 }
 
-void LeftVolumes::note(const kube::Attachment& attachment, const std::string& claim) {
+void LeftVolumes::note(const kube::Attachment& attachment, const std::string& what) {
   ++left_;
   const Moment now = around_.loop.now();
   const auto [entry, is_new] = memory_.left_volumes.try_emplace(attachment.name);
@@ -125,7 +149,12 @@ void LeftVolumes::note(const kube::Attachment& attachment, const std::string& cl
   if (is_new || left.uid != attachment.uid) {
     left = {.uid = attachment.uid, .since = now, .told = std::nullopt};
   }
-  if (now - left.since < kTellAfter || (left.told && now - *left.told < kTellAgain)) {
+  if (now - left.since < kTellAfter) {
+    return;
+  }
+  const std::string text = words_of(attachment, what);
+  words_ = words_.empty() ? text : words_;
+  if (left.told && now - *left.told < kTellAgain) {
     return;
   }
   left.told = now;
@@ -137,13 +166,7 @@ void LeftVolumes::note(const kube::Attachment& attachment, const std::string& cl
   record.node_uid = authority_->node_uid;
   record.attachment = attachment.name;
   record.attachment_uid = attachment.uid;
-  record.text = "volume " + attachment.volume + " of claim " + claim;
-  if (attachment.terminating) {
-    record.text += ", whose attachment is marked for deletion";
-  }
-  if (!attachment.detach_error.empty()) {
-    record.text += "; " + attachment.detach_error;
-  }
+  record.text = text;
   record.attempt = occasion_.attempt;
   (void)around_.trail.write(record);
 }
@@ -162,6 +185,7 @@ void LeftVolumes::one_ended() {
 void LeftVolumes::sum_up(PassResult& result) {
   if (left_ > 0) {
     result.look_again = std::min(result.look_again.value_or(kPause), Duration(kPause));
+    result.left_behind = words_;
   }
 }
 

@@ -47,8 +47,10 @@ class LeftVolumes {
  private:
   [[nodiscard]] std::set<std::string> unaccounted(const kube::Node& node) const;
   void attachment_arrived(const std::string& name, const Result<Lookups::Body>& found);
+  void read_volume(const kube::Attachment& attachment);
   void volume_arrived(const kube::Attachment& attachment, const Result<Lookups::Body>& found);
-  void note(const kube::Attachment& attachment, const std::string& claim);
+  void inline_arrived(const kube::Attachment& attachment);
+  void note(const kube::Attachment& attachment, const std::string& what);
   [[nodiscard]] bool may_be_detached_in(const std::string& space) const;
   void one_ended();
 
@@ -61,6 +63,7 @@ class LeftVolumes {
   bool has_looked_ = false;
   std::size_t pending_ = 0;
   std::size_t left_ = 0;
+  std::string words_;  // of the first that has been left for long enough to be told
   Lookups lookups_;
   loop::Timer next_;
 };

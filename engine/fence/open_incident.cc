@@ -417,6 +417,8 @@ void OpenIncident::stand(const PassResult& result) {
                                                         : State::Held,
                 .reason = reason,
                 .text = waiting_};
+  } else if (!result.left_behind.empty()) {
+    footing_ = {.state = State::Held, .reason = Reason::VolumeLeft, .text = result.left_behind};
   }
 }
 

@@ -7,6 +7,8 @@ local cluster = fixture "testdata/cluster.json" -- orders-0 of a CNPG Cluster
 local podset = fixture "testdata/podset.json" -- orders-0 of a StrimziPodSet that does not say it is the controller
 local week = fixture "testdata/week.json" -- web's pod with a week of grace, asked for at 10:06:00
 
+local forever = fixture "testdata/forever.json" -- orders-0, whose tolerations have no tolerationSeconds
+
 local both = "delete_pod_and_attachments"
 local usual = { drivers = { "csi.example.com" } }
 local patient = { drivers = { "csi.example.com" }, until_terminating = true }
@@ -84,6 +86,16 @@ return tests {
          settings = { drivers = { "csi.example.com" }, kinds = { "Cluster" } }, expect = { verdict = both } },
   case { name = "an owner that does not say controller is named, and counts when its kind does", objects = podset,
          settings = usual, expect = { verdict = "skip", reason = "owner kind 'StrimziPodSet' is not in setting kinds" } },
+  case { name = "a ReplicationController's pod is left unless its kind is named", objects = orders, settings = usual,
+         patch = { ["pod.owner.kind"] = "ReplicationController", ["pod.owner.api_version"] = "v1" },
+         expect = { verdict = "skip", reason = "owner kind 'ReplicationController' is not in setting kinds" } },
+  case { name = "a ReplicationController's pod", objects = orders,
+         settings = { drivers = { "csi.example.com" }, kinds = { "ReplicationController" } },
+         patch = { ["pod.owner.kind"] = "ReplicationController", ["pod.owner.api_version"] = "v1" },
+         expect = { verdict = both } },
+  case { name = "a pod that tolerates the loss of its node for ever is judged like others", objects = forever,
+         settings = usual, expect = { verdict = both } },
+
   case { name = "a StrimziPodSet's pod", objects = podset,
          settings = { drivers = { "csi.example.com" }, kinds = { "StrimziPodSet.core.strimzi.io" } },
          expect = { verdict = both } },

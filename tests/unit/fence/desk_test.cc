@@ -18,6 +18,29 @@ TEST_F(DeskTest, a_fallen_node_s_pod_is_deleted_and_the_story_is_complete) {
   EXPECT_EQ(deletes(), Lines{"web-0 0s"});
 }
 
+// Decision 12: the toleration is about eviction, and we do not evict by a timer.
+TEST_F(DeskTest, a_pod_that_tolerates_the_loss_of_its_node_for_ever_is_judged_like_others) {
+  add_pod("web-0");
+  for (const char* key : {"node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"}) {
+    pods["web-0"]["spec"]["tolerations"].push_back(
+        {{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}});
+  }
+  open_desk();
+  run_incident();
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
+// Whether the owner's kind is known is the policy's business: the engine asks about its pods.
+TEST_F(DeskTest, a_pod_of_a_replication_controller_is_asked_about) {
+  add_pod("web-0");
+  pods["web-0"]["metadata"]["ownerReferences"][0]["kind"] = "ReplicationController";
+  pods["web-0"]["metadata"]["ownerReferences"][0]["apiVersion"] = "v1";
+  open_desk();
+  run_incident();
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+}
+
 TEST_F(DeskTest, the_reason_of_an_incident_is_how_the_node_was_found) {
   const auto opened = [this](const std::string& ready, Look why) {
     nodes["n1"].ready = ready;

@@ -183,6 +183,48 @@ TEST_F(LeftVolumesTest, not_of_a_claim_where_no_policy_may_detach) {
   EXPECT_EQ(told(), 0U);
 }
 
+// Of a volume of an old kind that stands in a pod itself the attachment names no PersistentVolume.
+struct LeftInlineTest : LeftVolumesTest {
+  LeftInlineTest() {
+    const std::string old_kind = "ebs.csi.aws.com";
+    nlohmann::json left = attachments[attachment];
+    attachment = policy::attachment_name("vol-1", old_kind, "n1");
+    left["metadata"]["name"] = attachment;
+    left["spec"]["attacher"] = old_kind;
+    left["spec"]["source"] = {{"inlineVolumeSpec", nlohmann::json::object()}};
+    attachments = {{attachment, left}};
+    const std::string name = "kubernetes.io/csi/" + old_kind + "^vol-1";
+    nodes["n1"].status["volumesInUse"] = nlohmann::json::array({name});
+    nodes["n1"].status["volumesAttached"] =
+        nlohmann::json::array({{{"name", name}, {"devicePath", ""}}});
+  }
+};
+
+TEST_F(LeftInlineTest, one_that_stood_in_a_pod_itself_is_told_too) {
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(90s);
+  ASSERT_EQ(told(), 1U);
+  EXPECT_EQ(story.records.back().attachment, attachment);
+  EXPECT_EQ(story.records.back().text,
+            "a volume of driver ebs.csi.aws.com that stood in a pod itself");
+  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(deleted(), Lines{});
+  lets_go(attachment);
+  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }, 1min));
+}
+
+TEST_F(LeftInlineTest, not_while_a_pod_of_the_node_may_use_it) {
+  add_pod("agent-0");
+  pods["agent-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
+  pods["agent-0"]["spec"]["volumes"] = {
+      {{"name", "disk"}, {"awsElasticBlockStore", {{"volumeID", "vol-1"}}}}};
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(5min);
+  EXPECT_EQ(told(), 0U);
+}
+
 TEST_F(LeftVolumesTest, not_where_kubernetes_detaches_by_itself) {
   nodes["n1"].taints.push_back(
       {{"key", "node.kubernetes.io/out-of-service"}, {"effect", "NoExecute"}});

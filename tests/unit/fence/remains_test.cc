@@ -216,6 +216,19 @@ TEST_F(RemainsTest, a_volume_that_stands_in_a_pod_itself_is_used_by_it) {
   EXPECT_EQ(kind(), Kind::StorageLeft) << "that of a claim is not";
 }
 
+// Two PersistentVolumes of an old kind may be one disk, and nobody can tell: its attachment bears
+// the name of one of them, and the pod that came back uses the other one (decision 13).
+TEST_F(RemainsTest, a_second_volume_of_one_disk_keeps_it_until_somebody_who_knows_takes_it_off) {
+  const std::string disk = policy::attachment_name("h1", "csi.example.com", "n1");
+  remains.attachments = {{"items", json::array({attachment(disk)})}};
+  remains.pods = {pod("a")};
+  status["volumesInUse"] = {volume};
+  EXPECT_EQ(kind(), Kind::StorageLeft);
+  EXPECT_NE(doubt().find(volume), std::string::npos);
+  remains.used_attachments = {disk};
+  EXPECT_EQ(doubt(), "") << "known as its own";
+}
+
 TEST_F(RemainsTest, an_attachment_that_no_pod_needs_or_that_is_going_is_left_over) {
   remains.attachments = {{"items", json::array({attachment("csi-1")})}};
   EXPECT_EQ(doubt(), "volume attachment csi-1 is left, and no pod of the node needs it");
