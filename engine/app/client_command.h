@@ -45,6 +45,7 @@ struct ClientGround {
 struct Rehearsal {
   Rehearsed rehearsed;
   std::vector<std::string> notes;  // what the rehearsal goes by, where that is not plain
+  nlohmann::json situation = {};   // as the engine that acts tells it; null where none does
 };
 [[nodiscard]] tl::expected<Rehearsal, ClientOutput> rehearse_nodes(
     const ClientOptions& options, ClientGround& ground, const std::vector<NodeName>& nodes,

@@ -64,6 +64,7 @@ ClientOutput explain_pod(const ClientOptions& options, ClientGround& ground) {
     return rehearsal.error();
   }
   Plan plan = plan_of(rehearsal->rehearsed);
+  hear_engine(plan, rehearsal->situation);
   plan.notes.insert(plan.notes.begin(), rehearsal->notes.begin(), rehearsal->notes.end());
   const Explained explained = explain(*ref, pod->labels, *rehearsal->rehearsed.policies, plan);
   ClientOutput output;

@@ -132,6 +132,20 @@ std::string fate_of(const Explained& explained) {
   return {};
 }
 
+// What the engine that acts says now: a rehearsal has seen nothing before, and doubts nothing.
+std::string engine_text(const Explained& explained) {
+  std::string text;
+  if (!explained.frozen.empty()) {
+    text += "Nothing is done now. " + escaped(explained.frozen, 2048) + "\n";
+  }
+  if (const auto& engine = explained.node.engine; engine && !explained.node.although_up) {
+    text += "The engine says of the node: " + escaped(engine->state, 64) +
+            (engine->reason.empty() ? "" : ", " + escaped(engine->reason, 64)) +
+            (engine->text.empty() ? "" : ", \"" + escaped(engine->text) + "\"") + ".\n";
+  }
+  return text;
+}
+
 std::string relation_of(const Explained::Binding& binding) {
   switch (binding.relation) {
     case Relation::OtherNamespace:
@@ -242,8 +256,12 @@ std::string steps_of(const Explained& explained) {
 
 Explained explain(const PodRef& pod, const kube::Labels& labels, const policy::PolicySet& policies,
                   const Plan& plan) {
-  Explained explained = {
-      .pod = pod, .bindings = {}, .node = {}, .planned = std::nullopt, .hold_down = plan.hold_down};
+  Explained explained = {.pod = pod,
+                         .bindings = {},
+                         .node = {},
+                         .planned = std::nullopt,
+                         .hold_down = plan.hold_down,
+                         .frozen = plan.frozen};
   if (!plan.nodes.empty()) {
     explained.node = plan.nodes.front();
     for (const Plan::Pod& planned : explained.node.pods) {
@@ -290,7 +308,7 @@ bool Explained::acts() const {
 }
 
 std::string explained_text(const Explained& explained) {
-  std::string text = head_of(explained) + fate_of(explained);
+  std::string text = head_of(explained) + fate_of(explained) + engine_text(explained);
   if (explained.retired_by() != nullptr) {
     text += calls_text(explained.node.calls, "patch_node");
   }

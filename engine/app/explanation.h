@@ -29,6 +29,7 @@ struct Explained {
   Plan::Node node;
   std::optional<Plan::Pod> planned;  // nullopt: no policy was asked about it
   Duration hold_down{};
+  std::string frozen = {};  // see Plan
 
   // The word by which a policy that selects the pod puts its node out of service first: Kubernetes
   // evicts the pod then, unless it tolerates that. Null: nobody does.

@@ -190,7 +190,37 @@ class Sorter {
                                 [](const auto& call) { return call.what == "write_record"; });
   }
 
-  static void decide(Plan::Pod& pod) {
+  // A policy's word on the whole node keeps a pod of which nobody wants anything, unless it has
+  // spoken of the pod itself since.
+  [[nodiscard]] const Plan::Word* hold_on(const Plan::Pod& pod) const {
+    const Plan::Word* hold = nullptr;
+    for (const Evaluated& asked : rehearsed_.evaluated) {
+      const bool concerns = asked.mode == policy::Mode::Enforce &&
+                            asked.pod.space.text() == pod.space && asked.pod.name == pod.name;
+      if (!concerns || has_spoken(pod, asked.policy)) {
+        continue;
+      }
+      for (const Plan::Word& word : node_.holds) {
+        if (word.policy == asked.policy && is_hold(word.reason)) {
+          hold = &word;
+        }
+      }
+    }
+    return hold;
+  }
+
+  static bool has_spoken(const Plan::Pod& pod, const std::string& policy) {
+    return std::any_of(pod.opinions.begin(), pod.opinions.end(),
+                       [&policy](const auto& opinion) { return opinion.word.policy == policy; });
+  }
+
+  static bool is_hold(const std::string& reason) {
+    return reason == audit::code(audit::Reason::PolicyHoldsNode) ||
+           reason == audit::code(audit::Reason::PolicyFailed) ||
+           reason == audit::code(audit::Reason::HoldingDown);
+  }
+
+  void decide(Plan::Pod& pod) const {
     const auto has = [&pod](std::string_view what) {
       return std::any_of(pod.calls.begin(), pod.calls.end(),
                          [what](const Plan::Call& call) { return call.what == what; });
@@ -227,6 +257,9 @@ class Sorter {
     } else if (wants != nullptr) {
       pod.fate = Fate::Waits;  // it waits for something that the node says, or for a later pass
       pod.because = *wants;
+    } else if (const Plan::Word* hold = hold_on(pod)) {
+      pod.fate = Fate::Waits;
+      pod.because = *hold;
     } else if (!pod.opinions.empty()) {
       pod.because = pod.opinions.front().word;
     }
@@ -266,6 +299,25 @@ bool Plan::Node::acts() const {
 
 bool Plan::acts() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.acts(); });
+}
+
+void hear_engine(Plan& plan, const json& situation) {
+  const auto member = [&situation](const char* key) {
+    return situation.is_object() && situation.contains(key) ? situation.at(key) : json();
+  };
+  if (const json state = member("state"); state.is_object() && member("frozen") == true) {
+    plan.frozen = text_of(state, "title") + ". " + text_of(state, "text");
+  }
+  const json incidents = member("incidents");
+  for (Plan::Node& node : plan.nodes) {
+    for (const json& incident : incidents) {
+      if (incident.is_object() && text_of(incident, "node") == node.name) {
+        node.engine = Plan::EngineStand{.state = text_of(incident, "state"),
+                                        .reason = text_of(incident, "reason"),
+                                        .text = text_of(incident, "text")};
+      }
+    }
+  }
 }
 
 Plan plan_of(const Rehearsed& rehearsed) {

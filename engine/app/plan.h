@@ -50,6 +50,12 @@ struct Plan {
     std::vector<Word> refusals = {};
     std::vector<Call> calls = {};
   };
+  // A rehearsal has seen nothing before, and doubts nothing: the engine that acts may know better.
+  struct EngineStand {
+    std::string state;   // fence::to_string()
+    std::string reason;  // audit::code(), "" when it is simply under way
+    std::string text;
+  };
   struct Node {
     std::string name;
     Engine::Supposed state = Engine::Supposed::Unknown;
@@ -61,17 +67,22 @@ struct Plan {
     std::vector<Call> calls;          // not about a pod: the record, taints
     std::vector<Pod> pods;            // in the order in which they were judged
     bool complete = true;
+    // How its open incident stands with the engine that acts.
+    std::optional<EngineStand> engine = std::nullopt;
 
     [[nodiscard]] bool acts() const;
   };
   std::vector<Node> nodes;
   Duration hold_down{};
   std::vector<std::string> notes;
+  std::string frozen = {};  // why the engine that acts deletes nothing now, whatever is planned
 
   [[nodiscard]] bool acts() const;
 };
 
 [[nodiscard]] std::string_view to_string(Plan::Pod::Fate fate);
 [[nodiscard]] Plan plan_of(const Rehearsed& rehearsed);
+// What the engine that acts tells of itself (app/situation.h) stands beside what was rehearsed.
+void hear_engine(Plan& plan, const nlohmann::json& situation);
 
 }  // namespace moonfence::app

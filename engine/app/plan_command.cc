@@ -1,9 +1,11 @@
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "app/client_command.h"
 #include "app/plan_text.h"
 #include "app/preparation.h"
+#include "app/status_text.h"
 #include "base/text.h"
 #include "os/clocks.h"
 
@@ -62,15 +64,29 @@ tl::expected<void, ClientOutput> read_settings(ClientGround& ground, Settings& s
   return {};
 }
 
-// The node on which the leader runs is left alone by it.
-std::string node_of_leader(ClientGround& ground) {
+// Who holds the Lease; "" for nobody, and where that cannot be read.
+std::string leader(ClientGround& ground) {
   const auto lease = ground.client.get("/apis/coordination.k8s.io/v1/namespaces/" +
                                        ground.engine_namespace + "/leases/moonfence");
   const json::json_pointer holder("/spec/holderIdentity");
-  if (!lease || !lease->contains(holder) || !lease->at(holder).is_string()) {
+  return lease && lease->contains(holder) && lease->at(holder).is_string()
+             ? lease->at(holder).get<std::string>()
+             : std::string();
+}
+
+// What it tells of the whole; null where it tells nothing.
+json situation_by(ClientGround& ground, const std::string& identity) {
+  const auto map = ground.client.get(config_map_path(ground, "moonfence-status"));
+  if (!map || identity.empty()) {
     return {};
   }
-  const std::string identity = lease->at(holder).get<std::string>();
+  ClusterStatus status;
+  std::tie(status.instance, status.report) = report_of(*map, identity);
+  return identity.starts_with(status.instance + "_") ? status.situation() : json();
+}
+
+// The node on which the leader runs is left alone by it.
+std::string node_of(ClientGround& ground, const std::string& identity) {
   const std::string pod = identity.substr(0, identity.find('_'));
   if (!is_dns_label(pod)) {
     return {};
@@ -101,12 +117,14 @@ tl::expected<Rehearsal, ClientOutput> rehearse_nodes(const ClientOptions& option
       return tl::unexpected(std::move(read.error()));
     }
   }
-  told.node_name = node_of_leader(ground);
+  const std::string identity = leader(ground);
+  told.node_name = node_of(ground, identity);
   auto rehearsed = rehearse(std::move(told), nodes, assume_down);
   if (!rehearsed) {
     return tl::unexpected(refused(ClientExit::Failed, rehearsed.error()));
   }
   rehearsal.rehearsed = std::move(*rehearsed);
+  rehearsal.situation = situation_by(ground, identity);
   return rehearsal;
 }
 
@@ -123,6 +141,7 @@ ClientOutput plan_nodes(const ClientOptions& options, ClientGround& ground) {
     return rehearsal.error();
   }
   Plan plan = plan_of(rehearsal->rehearsed);
+  hear_engine(plan, rehearsal->situation);
   plan.notes.insert(plan.notes.begin(), rehearsal->notes.begin(), rehearsal->notes.end());
   ClientOutput output;
   const OutputForm form = options.form();

@@ -99,6 +99,12 @@ ordered_json plan_document(const Plan& plan) {
     if (node.open) {
       one["holdsFor"] = *node.open;
     }
+    if (node.engine) {
+      ordered_json engine = {{"state", node.engine->state}};
+      add(engine, "reason", node.engine->reason);
+      add(engine, "text", node.engine->text);
+      one["engine"] = std::move(engine);
+    }
     one["held"] = std::move(holds);
     ordered_json changes = ordered_json::array();
     for (const Plan::Word& word : node.changes) {
@@ -113,6 +119,7 @@ ordered_json plan_document(const Plan& plan) {
     nodes.push_back(std::move(one));
   }
   ordered_json out = {{"kind", "Plan"}, {"acts", plan.acts()}};
+  add(out, "frozen", plan.frozen);
   if (plan.hold_down > Duration::zero()) {
     out["holdDown"] = format_duration(std::chrono::round<std::chrono::seconds>(plan.hold_down));
   }

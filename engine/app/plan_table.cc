@@ -40,6 +40,16 @@ std::string head_of(const Plan::Node& node, const Plan& plan) {
   return text + "\n";
 }
 
+// How it stands now, beside what a pass would come to.
+std::string engine_line(const Plan::Node& node) {
+  if (!node.engine) {
+    return {};
+  }
+  return "  the engine says: " + escaped(node.engine->state, 64) +
+         (node.engine->reason.empty() ? "" : ", " + escaped(node.engine->reason, 64)) +
+         (node.engine->text.empty() ? "" : ", " + escaped(node.engine->text)) + "\n";
+}
+
 std::string what_refuses(const Plan::Pod& pod) {
   std::string text;
   for (const Plan::Word& word : pod.refusals) {
@@ -85,8 +95,11 @@ void add_calls(TextTable& table, const std::vector<Plan::Call>& calls) {
 
 std::string plan_table(const Plan& plan, bool wide) {
   std::string text;
+  if (!plan.frozen.empty()) {
+    text += "NOTHING IS DONE NOW. " + escaped(plan.frozen, 2048) + "\n";
+  }
   for (const Plan::Node& node : plan.nodes) {
-    text += head_of(node, plan);
+    text += head_of(node, plan) + engine_line(node);
     for (const Plan::Word& word : node.holds) {
       if (!word.policy.empty()) {
         text += "  policy " + escaped(word.policy, 64) + ": " + word.reason +

@@ -19,7 +19,7 @@
 
 namespace moonfence::app {
 
-// A policy that was asked about a pod.
+// A policy that was asked about a pod, or whose word on the whole node stands for the pod too.
 struct Evaluated {
   PodRef pod;
   std::string policy;

@@ -111,6 +111,8 @@ ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now) {
     }
     incidents.push_back(incident_json(snapshot, stand));
   }
+  // Whatever a plan comes to: nothing is deleted before that is over.
+  situation["frozen"] = !snapshot.guard.doubts.empty() || snapshot.guard.too_many_down;
   situation["brake"] = brake_json(snapshot.guard);
   situation["brake"]["limit"] = snapshot.guard.max_down;
   situation["taintsKept"] = kept_json(snapshot.guard);

@@ -413,6 +413,10 @@ void Inquiry::ask_later(std::size_t index, Case& asked) {
              standing.kind == Standing::Kind::NotDueYet) {
     Opinion opinion = opinion_of(asking, index);
     opinion.yields = true;  // it has had its say
+    if (around_.on_evaluation &&
+        (node_holds_.contains(index) || standing.due_in > Duration::zero())) {
+      around_.on_evaluation(asked.pod.ref, asking, {});
+    }
     if (standing.due_in > Duration::zero()) {
       opinion.verdict =
           Verdict{.kind = Verdict::Kind::Wait, .reason = "not yet", .wait = standing.due_in};

@@ -26,7 +26,8 @@
 
 namespace moonfence::fence {
 
-// What one policy read when it was asked about one pod. Without a listener nobody notes it.
+// What one policy read when it was asked about one pod; nothing, if what it said of the whole node
+// is its word on the pod too. Without a listener nobody notes it.
 using EvaluationWatch =
     std::function<void(const PodRef& pod, const policy::Binding& by, const policy::Trace& trace)>;
 

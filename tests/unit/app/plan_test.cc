@@ -180,6 +180,45 @@ TEST(Plan, WhatAPolicyReadStandsAtItsWord) {
             "\"Running\"");
 }
 
+// One has nothing against the pod, another one has not come to it. The plan said that it is kept.
+TEST(Plan, AHoldOfTheWholeNodeKeepsForNowWhatOthersSkip) {
+  const auto held_by = [](policy::Mode mode, const std::string& said) {
+    Rehearsed from = rehearsed(
+        {record("incident_held", "policy_holds_node", "", {{"policy", "b"}, {"text", "later"}}),
+         verdict("db-0", said, "a")});
+    from.evaluated.push_back({.pod = {.space = Namespace("db"), .name = "db-0"},
+                              .policy = "b",
+                              .digest = "d2",
+                              .mode = mode,
+                              .reads = {}});
+    return from;
+  };
+  const Plan::Pod pod = the_pod(held_by(policy::Mode::Enforce, "policy_skips"));
+  EXPECT_EQ(pod.fate, Fate::Waits);
+  EXPECT_EQ(pod.because.policy, "b");
+  EXPECT_EQ(the_pod(held_by(policy::Mode::Observe, "policy_skips")).fate, Fate::Kept);
+  EXPECT_EQ(the_pod(held_by(policy::Mode::Enforce, "policy_forbids")).because.policy, "a");
+  Rehearsed came_to_it = held_by(policy::Mode::Enforce, "policy_skips");
+  came_to_it.records.push_back(verdict("db-0", "policy_skips", "b"));
+  EXPECT_EQ(the_pod(came_to_it).fate, Fate::Kept);
+}
+
+// A rehearsal begins anew: it doubts nothing, and has not failed for an hour.
+TEST(Plan, WhatTheEngineThatActsSaysStandsBesideIt) {
+  Plan plan = plan_of(rehearsed({verdict("db-0", "policy_deletes_pod")}, {deletion("db-0")}));
+  hear_engine(plan, json());
+  EXPECT_FALSE(plan.nodes[0].engine);
+  hear_engine(plan, {{"frozen", true},
+                     {"state", {{"title", "Frozen"}, {"text", "It doubts."}}},
+                     {"incidents",
+                      {{{"node", "n2"}, {"state", "waits"}},
+                       {{"node", "n1"}, {"state", "held"}, {"reason", "doubts_itself"}}}}});
+  EXPECT_THAT(plan_table(plan, false), HasSubstr("NOTHING IS DONE NOW. Frozen. It doubts.\n"));
+  EXPECT_THAT(plan_table(plan, false), HasSubstr("  the engine says: held, doubts_itself\n"));
+  EXPECT_EQ(plan_document(plan)["frozen"], "Frozen. It doubts.");
+  EXPECT_EQ(plan_document(plan)["nodes"][0]["engine"]["state"], "held");
+}
+
 TEST(PlanTable, ShowsVerdictsAndCalls) {
   const Plan plan = plan_of(
       rehearsed({verdict("db-0", "policy_deletes_pod"), verdict("db-10", "policy_skips", "db", "")},
