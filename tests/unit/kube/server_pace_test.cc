@@ -57,12 +57,18 @@ TEST(ServerPaceTest, silence_alone_prolongs_nothing) {
   EXPECT_EQ(pace.reading_lifetime(kStart + 20s), 1s);
 }
 
-TEST(ServerPaceTest, beyond_the_bounds_it_says_so) {
+TEST(ServerPaceTest, beyond_the_bounds_it_says_which_calls_are_slow) {
   ServerPace pace;
   pace.call_ended(Method::Get, true, 6s, kStart);
-  EXPECT_TRUE(pace.is_too_slow(kStart));
-  EXPECT_NE(pace.slowness(kStart).find("6s"), std::string::npos);
+  pace.call_ended(Method::Patch, true, 2s, kStart);
+  EXPECT_EQ(pace.slowness(kStart),
+            "the API server is too slow to act by: of the last minutes the slowest read took 6s "
+            "(5s is the limit), the slowest write 2s (35s)");
   EXPECT_FALSE(pace.is_too_slow(kStart + 6min));
+  ServerPace of_writes;
+  of_writes.call_ended(Method::Delete, true, 36s, kStart);
+  EXPECT_NE(of_writes.slowness(kStart).find("the slowest write 36s"), std::string::npos);
+  EXPECT_TRUE(of_writes.is_too_slow(kStart));
 }
 
 }  // namespace
