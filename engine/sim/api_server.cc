@@ -182,7 +182,8 @@ struct ApiServer::State : ServerState {
 
   ServerAnswer read(const Route& route, const Target& target, WatchSink* sink) {
     if (!is_collection(route)) {
-      return answer_get(*this, route, target);
+      auto hidden_away = hidden_answer(hidden, route, loop.now());
+      return hidden_away ? *std::move(hidden_away) : answer_get(*this, route, target);
     }
     return target.flag("watch") ? answer_watch(*this, route, target, sink)
                                 : answer_list(*this, route, target);
@@ -315,8 +316,15 @@ void ApiServer::refuse_writes(const std::string& what, const std::string& how, M
   state_->refusals.push_back({.what = what, .how = how, .until = until});
 }
 
+void ApiServer::hide_objects(const std::string& what, Moment until, std::optional<int> times) {
+  HiddenObjects hidden = {.what = what, .until = until};
+  hidden.times = times.value_or(hidden.times);
+  state_->hidden.push_back(std::move(hidden));
+}
+
 void ApiServer::end_refusals() {
   state_->refusals.clear();
+  state_->hidden.clear();
   state_->watches.end_hushes();
 }
 

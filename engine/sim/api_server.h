@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,8 @@ class ApiServer {
   void set_mood(const ServerMood& mood);
   // Writes of `what` are answered so until then (sim/write_refusals.h), in place of being done.
   void refuse_writes(const std::string& what, const std::string& how, Moment until);
+  // Reads of one of them by its name find nothing until then (sim/hidden_objects.h).
+  void hide_objects(const std::string& what, Moment until, std::optional<int> times);
   void end_refusals();
   // See Watches::hush.
   void hush_watches(const std::string& what, Moment until);

@@ -231,6 +231,13 @@ bool AuditChecker::may_wait() const {
                      [](const BindingReach& binding) { return !binding.deletes; });
 }
 
+bool AuditChecker::is_held_up(const std::string& node) const {
+  return is_node_held(node) ||
+         std::any_of(truth().pods().begin(), truth().pods().end(), [&](const auto& entry) {
+           return entry.second.node == node && !entry.second.gone && is_pod_held(entry.second);
+         });
+}
+
 // An object that a finalizer keeps keeps its attachments, and they the incident.
 bool AuditChecker::keeps_a_pod(const std::string& node) const {
   return std::any_of(truth().pods().begin(), truth().pods().end(), [&node](const auto& entry) {
@@ -250,7 +257,7 @@ void AuditChecker::at_end(Duration calm_for) {
       // Told every five minutes for as long as it is so.
       const bool left = open.told_left && now() - *open.told_left < std::chrono::minutes(6);
       if (calm_for >= limit && now() - open.since > limit && !left && !open.kept_in_service &&
-          !keeps_a_pod(node) && !is_own_node_of_all(node)) {
+          !keeps_a_pod(node) && !is_held_up(node) && !is_own_node_of_all(node)) {
         accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
                                            node + " is open since " +
                                            format_duration(now() - open.since));

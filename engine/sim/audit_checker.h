@@ -57,6 +57,8 @@ class AuditChecker final : public Checker {
   // A policy that waits for something holds its incident open for as long.
   [[nodiscard]] bool may_wait() const;
   [[nodiscard]] std::string node_uid(const std::string& name) const;
+  // Somebody holds it, or something on it.
+  [[nodiscard]] bool is_held_up(const std::string& node) const;
   [[nodiscard]] bool keeps_a_pod(const std::string& node) const;
 
   std::map<Life, Book> books_;  // of those that live

@@ -156,6 +156,20 @@ void set_node_conditions(Json& node, bool ready, const std::string& stamp) {
   }
 }
 
+void set_node_silent(Json& node, const std::string& stamp) {
+  for (const char* type : {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}) {
+    set_condition(node,
+                  {.type = type,
+                   .status = "Unknown",
+                   .reason = "NodeStatusUnknown",
+                   .message = "Kubelet stopped posting node status."},
+                  stamp);
+  }
+  for (Json& condition : node["status"]["conditions"]) {
+    condition["lastHeartbeatTime"] = stamp;
+  }
+}
+
 Json lease_blueprint(const Json& node, const Timings& timings, const std::string& micro_stamp) {
   const std::string& name = name_of(node);
   return {

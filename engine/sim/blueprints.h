@@ -23,6 +23,8 @@ inline constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
 
 // What status.conditions says of a kubelet's own judgement.
 void set_node_conditions(Json& node, bool ready, const std::string& stamp);
+// And what a controller says of one that has not been heard of since.
+void set_node_silent(Json& node, const std::string& stamp);
 
 // StatefulSet, Deployment, ReplicaSet, DaemonSet or Job; and the template of their pods.
 [[nodiscard]] Json workload_blueprint(const WorkloadPlan& plan, const std::string& name);

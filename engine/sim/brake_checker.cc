@@ -136,7 +136,7 @@ void BrakeChecker::on_heard(const WireRequest& request, int status, std::string_
     if (type == "DELETED") {
       known.nodes.remove(text_field(*node, {"metadata", "name"}));
     } else if (type == "ADDED" || type == "MODIFIED") {
-      known.nodes.set(text_field(*node, {"metadata", "name"}), *node, now());
+      known.nodes.set(text_field(*node, {"metadata", "name"}), *node, marks_, now());
     }
   } else {
     read_list(known, request, said);
@@ -152,7 +152,7 @@ void BrakeChecker::read_list(Known& known, const WireRequest& request, const Jso
   if (const Json* items = find_field(list, {"items"}); items != nullptr && items->is_array()) {
     for (const Json& node : *items) {
       const std::string& name = text_field(node, {"metadata", "name"});
-      known.nodes.set(name, node, now());
+      known.nodes.set(name, node, marks_, now());
       known.listed.insert(name);
     }
   }

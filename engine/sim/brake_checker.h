@@ -17,7 +17,8 @@ namespace moonfence::sim {
 
 class BrakeChecker final : public Checker {
  public:
-  explicit BrakeChecker(Bench& bench) : Checker(bench), limits_(brake_limits(bench.plan)) {}
+  explicit BrakeChecker(Bench& bench)
+      : Checker(bench), limits_(brake_limits(bench.plan)), marks_(node_marks(bench.plan)) {}
 
   void on_started(const Life& life) override { known_[life] = {}; }
   void on_left(const WireRequest& request) override;
@@ -58,6 +59,7 @@ class BrakeChecker final : public Checker {
   void read_list(Known& known, const WireRequest& request, const Json& list) const;
 
   const BrakeLimits limits_;
+  const NodeMarks marks_;
   std::map<Life, Known> known_;
 };
 

@@ -83,16 +83,17 @@ BrakeLimits brake_limits(const Plan& plan) {
   return limits;
 }
 
-void BrakeCensus::set(const std::string& node, const Json& object, Moment now) {
+void BrakeCensus::set(const std::string& node, const Json& object, const NodeMarks& marks,
+                      Moment now) {
   const auto [entry, is_new] = nodes_.try_emplace(node);
   Node& known = entry->second;
   known.zone = text_field(object, {"metadata", "labels", "topology.kubernetes.io/zone"});
   if (is_ready(object)) {
-    known.counts = is_worker(object);
+    known.counts = is_worker(object) && !marks.hold(object) && !marks.exclude(object);
     known.fell = std::nullopt;
     return;
   }
-  known.counts = known.counts && !is_new;
+  known.counts = known.counts && !is_new && !marks.exclude(object);
   known.fell = known.fell.value_or(now);
 }
 
@@ -150,16 +151,16 @@ void BrakeTruth::on_change(const Change& change, const Truth& truth) {
   if (!seeded_) {
     seeded_ = true;
     for (const Object& node : truth.store().list("nodes")) {
-      nodes_.set(text_field(*node, {"metadata", "name"}), *node, truth.now());
+      nodes_.set(text_field(*node, {"metadata", "name"}), *node, marks_, truth.now());
     }
   }
   if (change.type == ChangeType::Deleted) {
     nodes_.remove(change.key.name);
   } else {
     if (change.before != nullptr) {  // those of the start were made before anybody was told
-      nodes_.set(change.key.name, *change.before, truth.now());
+      nodes_.set(change.key.name, *change.before, marks_, truth.now());
     }
-    nodes_.set(change.key.name, *change.after, truth.now());
+    nodes_.set(change.key.name, *change.after, marks_, truth.now());
   }
   const std::int64_t down = nodes_.down({});
   const bool over = limits_.max_down.exceeded_by(down, nodes_.up() + down);

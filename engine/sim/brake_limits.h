@@ -10,6 +10,7 @@
 #include <string>
 
 #include "sim/checker.h"
+#include "sim/node_marks.h"
 
 namespace moonfence::sim {
 
@@ -41,7 +42,7 @@ struct BrakeLimits {
 
 // The nodes by their own objects, one after another: who is a worker, and who fell when. A worker
 // is a node that ordinary pods can run on; what it is it shows while it is Ready, and one that
-// never was is not counted.
+// never was is not counted, nor is one that is excluded, or that somebody held when it was Ready.
 class BrakeCensus {
  public:
   struct Asked {
@@ -49,7 +50,7 @@ class BrakeCensus {
     std::optional<Moment> since = std::nullopt;                // who fell earlier is left out
     std::function<bool(const std::string& node)> counts = {};  // of those that fell; empty: all
   };
-  void set(const std::string& node, const Json& object, Moment now);
+  void set(const std::string& node, const Json& object, const NodeMarks& marks, Moment now);
   void remove(const std::string& node) { nodes_.erase(node); }
   // What a list shows: who is not in it is gone.
   void keep_only(const std::set<std::string>& names);
@@ -76,14 +77,16 @@ class BrakeCensus {
 // done.
 class BrakeTruth {
  public:
-  explicit BrakeTruth(const Plan& plan) : limits_(brake_limits(plan)) {}
+  explicit BrakeTruth(const Plan& plan) : limits_(brake_limits(plan)), marks_(node_marks(plan)) {}
   void on_change(const Change& change, const Truth& truth);
   [[nodiscard]] bool engaged_within(Moment now, Duration ago) const {
     return ever_ && over_.held_within(now, ago);
   }
+  [[nodiscard]] bool ever_engaged() const { return ever_; }
 
  private:
   const BrakeLimits limits_;
+  const NodeMarks marks_;
   BrakeCensus nodes_;
   Since over_;
   bool seeded_ = false;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/node_marks.h"
+
 namespace moonfence::sim {
 
 bool Checker::is_own_node_of_all(const std::string& node) const {
@@ -13,6 +15,20 @@ bool Checker::is_own_node_of_all(const std::string& node) const {
   };
   return std::find(seats.begin(), seats.end(), node) != seats.end() &&
          std::none_of(seats.begin(), seats.end(), is_up);
+}
+
+bool Checker::is_node_held(const std::string& node) const {
+  const Object object = truth().store().find({.resource = "nodes", .space = {}, .name = node});
+  return object != nullptr && node_marks(plan()).hold(*object);
+}
+
+bool Checker::is_pod_held(const PodTruth& pod) const {
+  const auto holds = [this](const Key& key) {
+    const Object object = truth().store().find(key);
+    return object != nullptr && is_held(*object);
+  };
+  return holds({.resource = "pods", .space = pod.space, .name = pod.name}) ||
+         holds({.resource = "namespaces", .space = {}, .name = pod.space});
 }
 
 }  // namespace moonfence::sim

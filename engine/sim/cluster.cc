@@ -112,6 +112,11 @@ struct Kubelets {
         kubelet->adopt(pod);
       }
     }
+    for (const NodePlan& node : plan.nodes) {
+      if (node.absent || node.dead > Duration::zero()) {
+        by_name.at(node.name)->power_off();
+      }
+    }
     pods->on_change([this](const Object& before, const Object& after) {
       if (Kubelet* kubelet = find(node_of(after == nullptr ? *before : *after))) {
         kubelet->saw_pod(before, after);
@@ -312,6 +317,8 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::HoldNode:
     case Verb::HoldNamespace:
     case Verb::HoldPod:
+    case Verb::AnnotateNode:
+    case Verb::LabelNode:
     case Verb::ReplacePod:
     case Verb::DeletePod:
     case Verb::FailPod:
@@ -334,6 +341,7 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::Outage:
     case Verb::HushWatches:
     case Verb::RefuseWrites:
+    case Verb::HideObjects:
       return servers->perform(step);
     case Verb::Calm:
       attacher->calm();

@@ -55,6 +55,13 @@ Plan draw_all(port::Random& random) {
   draw_made_anew(drawing, *random.fork("made-anew"));
   draw_uncommon_pods(drawing, *random.fork("uncommon-pods"));
   draw_uncommon_volumes(drawing, *random.fork("uncommon-volumes"));
+  draw_long_dead(drawing, *random.fork("long-dead"));
+  draw_joining(drawing, *random.fork("joining"));
+  draw_hidden_objects(drawing, *random.fork("hidden-objects"));
+  draw_asking(drawing, *random.fork("asking"));
+  draw_marks(drawing, *random.fork("marks"));
+  draw_last_word(drawing, *random.fork("last-word"));
+  draw_relief(drawing, *random.fork("relief"));
   end(drawing);
   return std::move(drawing.plan);
 }
@@ -81,6 +88,11 @@ Duration drawn_between(port::Random& random, Duration from, Duration to) {
 
 std::string text_of(Duration duration) {
   return format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(duration));
+}
+
+void add_config(Plan& plan, std::string_view entry) {
+  plan.config += plan.config.empty() ? "api: 1\n" : "";
+  plan.config += entry;
 }
 
 Plan default_world() {

@@ -69,6 +69,42 @@ void draw_uncommon_nodes(Drawing& drawing, port::Random& random) {
   }
 }
 
+// So long ago that no clock that is put back makes it look new.
+void draw_long_dead(Drawing& drawing, port::Random& random) {
+  if (!happens(random, 0.2)) {
+    return;
+  }
+  for (std::size_t i = number(random, 1, 2); i > 0; --i) {
+    NodePlan node;
+    node.name = "d" + std::to_string(i);
+    node.zone = drawing.plan.nodes[i].zone;
+    node.dead = std::chrono::hours(3 * i) + drawn_between(random, seconds(0), seconds(7200));
+    if (happens(random, 0.2)) {
+      drawing.add(drawing.moment(random), Verb::Heal, node.name);
+    }
+    drawing.plan.nodes.push_back(std::move(node));
+  }
+}
+
+void draw_joining(Drawing& drawing, port::Random& random) {
+  if (!happens(random, 0.2)) {
+    return;
+  }
+  for (std::size_t i = number(random, 1, 2); i > 0; --i) {
+    NodePlan node;
+    node.name = "j" + std::to_string(i);
+    node.zone = drawing.plan.nodes[i].zone;
+    node.absent = true;
+    const Duration joins = drawn_between(random, seconds(1), drawing.noise / 2);
+    drawing.add(joins, Verb::Heal, node.name);
+    if (happens(random, 0.4)) {
+      drawing.add(drawn_between(random, joins + seconds(1), drawing.noise - seconds(1)),
+                  Verb::PowerOff, node.name);
+    }
+    drawing.plan.nodes.push_back(std::move(node));
+  }
+}
+
 void draw_replicas(Drawing& drawing, port::Random& random) {
   if (happens(random, 0.25)) {
     drawing.plan.engines = static_cast<int>(number(random, 2, 3));

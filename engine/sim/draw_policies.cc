@@ -4,9 +4,12 @@
 
 #include "sim/chance.h"
 #include "sim/draw.h"
+#include "sim/drawing.h"
 
 namespace moonfence::sim {
 namespace {
+
+using std::chrono::seconds;
 
 constexpr std::string_view kStateful = R"(-- sim: always
 return policy {
@@ -152,6 +155,28 @@ return policy {
 }
 )";
 
+// Beside the others, in some worlds: it asks a service, which answers as it should in the end.
+constexpr std::string_view kAsking = R"(-- sim: always
+return policy {
+  api = 1,
+  name = "asking",
+  version = "1.0.0",
+  summary = "Delete pods as soon as the array has expelled their host",
+  trigger = { failures = 1 },
+  fetch = function(pod, s, got)
+    if not got.host then
+      return { host = fence.http("array", "/v1/host") }
+    end
+  end,
+  pod = function(pod)
+    if pod.fetched.host.body.fenced then
+      return fence.delete_pod("its host is expelled")
+    end
+    return fence.wait("its host is not expelled", 5)
+  end,
+}
+)";
+
 struct Choice {
   std::string_view name;
   std::string_view source;
@@ -239,6 +264,34 @@ std::map<std::string, std::string> draw_policies(port::Random& random) {
   }
   data.emplace("moonfence.yaml", bindings);
   return data;
+}
+
+void draw_asking(Drawing& drawing, port::Random& random) {
+  if (!happens(random, 0.15)) {
+    return;
+  }
+  drawing.plan.policies["asking.lua"] = kAsking;
+  drawing.plan.policies["moonfence.yaml"] +=
+      binding("asking", false, draw_spaces(random), "enforce");
+  add_config(drawing.plan, "endpoints:\n  array: {url: \"https://array.example\", timeout: 2s}\n");
+  constexpr std::array<std::string_view, 8> kAnswers = {
+      R"("body": [])",
+      R"("body": "fenced")",
+      R"("body": {"fenced": false})",
+      R"("text": "<html>Bad Gateway</html>")",
+      R"("status": 500)",
+      R"("status": 0)",
+      R"("takes": "10s", "body": {"fenced": true})",
+      R"("body": {"fenced": true})"};
+  std::string answers;
+  for (Duration from{}; from < drawing.noise;
+       from += drawn_between(random, seconds(5), seconds(60))) {
+    answers += "{\"from\": \"" + text_of(from) + "\", ";
+    answers += kAnswers[number(random, 0, kAnswers.size() - 1)];
+    answers += "},\n ";
+  }
+  drawing.plan.responses = "{\"http array /v1/host\": [\n " + answers + "{\"from\": \"" +
+                           text_of(drawing.noise) + "\", " + std::string(kAnswers.back()) + "}]}\n";
 }
 
 std::map<std::string, std::string> draw_edit(port::Random& random) {

@@ -4,6 +4,7 @@
 
 #include "sim/chance.h"
 #include "sim/drawing.h"
+#include "sim/hidden_objects.h"
 #include "sim/write_refusals.h"
 
 namespace moonfence::sim {
@@ -92,6 +93,27 @@ void draw_refusals(Drawing& drawing, port::Random& random) {
     drawing.add(at, Verb::RefuseWrites, what,
                 {{"how", how}, {"for", text_of(std::min(length, drawing.noise - at))}});
   } while (happens(random, 0.3));
+}
+
+// A proxy in between that answers 404 to a read of what is there: once or twice, or for a while.
+void draw_hidden_objects(Drawing& drawing, port::Random& random) {
+  if (!happens(random, 0.2)) {
+    return;
+  }
+  do {
+    const Duration at = drawn_between(random, seconds(1), drawing.noise / 2);
+    const auto words = hidable_objects();
+    const std::string what(words[number(random, 0, words.size() - 1)]);
+    if (happens(random, 0.5)) {
+      drawing.add(
+          at, Verb::HideObjects, what,
+          {{"for", text_of(drawing.noise - at)}, {"times", std::to_string(number(random, 1, 3))}});
+    } else {
+      const Duration length = drawn_between(random, seconds(1), seconds(90));
+      drawing.add(at, Verb::HideObjects, what,
+                  {{"for", text_of(std::min(length, drawing.noise - at))}});
+    }
+  } while (happens(random, 0.4));
 }
 
 // Watches that stand still, and what they do not tell: that somebody has switched everything off.

@@ -49,6 +49,46 @@ void draw_uncommon_pods(Drawing& drawing, port::Random& random) {
   }
 }
 
+// What nobody may touch, for a while, and now and then for good; and a node that is not counted.
+void draw_marks(Drawing& drawing, port::Random& random) {
+  if (!happens(random, 0.2)) {
+    return;
+  }
+  add_config(drawing.plan,
+             "holdMarks: [example.com/autonomy=true]\nbrake: {exclude: [example.com/spare]}\n");
+  if (happens(random, 0.5)) {
+    drawing.add(seconds(1), Verb::LabelNode, drawing.a_node(random),
+                {{"key", "example.com/spare"}, {"value", "yes"}});
+  }
+  using Arguments = std::map<std::string, std::string>;
+  struct Mark {
+    Verb verb;
+    std::string target;
+    Arguments set;
+    Arguments lifted;
+  };
+  const Arguments held = {{"why", "maintenance"}};
+  const Arguments let_go = {{"why", ""}};
+  do {
+    const std::array<Mark, 4> marks = {{
+        {Verb::HoldNode, drawing.a_node(random), held, let_go},
+        {Verb::AnnotateNode,
+         drawing.a_node(random),
+         {{"key", "example.com/autonomy"}, {"value", "true"}},
+         {{"key", "example.com/autonomy"}, {"value", ""}}},
+        {Verb::HoldNamespace, happens(random, 0.5) ? "db" : "noobaa", held, let_go},
+        {Verb::HoldPod, "db/postgres-0", held, let_go},
+    }};
+    const Mark& mark = marks[number(random, 0, marks.size() - 1)];
+    const Duration at = drawn_between(random, seconds(1), drawing.noise / 2);
+    drawing.add(at, mark.verb, mark.target, mark.set);
+    if (happens(random, 0.8)) {
+      drawing.add(drawn_between(random, at + seconds(1), drawing.noise), mark.verb, mark.target,
+                  mark.lifted);
+    }
+  } while (happens(random, 0.4));
+}
+
 void draw_uncommon_volumes(Drawing& drawing, port::Random& random) {
   if (!happens(random, 0.2)) {
     return;

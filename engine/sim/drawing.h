@@ -8,12 +8,14 @@
 //   draw_servers.cc   the wire, the API servers, their store, the storage system
 //   draw_settings.cc  the engine's settings, and edits of the policies
 //   draw_uncommon.cc  pods, volumes and policies that are seldom seen
+//   draw_ending.cc    what ends when all is calm, beside the faults
 //
 // A new concern has a new stream and comes last: what is drawn from older ones stays as it is.
 // Private to sim.
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -36,11 +38,15 @@ struct Drawing {
 
 // Uniform, from and to included.
 [[nodiscard]] Duration drawn_between(port::Random& random, Duration from, Duration to);
+// Another entry of the engine's configuration.
+void add_config(Plan& plan, std::string_view entry);
 // In milliseconds, as a scenario writes it.
 [[nodiscard]] std::string text_of(Duration duration);
 
 void draw_shape(Drawing& drawing, port::Random& random);
 void draw_uncommon_nodes(Drawing& drawing, port::Random& random);
+void draw_long_dead(Drawing& drawing, port::Random& random);
+void draw_joining(Drawing& drawing, port::Random& random);
 void draw_replicas(Drawing& drawing, port::Random& random);
 void draw_workloads(Drawing& drawing, port::Random& random);
 void draw_timings(Drawing& drawing, port::Random& random);
@@ -57,6 +63,7 @@ void draw_wire(Drawing& drawing, port::Random& random);
 void draw_servers(Drawing& drawing, port::Random& random);
 void draw_refusals(Drawing& drawing, port::Random& random);
 void draw_hushes(Drawing& drawing, port::Random& random);
+void draw_hidden_objects(Drawing& drawing, port::Random& random);
 void draw_slowness(Drawing& drawing, port::Random& random);
 void draw_storage(Drawing& drawing, port::Random& random);
 void draw_rewind(Drawing& drawing, port::Random& random);
@@ -69,6 +76,12 @@ void draw_quarantine(Drawing& drawing, port::Random& random);
 
 void draw_uncommon_pods(Drawing& drawing, port::Random& random);
 void draw_uncommon_volumes(Drawing& drawing, port::Random& random);
+
+void draw_asking(Drawing& drawing, port::Random& random);
+void draw_marks(Drawing& drawing, port::Random& random);
+
+void draw_last_word(Drawing& drawing, port::Random& random);
+void draw_relief(Drawing& drawing, port::Random& random);
 
 [[nodiscard]] std::vector<WorkloadPlan> default_workloads();
 [[nodiscard]] WorkloadPlan workload(WorkloadKind kind, const std::string& path, int replicas,

@@ -21,6 +21,8 @@ struct NodePlan {
   bool dedicated = false;  // a taint of its own keeps ordinary pods off
   bool cordoned = false;
   bool never_joined = false;  // there is an object, and no machine
+  bool absent = false;        // there is neither, until it is healed: then it registers
+  Duration dead{};            // its machine has been off for so long when the run begins
   int capacity = 110;         // pods
 };
 
@@ -90,6 +92,8 @@ enum class Verb {
   HoldNode,       // argument why: annotation moonfence.io/hold; "" takes it off. target: node
   HoldNamespace,  // the same; target: namespace
   HoldPod,
+  AnnotateNode,  // arguments key and value; "" takes it off. target: node
+  LabelNode,     // the same
   ReplacePod,    // force-deleted from outside; its controller makes another
   DeletePod,     // as kubectl delete does it: somebody asks it to go
   FailPod,       // its phase is Failed, as a kubelet says that shuts its machine down
@@ -106,6 +110,7 @@ enum class Verb {
                    // is away meanwhile
   HushWatches,     // every server; target: of what; argument for. Their streams say no more
   RefuseWrites,    // every server; target: of what, arguments how and for (sim/write_refusals.h)
+  HideObjects,     // every server; target: which, arguments for and times (sim/hidden_objects.h)
   SlowServers,     // every server; target: to what, arguments by and for (sim/slow_calls.h)
   StepServerClock,     // the control plane's wall clocks; argument by, may be negative
   StepNodeClock,       // target: node. Its wall clock; argument by, may be negative

@@ -101,8 +101,9 @@ constexpr std::array kAll = {
          "an incident costs at most 120 readings of its node or Lease and 3 each second, 30 lists "
          "of a namespace's pods and one each second, and 4 tries of one object and one each 2 s"},
     Rule{kNodeDealtWith,
-         "once faults have ended for long enough, a node that is down holds no "
-         "pod that a policy in force deletes"},
+         "two minutes after the last obstacle ended, a node that is down holds no pod that the "
+         "policies in force want gone, nor does one that was made anew hold such a pod that its "
+         "machine does not run"},
     Rule{kIncidentClosed,
          "once faults have ended for long enough, every incident is closed that does not tell of a "
          "volume that stays attached, or of a node that may not be put out of service"},

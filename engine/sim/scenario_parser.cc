@@ -7,6 +7,7 @@
 #include "sim/scenario_expect.h"
 #include "sim/scenario_knobs.h"
 #include "sim/scenario_line.h"
+#include "sim/scenario_node.h"
 #include "sim/scenario_steps.h"
 #include "sim/scenario_words.h"
 #include "sim/scenario_workload.h"
@@ -203,34 +204,10 @@ Result<void> Parser::world(const ScenarioLine& line) {
 }
 
 Result<void> Parser::node(const ScenarioLine& line) {
-  static constexpr std::array<std::string_view, 2> kKnown = {"zone", "capacity"};
-  static constexpr std::array<std::string_view, 4> kFlags = {"control-plane", "cordoned",
-                                                             "dedicated", "never-joined"};
   if (line.size() < 2) {
     return line.wrong("the node's name is missing", "write node n1 zone=a");
   }
-  const auto options = line.options(2, kKnown, kFlags);
-  if (!options) {
-    return failure(options.error());
-  }
-  NodePlan& node = node_of(line.word(1));
-  for (const auto& [key, value] : *options) {
-    if (key == "zone") {
-      node.zone = value;
-    } else if (key == "capacity") {
-      const auto number = line.number_of(key, value, 0, 10'000);
-      if (!number) {
-        return failure(number.error());
-      }
-      node.capacity = *number;
-    } else {
-      node.control_plane = node.control_plane || key == "control-plane";
-      node.dedicated = node.dedicated || key == "dedicated";
-      node.cordoned = node.cordoned || key == "cordoned";
-      node.never_joined = node.never_joined || key == "never-joined";
-    }
-  }
-  return {};
+  return parse_node(line, node_of(line.word(1)));
 }
 
 NodePlan& Parser::node_of(std::string_view name) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "sim/hidden_objects.h"
 #include "sim/scenario_words.h"
 #include "sim/slow_calls.h"
 #include "sim/write_refusals.h"
@@ -43,6 +44,10 @@ Result<void> check_target(const ScenarioLine& line, Target target, std::string_v
       return text == "nodes" || text == "pods" || text == "policies" || text == "all"
                  ? Result<void>()
                  : wrong("kind of watch", "write nodes, pods, policies or all");
+    case Target::Objects:
+      return is_one_of(hidable_objects(), text)
+                 ? Result<void>()
+                 : wrong("kind of object", "write nodes, pods, attachments or all");
     case Target::Calls:
       return is_one_of(slow_calls(), text)
                  ? Result<void>()
@@ -65,7 +70,7 @@ Result<void> check_argument(const ScenarioLine& line, std::string_view key,
     return line.wrong("'" + escaped(value, 64) + "' is no refusal",
                       "write too-many, quota, webhook, hang, not-found, conflict or gone");
   }
-  if (key == "replicas" || key == "inside") {
+  if (key == "replicas" || key == "inside" || key == "times") {
     const auto count = line.number_of(key, value, 0, 10'000);
     return count ? Result<void>() : Result<void>(failure(count.error()));
   }

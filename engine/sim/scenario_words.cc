@@ -5,7 +5,7 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 44> kWords = {{
+  static constexpr std::array<VerbWord, 47> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
@@ -19,6 +19,8 @@ std::span<const VerbWord> verb_words() {
       {"hold-node", Verb::HoldNode, Target::Node, "why"},
       {"hold-namespace", Verb::HoldNamespace, Target::Namespace, "why"},
       {"hold-pod", Verb::HoldPod, Target::Pod, "why"},
+      {"annotate-node", Verb::AnnotateNode, Target::Node, "key", true, "value"},
+      {"label-node", Verb::LabelNode, Target::Node, "key", true, "value"},
       {"replace-pod", Verb::ReplacePod, Target::PodOrWorkload, ""},
       {"delete-pod", Verb::DeletePod, Target::PodOrWorkload, ""},
       {"fail-pod", Verb::FailPod, Target::PodOrWorkload, ""},
@@ -34,6 +36,7 @@ std::span<const VerbWord> verb_words() {
       {"restore-store", Verb::RestoreStore, Target::Nothing, "for"},
       {"hush-watches", Verb::HushWatches, Target::Watches, "for", true},
       {"refuse-writes", Verb::RefuseWrites, Target::Writes, "for", true, "how"},
+      {"hide-objects", Verb::HideObjects, Target::Objects, "for", true, "times"},
       {"slow-servers", Verb::SlowServers, Target::Calls, "for", true, "by"},
       {"step-server-clock", Verb::StepServerClock, Target::Nothing, "by", true},
       {"step-node-clock", Verb::StepNodeClock, Target::Node, "by", true},

@@ -22,6 +22,7 @@ enum class Target {
   Replica,
   Writes,
   Watches,
+  Objects,
   Calls
 };
 

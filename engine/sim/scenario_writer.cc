@@ -73,6 +73,8 @@ void write_node(std::string& out, const NodePlan& node) {
   options += node.dedicated ? " dedicated" : "";
   options += node.cordoned ? " cordoned" : "";
   options += node.never_joined ? " never-joined" : "";
+  options += node.absent ? " absent" : "";
+  options += node.dead > Duration::zero() ? " dead=" + duration_text(node.dead) : "";
   if (!options.empty()) {
     statement(out, "node", node.name + options);
   }

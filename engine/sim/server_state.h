@@ -8,6 +8,7 @@
 #include "loop/loop.h"
 #include "port/random.h"
 #include "sim/api_server.h"
+#include "sim/hidden_objects.h"
 #include "sim/watch_cache.h"
 #include "sim/watches.h"
 #include "sim/write_refusals.h"
@@ -30,6 +31,7 @@ struct ServerState {
   const ServerRules rules;
   ServerMood mood;
   std::vector<WriteRefusal> refusals;
+  std::vector<HiddenObjects> hidden;
   WatchCache cache;
   Watches watches;
   // Lists of exactly one version cannot reach further back.

@@ -1,5 +1,7 @@
 #include "sim/servers.h"
 
+#include <charconv>
+#include <optional>
 #include <utility>
 
 namespace moonfence::sim {
@@ -10,6 +12,18 @@ using namespace std::chrono_literals;
 Duration time_away(const Step& step) {
   const auto found = step.arguments.find("for");
   return found == step.arguments.end() ? Duration(5s) : parse_duration(found->second).value_or(5s);
+}
+
+// Nothing: as often as it is asked.
+std::optional<int> times_of(const Step& step) {
+  const auto found = step.arguments.find("times");
+  int times = 0;
+  if (found == step.arguments.end()) {
+    return std::nullopt;
+  }
+  const std::string& text = found->second;
+  std::from_chars(text.data(), text.data() + text.size(), times);
+  return times;
 }
 
 }  // namespace
@@ -51,6 +65,8 @@ bool Servers::perform(const Step& step) {
       const auto how = step.arguments.find("how");
       server.refuse_writes(step.target, how == step.arguments.end() ? "webhook" : how->second,
                            ground_.loop.now() + time_away(step));
+    } else if (step.verb == Verb::HideObjects) {
+      server.hide_objects(step.target, ground_.loop.now() + time_away(step), times_of(step));
     } else if (step.verb == Verb::HushWatches) {
       server.hush_watches(step.target, ground_.loop.now() + time_away(step));
     } else if (step.verb == Verb::Calm) {

@@ -47,6 +47,11 @@ class Settler {
     for (const auto& [name, volumes] : attached_) {
       show_volumes(name, volumes);
     }
+    for (const NodePlan& node : plan_.nodes) {
+      if (node.dead > Duration::zero()) {
+        let_die(node);
+      }
+    }
     if (!plan_.policies.empty()) {
       create("configmaps", "moonfence",
              {{"metadata", {{"name", "moonfence-policies"}}}, {"data", plan_.policies}});
@@ -65,12 +70,15 @@ class Settler {
     machine.name = node.name;
     machine.boot_id = make_uuid(*random_);
     machine.impaired_since = ground_.loop.now();
+    ground_.machines.by_name[node.name] = machine;
+    if (node.absent) {
+      return;
+    }
     nodes_.push_back(create("nodes", {}, node_blueprint(node, machine.boot_id, ground_.stamp())));
     if (!node.never_joined) {
       create("leases", "kube-node-lease",
              lease_blueprint(*nodes_.back(), ground_.timings, ground_.micro_stamp()));
     }
-    ground_.machines.by_name[node.name] = std::move(machine);
     loads_[node.name] = {.pods = 0, .room = static_cast<std::size_t>(node.capacity)};
   }
 
@@ -246,6 +254,37 @@ class Settler {
     };
     (void)ground_.store.update({.resource = "nodes", .space = {}, .name = name}, edit,
                                ObjectStore::Part::Status, kActor);
+  }
+
+  // It happened long ago: its kubelet fell silent, its pods were asked to go, and nobody lets them.
+  void let_die(const NodePlan& plan) {
+    const std::string stamp = format_rfc3339(ground_.now() - plan.dead);
+    const Key key{.resource = "nodes", .space = {}, .name = plan.name};
+    const auto fall_silent = [&stamp](Json& node) { set_node_silent(node, stamp); };
+    (void)ground_.store.update(key, fall_silent, ObjectStore::Part::Status, kActor);
+    const auto taint = [&stamp](Json& node) {
+      for (const char* effect : {"NoSchedule", "NoExecute"}) {
+        node["spec"]["taints"].push_back(
+            {{"key", kUnreachable}, {"effect", effect}, {"timeAdded", stamp}});
+      }
+    };
+    (void)ground_.store.update(key, taint, ObjectStore::Part::Spec, kActor);
+    const auto renewed = [&](Json& lease) {
+      lease["spec"]["renewTime"] = format_rfc3339_micro(ground_.now() - plan.dead);
+    };
+    (void)ground_.store.update(
+        {.resource = "leases", .space = "kube-node-lease", .name = plan.name}, renewed,
+        ObjectStore::Part::Whole, kActor);
+    for (const Object& pod : ground_.store.list("pods")) {
+      const Json* owner = controller_of(*pod);
+      const bool stays = is_mirror(*pod) || is_finished(*pod) ||
+                         (owner != nullptr && text_field(*owner, {"kind"}) == "DaemonSet");
+      if (node_of(*pod) == plan.name && !stays) {
+        DeleteOptions options;
+        options.uid = uid_of(*pod);
+        (void)ground_.store.remove(key_of("pods", *pod), options, kActor);
+      }
+    }
   }
 
   struct Load {

@@ -11,10 +11,6 @@ constexpr Duration kReaction = std::chrono::seconds(60);
 // Until what failed is tried again: the longest pause, be it of what is to be done or of watches
 // and unreadable nodes, with jitter.
 constexpr Duration kBackOff = std::chrono::seconds(60);
-// Until it is found that a watch stands still, and everything was listed again: 75 s, looked for
-// every 15 s, and a back-off.
-constexpr Duration kFound = std::chrono::seconds(120);
-
 bool disturbs(Verb verb) {
   switch (verb) {
     case Verb::PowerOff:
@@ -34,6 +30,8 @@ bool disturbs(Verb verb) {
     case Verb::HoldNode:
     case Verb::HoldNamespace:
     case Verb::HoldPod:
+    case Verb::AnnotateNode:
+    case Verb::LabelNode:
     case Verb::MarkUnknown:
     case Verb::DeleteNode:
     case Verb::RecreateNode:
@@ -47,6 +45,7 @@ bool disturbs(Verb verb) {
     case Verb::RestoreStore:
     case Verb::HushWatches:
     case Verb::RefuseWrites:
+    case Verb::HideObjects:
     case Verb::SlowServers:
     case Verb::StepServerClock:
     case Verb::StepNodeClock:
@@ -86,10 +85,7 @@ Duration settling_time(const Plan& plan) {
   const bool disturbed =
       !is_calm(plan.faults) || std::any_of(plan.steps.begin(), plan.steps.end(),
                                            [](const Step& step) { return disturbs(step.verb); });
-  const bool hushed = std::any_of(plan.steps.begin(), plan.steps.end(),
-                                  [](const Step& step) { return step.verb == Verb::HushWatches; });
-  return kReaction + (disturbed ? kBackOff : Duration::zero()) +
-         (hushed ? kFound : Duration::zero());
+  return kReaction + (disturbed ? kBackOff : Duration::zero());
 }
 
 Duration closing_time(const Plan& plan) {

@@ -88,6 +88,15 @@ bool change_finalizer(const Ground& ground, const Step& step) {
                      ObjectStore::Part::Whole, kActor);
 }
 
+// "" takes it off.
+void set_entry(Json& map, const std::string& key, const std::string& value) {
+  if (!value.empty()) {
+    map[key] = value;
+  } else if (map.is_object()) {
+    map.erase(key);
+  }
+}
+
 bool hold(const Ground& ground, const Step& step) {
   const Object pod = step.verb == Verb::HoldPod ? find_pod(ground, step.target) : nullptr;
   const Key key = pod != nullptr
@@ -96,13 +105,17 @@ bool hold(const Ground& ground, const Step& step) {
                             .space = {},
                             .name = step.target};
   const auto edit = [why = argument(step, "why")](Json& edited) {
-    Json& annotations = edited["metadata"]["annotations"];
-    if (why.empty()) {
-      annotations.erase("moonfence.io/hold");
-    } else {
-      annotations["moonfence.io/hold"] = why;
-    }
+    set_entry(edited["metadata"]["annotations"], "moonfence.io/hold", why);
   };
+  return ground.store.update(key, edit, ObjectStore::Part::Whole, kActor).has_value();
+}
+
+bool mark_node(const Ground& ground, const Step& step) {
+  const char* map = step.verb == Verb::LabelNode ? "labels" : "annotations";
+  const auto edit = [map, &step](Json& node) {
+    set_entry(node["metadata"][map], argument(step, "key"), argument(step, "value"));
+  };
+  const Key key{.resource = "nodes", .space = {}, .name = step.target};
   return ground.store.update(key, edit, ObjectStore::Part::Whole, kActor).has_value();
 }
 
@@ -196,6 +209,8 @@ constexpr std::array kDeeds = {
     Deed{Verb::HoldNode, hold},
     Deed{Verb::HoldNamespace, hold},
     Deed{Verb::HoldPod, hold},
+    Deed{Verb::AnnotateNode, mark_node},
+    Deed{Verb::LabelNode, mark_node},
     Deed{Verb::Scale, scale},
     Deed{Verb::DeleteAttachments, delete_attachments},
     Deed{Verb::ReleaseVolumes, change_node},

@@ -94,9 +94,18 @@ void Truth::on_change(const Change& change) {
 
 void Truth::on_node(const Change& change) {
   const Json& object = *change.after;
-  NodeTruth& node = nodes_[text_field(object, {"metadata", "uid"})];
-  node.name = change.key.name;
+  const auto [entry, is_new] = nodes_.try_emplace(text_field(object, {"metadata", "uid"}));
+  NodeTruth& node = entry->second;
   const bool exists = change.type != ChangeType::Deleted;
+  if (is_new) {
+    node.name = change.key.name;
+    node.made = time_.now;
+    node.silent_before = left_silent_[node.name];
+  }
+  if (!exists) {
+    left_silent_[node.name] =
+        node.silent.holds ? time_.now - node.silent.changed : Duration::zero();
+  }
   const std::string ready = ready_status(object);
   node.down.set(exists && ready != "True", time_.now);
   node.silent.set(exists && !ready.empty() && ready != "True" && ready != "False", time_.now);

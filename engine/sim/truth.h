@@ -46,6 +46,9 @@ struct NodeTruth {
   Since silent;   // and is Unknown
   Since tainted;  // and it carries a NoSchedule taint that keeps replacements off
   Since exists;
+  Moment made{};
+  // How long the one of that name before it had been silent when it went; zero: it was not.
+  Duration silent_before{};
 };
 
 // A kubelet's Lease.
@@ -114,8 +117,9 @@ class Truth {
   const TimeLine& time_;
   const ObjectStore& store_;
   const Machines& machines_;
-  std::map<std::string, NodeTruth> nodes_;    // by UID, also those that are gone
-  std::map<std::string, LeaseTruth> leases_;  // by node name
+  std::map<std::string, NodeTruth> nodes_;       // by UID, also those that are gone
+  std::map<std::string, Duration> left_silent_;  // by node name: of the last one that went
+  std::map<std::string, LeaseTruth> leases_;     // by node name
   std::map<std::string, PodTruth> pods_;
   std::vector<PolicyEdit> policy_edits_;
   int restores_ = 0;

@@ -83,6 +83,12 @@ sim::ReplicaFactory engines_for(const sim::Plan& plan) {
   }
   options.settings = *settings;
   options.leader_elect = plan.engines > 1;
+  auto endpoints = app::EndpointScript::parse(plan.responses, "responses");
+  if (!endpoints) {
+    std::fprintf(stderr, "moonfence-sim: %s\n", endpoints.error().message().c_str());
+    std::exit(2);
+  }
+  options.endpoints = std::move(*endpoints);
   return app::make_sim_replicas(options);
 }
 

@@ -57,5 +57,50 @@ TEST(Draw, drawn_policies_can_be_read) {
   }
 }
 
+// How many of 300 worlds have it.
+template <class Has>
+int count_worlds(const Has& has) {
+  int count = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    count += has(draw(seed)) ? 1 : 0;
+  }
+  return count;
+}
+
+auto with_step(Verb verb) {
+  return [verb](const Plan& plan) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(),
+                       [verb](const Step& step) { return step.verb == verb; });
+  };
+}
+
+template <class Is>
+auto with_node(const Is& is) {
+  return [is](const Plan& plan) { return std::any_of(plan.nodes.begin(), plan.nodes.end(), is); };
+}
+
+TEST(Draw, worlds_have_machines_that_died_long_ago_and_machines_that_join) {
+  EXPECT_GT(count_worlds(with_node([](const NodePlan& node) { return node.dead > Duration(); })),
+            30);
+  EXPECT_GT(count_worlds(with_node([](const NodePlan& node) { return node.absent; })), 30);
+}
+
+TEST(Draw, worlds_have_holds_reads_that_find_nothing_and_services_that_answer_oddly) {
+  EXPECT_GT(count_worlds(with_step(Verb::HideObjects)), 30);
+  EXPECT_GT(count_worlds(with_step(Verb::HoldNode)), 5);
+  EXPECT_GT(count_worlds(with_step(Verb::AnnotateNode)), 5);
+  EXPECT_GT(count_worlds(with_step(Verb::LabelNode)), 10);
+  EXPECT_GT(count_worlds([](const Plan& plan) { return !plan.responses.empty(); }), 20);
+}
+
+TEST(Draw, in_most_worlds_the_last_word_is_that_pods_are_to_go) {
+  const auto is_edited_at_the_end = [](const Plan& plan) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(), [&plan](const Step& step) {
+      return step.verb == Verb::EditPolicies && step.at == plan.steps.back().at;
+    });
+  };
+  EXPECT_GT(count_worlds(is_edited_at_the_end), 90);
+}
+
 }  // namespace
 }  // namespace moonfence::sim
