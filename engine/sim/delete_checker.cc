@@ -450,7 +450,9 @@ void DeleteChecker::on_answered(const WireRequest& request, const ServerAnswer& 
   if (answer.status != 200) {
     return;
   }
-  if (target.resource == "configmaps" && target.name == "moonfence-lastgood") {
+  if (target.resource == "nodes") {
+    note_absence(request, answer);
+  } else if (target.resource == "configmaps" && target.name == "moonfence-lastgood") {
     known.policies.read_kept(answer.body);
   } else if (target.resource == "pods" && target.name.empty()) {
     const Json list = Json::parse(answer.body, nullptr, false);
@@ -478,6 +480,22 @@ void DeleteChecker::note_node(const std::string& name, const WireRequest& reques
     reading.absent = text_field(body, {"details", "name"}) == name;
   }
   readings.push_back(reading);
+}
+
+// A list of the nodes of one name that is empty bears out a 404, and is the younger of the two.
+void DeleteChecker::note_absence(const WireRequest& request, const ServerAnswer& answer) {
+  constexpr std::string_view kByName = "fieldSelector=metadata.name%3D";
+  const std::size_t found = request.target.find(kByName);
+  const Json list = Json::parse(answer.body, nullptr, false);
+  const Json* items = find_field(list, {"items"});
+  if (found == std::string::npos || items == nullptr || !items->empty()) {
+    return;
+  }
+  const std::size_t begin = found + kByName.size();
+  const std::string name = request.target.substr(begin, request.target.find('&', begin) - begin);
+  Reading reading = {.left = request.left};
+  reading.absent = true;
+  known_[life_of(request)].readings[name].push_back(reading);
 }
 
 void DeleteChecker::on_heard(const WireRequest& request, int status, std::string_view text) {

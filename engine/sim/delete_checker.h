@@ -74,6 +74,7 @@ class DeleteChecker final : public Checker {
   void check_reach(const std::string& what, const PodTruth& pod, const AuditLine& intent,
                    std::optional<Signal> signal, const Known& known);
   void note_node(const std::string& name, const WireRequest& request, const ServerAnswer& answer);
+  void note_absence(const WireRequest& request, const ServerAnswer& answer);
 
   std::map<Life, Known> known_;
   Duration lifetime_{};  // of a reading, for the request that is being judged
