@@ -138,7 +138,7 @@ std::string engine_text(const Explained& explained) {
   if (!explained.frozen.empty()) {
     text += "Nothing is done now. " + escaped(explained.frozen, 2048) + "\n";
   }
-  if (const auto& engine = explained.node.engine; engine && !explained.node.although_up) {
+  if (const auto& engine = explained.node.engine) {
     text += "The engine says of the node: " + escaped(engine->state, 64) +
             (engine->reason.empty() ? "" : ", " + escaped(engine->reason, 64)) +
             (engine->text.empty() ? "" : ", \"" + escaped(engine->text) + "\"") + ".\n";

@@ -68,14 +68,14 @@ void draw_marks(Drawing& drawing, port::Random& random) {
     Arguments lifted;
   };
   const Arguments held = {{"why", "maintenance"}};
-  const Arguments let_go = {{"why", ""}};
+  const Arguments let_go = {};
   do {
     const std::array<Mark, 4> marks = {{
         {Verb::HoldNode, drawing.a_node(random), held, let_go},
         {Verb::AnnotateNode,
          drawing.a_node(random),
          {{"key", "example.com/autonomy"}, {"value", "true"}},
-         {{"key", "example.com/autonomy"}, {"value", ""}}},
+         {{"key", "example.com/autonomy"}}},
         {Verb::HoldNamespace, happens(random, 0.5) ? "db" : "noobaa", held, let_go},
         {Verb::HoldPod, "db/postgres-0", held, let_go},
     }};

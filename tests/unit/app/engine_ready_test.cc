@@ -97,9 +97,9 @@ class EngineReady : public testing::Test {
   std::optional<sim::ScenarioRun> run_;
 };
 
-bool asks_for_the_version_of_nodes(const port::HttpRequest& request) {
-  return request.url.find("/api/v1/nodes") != std::string::npos &&
-         request.url.find("moonfence-compares-versions") != std::string::npos;
+bool lists_nodes(const port::HttpRequest& request) {
+  return request.url.find("/api/v1/nodes?") != std::string::npos &&
+         request.url.find("watch=") == std::string::npos;
 }
 
 bool reads_policies_live(const port::HttpRequest& request) {
@@ -110,16 +110,15 @@ bool reads_policies_live(const port::HttpRequest& request) {
 
 // The stream is open and says nothing, and what would find that out is not answered.
 TEST_F(EngineReady, not_while_nothing_was_heard_of_the_nodes) {
-  start("at 3s hush-watches nodes for=132s\n");
+  start("at 3s hush-watches nodes for=150s\n");
   run_until(3s);
   EXPECT_TRUE(answer().ok) << answer().text;
-  unheard_ = asks_for_the_version_of_nodes;
-  run_until(128s);
+  unheard_ = lists_nodes;
+  run_until(150s);
   EXPECT_FALSE(answer().ok);
-  EXPECT_THAT(answer().text,
-              HasSubstr("[-]nodes-watch failed: what became of the nodes was last known 2m"));
+  EXPECT_THAT(answer().text, HasSubstr("[-]nodes-watch failed: "));
   unheard_ = nullptr;
-  run_until(4min);
+  run_until(5min);
   EXPECT_TRUE(answer().ok) << answer().text;
 }
 
