@@ -297,10 +297,10 @@ void Gathering::find_attacher(const std::shared_ptr<Job>& job, const std::string
   }
   ++job->open;
   lookups_.get(kube::lease_path(named->second), [this, job, driver](const Result<Body>& found) {
-    auto& lease = job->gathered.attachers[driver];
+    auto& record = job->gathered.attachers[driver];
     if (found && *found != nullptr) {
-      auto decoded = kube::decode_lease(**found);
-      lease = decoded ? std::optional(std::move(*decoded)) : std::nullopt;
+      const auto lease = kube::decode_lease(**found);
+      record = lease ? std::optional(lease->record) : std::nullopt;
     }
     close(job);
   });

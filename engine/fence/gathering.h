@@ -45,10 +45,9 @@ struct Gathered {
   std::string volumes_missing;  // the same of the volumes alone
   // To the pod's node, by name; also those of volumes that do not exist any more.
   std::map<std::string, kube::Attachment> attachments;
-  // Leader Leases of the volumes' attachers, by driver, of those that are named, asked for no
-  // earlier than at `began`; nullopt: it could not be read.
-  std::map<std::string, std::optional<kube::Lease>> attachers;
-  Moment began{};
+  // Leader Leases of the volumes' attachers, by driver, of those that are named; nullopt: it could
+  // not be read.
+  std::map<std::string, std::optional<kube::LeaseRecord>> attachers;
 
   // Why the policy cannot be asked about the pod yet; "" when it can.
   [[nodiscard]] std::string missing_for(const policy::Policy& policy) const;
@@ -62,11 +61,10 @@ class Gathering {
   using Leases = std::map<std::string, ObjectRef>;
 
   // `allowed_reads`: see Fetching; `endpoints`: see EndpointLookups. `attachers`: which Leases are
-  // read, by driver. `now`: see Gathered::began.
+  // read, by driver.
   Gathering(kube::Reader& reader, const std::set<std::string>& allowed_reads,
-            cluster::Endpoints* endpoints = nullptr, Leases attachers = {}, Moment now = {})
+            cluster::Endpoints* endpoints = nullptr, Leases attachers = {})
       : attachers_(std::move(attachers)),
-        began_(now),
         lookups_(reader),
         endpoint_lookups_(endpoints),
         fetching_(lookups_, allowed_reads, endpoint_lookups_) {}
@@ -92,7 +90,6 @@ class Gathering {
   [[nodiscard]] const Claims& index(const Namespace& space, const Lookups::Body& list);
 
   const Leases attachers_;
-  const Moment began_;
   Lookups lookups_;
   EndpointLookups endpoint_lookups_;
   Fetching fetching_;

@@ -28,7 +28,6 @@
 #include "fence/minutes.h"
 #include "fence/pod_watch.h"
 #include "fence/pulse.h"
-#include "fence/renewals.h"
 #include "fence/resolution.h"
 #include "fence/surroundings.h"
 #include "fence/tallies.h"
@@ -115,7 +114,6 @@ struct Memory {
   // The node's boot when the leader before us last read it, for as long as nobody has compared.
   std::optional<std::string> inherited_boot;
   PulseWatch pulse;
-  Renewals renewals;  // of the Leases of those who detach
   // When its Ready condition last changed, by its own word, and when that word was first heard.
   struct Word {
     std::optional<WallTime> changed;
@@ -233,9 +231,7 @@ class Inquiry {
     std::string text;
   };
   [[nodiscard]] std::optional<Obstacle> obstacle_to_release(const Case& asked,
-                                                            const policy::Verdict& verdict);
-  // Why nobody knows that the driver's attacher is alive; "" when it is, or is not watched.
-  [[nodiscard]] std::string silence_of_attacher(const std::string& driver, const Gathered& known);
+                                                            const policy::Verdict& verdict) const;
   [[nodiscard]] Deed deed_of(Case& asked, const Opinion& by);
   // What a policy had to say beside its verdict.
   void log_lines(const policy::Binding& by, const kube::Pod& pod,

@@ -378,10 +378,11 @@ std::string Operation::name_of(const Waiting& waiting) {
   return attachment != nullptr ? "attachment " + attachment->target.attachment.name : "a release";
 }
 
-// Deletions that take long made the lists too old for the attachments in the pass before.
+// Deletions that take long made the lists too old for the attachments in the pass before. They come
+// first again in the next one: where everything is slow, one of both is to have its turn.
 void Operation::enqueue(Waiting waiting) {
   const bool is_pod = std::holds_alternative<PodDeletion>(waiting.deletion);
-  if (is_pod && memory_.put_off > 0 && attachments_ == Stage::NotYet) {
+  if (is_pod && memory_.put_off % 2 == 1 && attachments_ == Stage::NotYet) {
     after_volumes_.push_back(std::move(waiting));
   } else {
     line_up(std::move(waiting));

@@ -14,8 +14,7 @@ namespace moonfence::fence {
 std::unique_ptr<Gathering> new_gathering(const Surroundings& surroundings) {
   return std::make_unique<Gathering>(
       surroundings.reader, surroundings.allowed_reads, surroundings.endpoints,
-      surroundings.release.on ? surroundings.release.attachers : Gathering::Leases(),
-      surroundings.loop.now());
+      surroundings.release.on ? surroundings.release.attachers : Gathering::Leases());
 }
 
 void withdraw(Page* page, std::set<Uid>& planned, const std::set<std::string>& wanted) {

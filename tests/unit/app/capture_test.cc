@@ -7,8 +7,8 @@
 
 #include "app/options.h"
 #include "app/policy_command.h"
-#include "os/clocks.h"
 #include "os/system_files.h"
+#include "support/policies.h"
 #include "support/temporary_folder.h"
 
 namespace moonfence::app {
@@ -71,7 +71,7 @@ TEST(Capture, KeepsWhatEachPolicySaid) {
 }
 
 TEST(Capture, KeepsWhoWasNotAskedAndTheBindings) {
-  os::ThreadCpuClock clock;
+  StoppedCpuClock clock;
   policy::PolicySet set;
   set.bindings.push_back({.name = "a",
                           .policy = load("select = { labels = 'app=db' }, settings = { "
@@ -144,7 +144,7 @@ class Replay : public testing::Test {
 
   test::TemporaryFolder folder;
   os::SystemFiles files;
-  os::ThreadCpuClock clock;
+  StoppedCpuClock clock;
 };
 
 TEST_F(Replay, TheSameVerdictsAreNoChange) {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/options.h"
-#include "os/clocks.h"
 #include "os/system_files.h"
+#include "support/policies.h"
 #include "support/temporary_folder.h"
 
 namespace moonfence::app {
@@ -57,7 +57,7 @@ class PolicyCommand : public testing::Test {
 
   test::TemporaryFolder folder_;
   os::SystemFiles files_;
-  os::ThreadCpuClock clock_;
+  StoppedCpuClock clock_;
 };
 
 bool has(const std::string& text, const std::string& part) {

@@ -348,7 +348,7 @@ TEST_F(ReleasingTest, another_boot_keeps_its_volume) {
 }
 
 TEST_F(ReleasingTest, without_the_controllers_lease_nothing_is_released) {
-  controller_lease = Renewal::StandsStill;
+  renewed = "2026-01-02T04:59:30.000000Z";
   add("web-0", "vol-1");
   open();
   run_incident();
@@ -357,7 +357,7 @@ TEST_F(ReleasingTest, without_the_controllers_lease_nothing_is_released) {
 }
 
 TEST_F(ReleasingTest, a_lease_of_the_controller_that_cannot_be_read_counts_as_none) {
-  controller_lease = Renewal::Unreadable;
+  renewed = "";
   add("web-0", "vol-1");
   open();
   run_incident();
@@ -453,31 +453,31 @@ TEST_F(AttacherTest, an_attacher_that_is_alive_holds_nobody_up) {
 }
 
 TEST_F(AttacherTest, without_a_living_attacher_the_pod_is_not_deleted) {
-  for (const Renewal renewal : {Renewal::StandsStill, Renewal::Unreadable}) {
-    attacher_lease = renewal;
+  for (const char* stamp : {"2026-01-02T04:59:30.000000Z", ""}) {
+    attacher_renewed = stamp;
     add("web-0", "vol-1");
     open();
     tell(Look::Fell);
     run_for(1min);
-    EXPECT_EQ(deleted(), Lines{}) << static_cast<int>(renewal);
-    EXPECT_TRUE(was_refused(Reason::AttacherSilent)) << static_cast<int>(renewal);
+    EXPECT_EQ(deleted(), Lines{}) << stamp;
+    EXPECT_TRUE(was_refused(Reason::AttacherSilent)) << stamp;
     desk.reset();
   }
 }
 
 TEST_F(AttacherTest, the_pod_goes_when_its_attacher_is_back) {
-  attacher_lease = Renewal::Unreadable;
+  attacher_renewed = "";
   add("web-0", "vol-1");
   open();
   tell(Look::Fell);
   run_for(1min);
-  attacher_lease = Renewal::GoesOn;
+  attacher_renewed = "2026-01-02T04:59:59.000000Z";
   run_for(10s);
   EXPECT_EQ(deleted().size(), 2U);
 }
 
 TEST_F(AttacherTest, who_releases_nothing_needs_no_attacher) {
-  attacher_lease = Renewal::Unreadable;
+  attacher_renewed = "";
   add("web-0", "vol-1");
   open_desk(detaching_policy());
   run_incident();
