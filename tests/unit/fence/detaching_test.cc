@@ -318,23 +318,6 @@ TEST_F(DetachingTest, a_pod_that_is_deleted_slowly_and_in_vain_keeps_no_attachme
   EXPECT_GE(std::count(done.begin(), done.end(), "pod web-1"), 3) << "it is tried as before";
 }
 
-// Nobody's lists are young enough then, and whoever comes last in each pass would never have a
-// turn.
-TEST_F(DetachingTest, where_everything_is_slow_pods_come_first_in_every_other_pass) {
-  add_pod_with_volume("web-0");
-  add_pod_with_volume("other-0");
-  pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
-  crash_before_the_attachment(detaching_policy());
-  claims_answer.delay = 12s;
-  add_pod("web-2");
-  scripts["web-2"] = {broken(), broken()};
-  restart();
-  tell(Look::Fell);
-  run_for(3min);
-  const Lines done = deleted();
-  EXPECT_EQ(std::count(done.begin(), done.end(), "pod web-2"), 3);
-}
-
 // It may live for years, and the incident stayed open as long.
 TEST_F(DetachingTest, an_attachment_that_a_pod_of_the_machine_made_anew_uses_is_not_waited_for) {
   add_pod_with_volume("web-0");
