@@ -221,6 +221,7 @@ class Engine::Graph final : public fence::Leadership {
               .report = [this](const auto& report, const auto& news) { tell_reload(report, news); },
               .changed = [this](const auto& report) { show_policies(report); }});
     }
+    tell_readiness();
   }
 
   ~Graph() override {
@@ -627,40 +628,22 @@ class Engine::Graph final : public fence::Leadership {
       idle_nodes_.look();
     }
     remember_own_node();
-    const kube::WatchHealth& watch = node_watch_.health();
-    health_.set_ready("nodes-synced", nodes_.synced() ? "" : "the nodes were not listed yet");
-    health_.set_ready("nodes-watch",
-                      doubts(fence::SelfDoubt::Cause::NodesUnwatched) && watch.last_error.empty()
-                          ? "what became of the nodes was last known " +
-                                format_duration(loop_.now() - watch.whole_at) + " ago"
-                          : watch.last_error);
+    tell_readiness();
     if (feed_) {
       feed_->tell_failing(desk_.failing_policies());
       feed_->tell_sources(desk_.source_states());
       const kube::WatchHealth& policies = feed_->watch_health();
-      const std::string unproven = doubts(fence::SelfDoubt::Cause::PoliciesUnwatched)
-                                       ? "mode and policies were last read live " +
-                                             format_duration(loop_.now() - feed_->proven_at()) +
-                                             " ago"
-                                       : "";
-      health_.set_ready("policies", feed_->not_ready().empty()    ? unproven
-                                    : policies.last_error.empty() ? feed_->not_ready()
-                                                                  : policies.last_error);
       metrics_.set_watch("policies", policies, loop_.now() - policies.last_heard);
       tell_stale();
     }
     metrics_.set_nodes(nodes_.counts());
-    if (elector_) {
-      health_.set_ready("lease", elector_->problem());
-    }
-    health_.set_ready("incident-records", journal_.problem());
-    health_.note("nodes-synced", lease_revisions_.problem());
     review_records();
     const auto until = acts_until();
     metrics_.set_leader(until && *until > loop_.now() && !yield_poll_.pending());
     metrics_.set_pace(limits(), elector_ ? elector_->term() : Duration::zero(),
                       pace_.is_too_slow(loop_.now()));
     metrics_.set_awaited_replacements(desk_.awaited_replacements());
+    const kube::WatchHealth& watch = node_watch_.health();
     metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
     metrics_.set_audit_failures(trail_.failures());
     tell_status();
@@ -674,6 +657,33 @@ class Engine::Graph final : public fence::Leadership {
     const Duration pause =
         told_synced_ ? Duration(std::chrono::seconds(1)) : Duration(std::chrono::milliseconds(20));
     tick_ = loop_.after(pause, [this] { tell_state(); });
+  }
+
+  // Also before the start: whoever asks in between is told what is missing.
+  void tell_readiness() {
+    const kube::WatchHealth& watch = node_watch_.health();
+    health_.set_ready("nodes-synced", nodes_.synced() ? "" : "the nodes were not listed yet");
+    health_.set_ready("nodes-watch",
+                      doubts(fence::SelfDoubt::Cause::NodesUnwatched) && watch.last_error.empty()
+                          ? "what became of the nodes was last known " +
+                                format_duration(loop_.now() - watch.whole_at) + " ago"
+                          : watch.last_error);
+    if (feed_) {
+      const kube::WatchHealth& policies = feed_->watch_health();
+      const std::string unproven = doubts(fence::SelfDoubt::Cause::PoliciesUnwatched)
+                                       ? "mode and policies were last read live " +
+                                             format_duration(loop_.now() - feed_->proven_at()) +
+                                             " ago"
+                                       : "";
+      health_.set_ready("policies", feed_->not_ready().empty()    ? unproven
+                                    : policies.last_error.empty() ? feed_->not_ready()
+                                                                  : policies.last_error);
+    }
+    if (elector_) {
+      health_.set_ready("lease", elector_->problem());
+    }
+    health_.set_ready("incident-records", journal_.problem());
+    health_.note("nodes-synced", lease_revisions_.problem());
   }
 
   [[nodiscard]] bool doubts(fence::SelfDoubt::Cause cause) const {

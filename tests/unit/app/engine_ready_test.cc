@@ -62,7 +62,7 @@ class EngineReady : public testing::Test {
     run_.emplace(
         *scenario,
         [this](const sim::ReplicaSurroundings& around) {
-          return std::make_unique<Replica>(around, unheard_, engine_);
+          return std::make_unique<Replica>(around, unheard_, engine_, before_start_);
         },
         story_);
   }
@@ -73,23 +73,30 @@ class EngineReady : public testing::Test {
   [[nodiscard]] Health::Answer answer() { return engine_->health().ready(/*verbose=*/true); }
 
   Unheard unheard_;
+  Health::Answer before_start_;
 
  private:
   class Replica final : public sim::Replica {
    public:
-    Replica(const sim::ReplicaSurroundings& around, const Unheard& unheard, Engine*& made)
+    Replica(const sim::ReplicaSurroundings& around, const Unheard& unheard, Engine*& made,
+            Health::Answer& before_start)
         : http_(around.http, around.loop, unheard),
           engine_(sim_assignment({}, around.name, around.server, around.node),
                   {around.loop, http_, around.files, around.processes, around.wall_clock,
-                   around.cpu_clock, around.random, around.log, around.append_audit}) {
+                   around.cpu_clock, around.random, around.log, around.append_audit}),
+          before_start_(before_start) {
       made = &engine_;
     }
-    void start() override { engine_.start(); }
+    void start() override {
+      before_start_ = engine_.health().ready(/*verbose=*/false);
+      engine_.start();
+    }
     void drain(std::function<void()> left) override { engine_.drain(std::move(left)); }
 
    private:
     DeafHttp http_;
     Engine engine_;
+    Health::Answer& before_start_;
   };
 
   Engine* engine_ = nullptr;
@@ -106,6 +113,15 @@ bool reads_policies_live(const port::HttpRequest& request) {
   return request.method == port::Method::Get &&
          request.url.find("moonfence-policies") != std::string::npos &&
          request.url.find("watch=") == std::string::npos;
+}
+
+// The daemon serves /readyz before the engine starts. It said "failed" then, and not what.
+TEST_F(EngineReady, says_what_is_missing_before_it_starts) {
+  start("");
+  run_until(1s);
+  EXPECT_FALSE(before_start_.ok);
+  EXPECT_THAT(before_start_.text, HasSubstr("[-]nodes-synced failed: the nodes were not listed"));
+  EXPECT_THAT(before_start_.text, HasSubstr("[-]policies failed: "));
 }
 
 // The stream is open and says nothing, and what would find that out is not answered.
