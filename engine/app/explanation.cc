@@ -349,13 +349,17 @@ nlohmann::ordered_json explained_document(const Explained& explained, const Plan
     });
   }
   nlohmann::ordered_json document = plan_document(narrowed);
-  return {{"kind", "Explanation"},
-          {"namespace", explained.pod.space.text()},
-          {"pod", explained.pod.name},
-          {"acts", explained.acts()},
-          {"policies", std::move(bindings)},
-          {"nodes", std::move(document["nodes"])},
-          {"notes", std::move(document["notes"])}};
+  nlohmann::ordered_json out = {{"kind", "Explanation"},
+                                {"namespace", explained.pod.space.text()},
+                                {"pod", explained.pod.name},
+                                {"acts", explained.acts()}};
+  if (!explained.frozen.empty()) {
+    out["frozen"] = explained.frozen;
+  }
+  out["policies"] = std::move(bindings);
+  out["nodes"] = std::move(document["nodes"]);
+  out["notes"] = std::move(document["notes"]);
+  return out;
 }
 
 }  // namespace moonfence::app

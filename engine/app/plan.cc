@@ -140,7 +140,9 @@ class Sorter {
           asked.pod.space.text() == text_of(record, "namespace") &&
           asked.pod.name == text_of(record, "pod")) {
         opinion.mode = asked.mode;
-        opinion.reads = asked.reads;
+        if (!asked.reads.empty()) {  // a guard is asked again, and may read nothing then
+          opinion.reads = asked.reads;
+        }
       }
     }
     return opinion;

@@ -64,25 +64,53 @@ tl::expected<void, ClientOutput> read_settings(ClientGround& ground, Settings& s
   return {};
 }
 
-// Who holds the Lease; "" for nobody, and where that cannot be read.
-std::string leader(ClientGround& ground) {
+constexpr const char* kUnheard = "; what the engine that acts does now is not shown";
+
+// Who leads. What cannot be read is told: a plan without the engine's own words looks like one of
+// an engine that is at ease.
+ClusterStatus read_leader(ClientGround& ground, std::vector<std::string>& notes) {
+  ClusterStatus status;
   const auto lease = ground.client.get("/apis/coordination.k8s.io/v1/namespaces/" +
                                        ground.engine_namespace + "/leases/moonfence");
-  const json::json_pointer holder("/spec/holderIdentity");
-  return lease && lease->contains(holder) && lease->at(holder).is_string()
-             ? lease->at(holder).get<std::string>()
-             : std::string();
+  if (lease) {
+    auto leader = leader_of(*lease);
+    if (leader) {
+      status.leader = *std::move(leader);
+    } else {
+      notes.push_back("the leader's Lease cannot be understood: " + leader.error().message() +
+                      kUnheard);
+    }
+  } else if (lease.error().kind != Error::Kind::NotFound) {
+    notes.push_back("the leader's Lease cannot be read: " + lease.error().message() + kUnheard);
+  }
+  return status;
 }
 
-// What it tells of the whole; null where it tells nothing.
-json situation_by(ClientGround& ground, const std::string& identity) {
-  const auto map = ground.client.get(config_map_path(ground, "moonfence-status"));
-  if (!map || identity.empty()) {
+// What it tells of the whole; null where nobody leads.
+json situation_by(ClientGround& ground, ClusterStatus& status, std::vector<std::string>& notes) {
+  if (!status.leader || status.leader->holder.empty()) {
     return {};
   }
-  ClusterStatus status;
+  const std::string& identity = status.leader->holder;
+  if (!status.is_led(os::SystemWallClock().now())) {
+    notes.push_back("nobody leads: by the clock of this computer " + escaped(identity, 256) +
+                    " does not renew its Lease");
+    return {};
+  }
+  const auto map = ground.client.get(config_map_path(ground, "moonfence-status"));
+  if (!map) {
+    if (map.error().kind != Error::Kind::NotFound) {
+      notes.push_back("ConfigMap moonfence-status cannot be read: " + map.error().message() +
+                      kUnheard);
+    }
+    return {};
+  }
   std::tie(status.instance, status.report) = report_of(*map, identity);
-  return identity.starts_with(status.instance + "_") ? status.situation() : json();
+  if (!identity.starts_with(status.instance + "_") || status.situation().is_null()) {
+    notes.push_back(escaped(identity, 256) + " has not told yet how it stands" + kUnheard);
+    return {};
+  }
+  return status.situation();
 }
 
 // The node on which the leader runs is left alone by it.
@@ -117,14 +145,14 @@ tl::expected<Rehearsal, ClientOutput> rehearse_nodes(const ClientOptions& option
       return tl::unexpected(std::move(read.error()));
     }
   }
-  const std::string identity = leader(ground);
-  told.node_name = node_of(ground, identity);
+  ClusterStatus status = read_leader(ground, rehearsal.notes);
+  told.node_name = node_of(ground, status.leader ? status.leader->holder : std::string());
+  rehearsal.situation = situation_by(ground, status, rehearsal.notes);
   auto rehearsed = rehearse(std::move(told), nodes, assume_down);
   if (!rehearsed) {
     return tl::unexpected(refused(ClientExit::Failed, rehearsed.error()));
   }
   rehearsal.rehearsed = std::move(*rehearsed);
-  rehearsal.situation = situation_by(ground, identity);
   return rehearsal;
 }
 

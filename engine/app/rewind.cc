@@ -63,8 +63,7 @@ std::string Rewind::unlisted(const Subjects& subjects) const {
 }
 
 std::string Rewind::unwritten(const Subjects& subjects) {
-  if (subjects.journal.is_reading() || !subjects.journal.idle() ||
-      !subjects.journal.problem().empty()) {
+  if (!subjects.journal.is_complete()) {
     return "the records of incidents";
   }
   return subjects.policies != nullptr && !subjects.policies->kept()

@@ -5,7 +5,6 @@
 #include "app/status_text.h"
 #include "cluster/node_view.h"
 #include "kube/decode.h"
-#include "kube/lease.h"
 #include "os/clocks.h"
 
 namespace moonfence::app {
@@ -52,15 +51,12 @@ void read_part(ClientGround& ground, ClusterStatus& status, Part part, const std
 }
 
 void take_lease(const json& object, ClusterStatus& status) {
-  const auto lease = kube::decode_lease(object);
-  if (!lease) {
-    status.notes.push_back("the Lease cannot be understood: " + lease.error().message());
+  auto leader = leader_of(object);
+  if (!leader) {
+    status.notes.push_back("the Lease cannot be understood: " + leader.error().message());
     return;
   }
-  status.leader = ClusterStatus::Leader{.holder = lease->record.holder,
-                                        .renewed = lease->record.renewed,
-                                        .term = lease->record.duration,
-                                        .transitions = lease->record.transitions};
+  status.leader = *std::move(leader);
 }
 
 void take_nodes(const json& list, ClusterStatus& status) {

@@ -9,6 +9,7 @@
 #include "app/status_words.h"
 #include "app/text_table.h"
 #include "base/text.h"
+#include "kube/lease.h"
 
 namespace moonfence::app {
 
@@ -227,6 +228,17 @@ const json& ClusterStatus::situation() const {
 bool ClusterStatus::is_led(WallTime now) const {
   return leader && !leader->holder.empty() && leader->renewed &&
          now - *leader->renewed <= leader->term;
+}
+
+Result<ClusterStatus::Leader> leader_of(const json& lease) {
+  const auto read = kube::decode_lease(lease);
+  if (!read) {
+    return failure(read.error());
+  }
+  return ClusterStatus::Leader{.holder = read->record.holder,
+                               .renewed = read->record.renewed,
+                               .term = read->record.duration,
+                               .transitions = read->record.transitions};
 }
 
 std::pair<std::string, json> report_of(const json& config_map, const std::string& holder) {

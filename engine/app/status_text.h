@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/result.h"
 #include "base/time.h"
 #include "fence/incident_record.h"
 
@@ -48,6 +49,7 @@ struct ClusterStatus {
 [[nodiscard]] std::string status_text(const ClusterStatus& status, WallTime now);
 [[nodiscard]] nlohmann::ordered_json status_document(const ClusterStatus& status, WallTime now);
 
+[[nodiscard]] Result<ClusterStatus::Leader> leader_of(const nlohmann::json& lease);
 // The report of the replica that leads, else the newest: (instance, report). Keys of ConfigMap
 // moonfence-status are instances; a leader's identity begins with its own.
 [[nodiscard]] std::pair<std::string, nlohmann::json> report_of(const nlohmann::json& config_map,

@@ -146,10 +146,12 @@ const Downtime& IncidentDesk::remember(const NodeView& node, Look why) {
   const auto [entry, is_new] = down_.try_emplace(node.name);
   Down& down = entry->second;
   if (is_new || down.uid != node.uid || why == Look::Fell) {
-    down = {.uid = node.uid,
-            .downtime = {.since = around_.loop.now(),
-                         .fell = why == Look::Fell || why == Look::Expired},
-            .view = node};
+    down = {
+        .uid = node.uid,
+        .downtime = {.since = around_.loop.now(),
+                     .fell = why == Look::Fell || why == Look::Expired,
+                     .heard = why == Look::Fell ? std::optional(around_.loop.now()) : std::nullopt},
+        .view = node};
   } else if (why == Look::Expired) {
     down.downtime.fell = true;  // it was down all the while: nobody waits for it to fall any more
   }

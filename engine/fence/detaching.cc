@@ -491,7 +491,8 @@ void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& o
     result.unfit = true;
   } else if (reason == Reason::OnHold) {
     result.hold("attachment " + name, kHoldPause);
-  } else if (is_hopeless(reason)) {
+  } else if (is_hopeless(reason) ||
+             (reason == Reason::NodeReplaced && authority_->reading.successor)) {
     found->second.refused = reason;
   } else {
     result.fail(outcome.about("attachment " + name), outcome.retry_after, outcome.reason);

@@ -82,6 +82,16 @@ std::string_view collection_of(const json& owner) {
   return kind == "Job" ? "jobs" : "replicasets";
 }
 
+Result<kube::Lease> lease_in(const Result<Body>& found) {
+  if (!found) {
+    return failure(found.error());
+  }
+  if (*found == nullptr) {
+    return failure(Error{.kind = Error::Kind::NotFound, .text = "it does not exist"});
+  }
+  return kube::decode_lease(**found);
+}
+
 }  // namespace
 
 std::string Gathered::missing_for(const policy::Policy& policy) const {
@@ -106,8 +116,10 @@ policy::PodFacts Gathered::facts_for(const policy::Policy& policy) const {
 // One pod whose facts are being gathered. Ends when nobody holds it any more: every read that is
 // under way does.
 struct Gathering::Job {
-  Job(const kube::Pod& which, Wants wanted, Done told)
-      : pod(which), wants(std::move(wanted)), done(std::move(told)) {}
+  Job(const kube::Pod& which, Wants wanted, Done told, Moment began)
+      : pod(which), wants(std::move(wanted)), done(std::move(told)) {
+    gathered.began = began;
+  }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -130,7 +142,7 @@ struct Gathering::Job {
 };
 
 void Gathering::gather(const kube::Pod& pod, Wants wants, Done done) {
-  const auto job = std::make_shared<Job>(pod, std::move(wants), std::move(done));
+  const auto job = std::make_shared<Job>(pod, std::move(wants), std::move(done), began_);
   const policy::Needs& needs = job->wants.needs;
   const bool has_claims = !policy::claims_of(*pod.raw).empty();
   if (has_claims && (needs.volumes || needs.placement)) {
@@ -297,11 +309,7 @@ void Gathering::find_attacher(const std::shared_ptr<Job>& job, const std::string
   }
   ++job->open;
   lookups_.get(kube::lease_path(named->second), [this, job, driver](const Result<Body>& found) {
-    auto& record = job->gathered.attachers[driver];
-    if (found && *found != nullptr) {
-      const auto lease = kube::decode_lease(**found);
-      record = lease ? std::optional(lease->record) : std::nullopt;
-    }
+    job->gathered.attachers.insert_or_assign(driver, lease_in(found));
     close(job);
   });
 }

@@ -45,9 +45,10 @@ struct Gathered {
   std::string volumes_missing;  // the same of the volumes alone
   // To the pod's node, by name; also those of volumes that do not exist any more.
   std::map<std::string, kube::Attachment> attachments;
-  // Leader Leases of the volumes' attachers, by driver, of those that are named; nullopt: it could
-  // not be read.
-  std::map<std::string, std::optional<kube::LeaseRecord>> attachers;
+  // Leader Leases of the volumes' attachers, by driver, of those that are named, asked for no
+  // earlier than at `began`; or why nobody has read it.
+  std::map<std::string, Result<kube::Lease>> attachers;
+  Moment began{};
 
   // Why the policy cannot be asked about the pod yet; "" when it can.
   [[nodiscard]] std::string missing_for(const policy::Policy& policy) const;
@@ -61,10 +62,11 @@ class Gathering {
   using Leases = std::map<std::string, ObjectRef>;
 
   // `allowed_reads`: see Fetching; `endpoints`: see EndpointLookups. `attachers`: which Leases are
-  // read, by driver.
-  Gathering(kube::Reader& reader, const std::set<std::string>& allowed_reads,
+  // read, by driver. `now`: see Gathered::began.
+  Gathering(kube::Reader& reader, Moment now, const std::set<std::string>& allowed_reads,
             cluster::Endpoints* endpoints = nullptr, Leases attachers = {})
       : attachers_(std::move(attachers)),
+        began_(now),
         lookups_(reader),
         endpoint_lookups_(endpoints),
         fetching_(lookups_, allowed_reads, endpoint_lookups_) {}
@@ -90,6 +92,7 @@ class Gathering {
   [[nodiscard]] const Claims& index(const Namespace& space, const Lookups::Body& list);
 
   const Leases attachers_;
+  const Moment began_;
   Lookups lookups_;
   EndpointLookups endpoint_lookups_;
   Fetching fetching_;

@@ -190,6 +190,7 @@ Incident::Effects Incident::confirmed(const std::optional<Reading>& reading, Mom
   if (!first_action_pass_) {
     first_action_pass_ = pass_started_;
   }
+  acts_since_ = acts_since_.value_or(now);
   return {Act{}};
 }
 
@@ -246,8 +247,10 @@ Incident::Effects Incident::pass_ended(const PassResult& result, Moment now) {
   next_pass_ = next;
   note_failure(result, next, effects);
   note_waiting(result, next, effects);
+  const auto look = last_look(now);
   const Effects then = next          ? rest(*next - now)
                        : left_unfit_ ? hold(Reason::SignalUnfit, silence_at_ - now)
+                       : look        ? rest(*look)
                                      : settle(result, now);
   effects.insert(effects.end(), then.begin(), then.end());
   return effects;
@@ -323,6 +326,7 @@ std::optional<Moment> Incident::next_look(const PassResult& result,
                                           const std::optional<Moment>& next, Moment now) {
   if (std::exchange(deleted_, false)) {
     looks_left_ = rules_.looks.size();
+    looked_ = true;
   }
   looking_ = false;
   // Where something failed the lists are read again soon enough, or were for long enough.
@@ -337,6 +341,13 @@ std::optional<Moment> Incident::next_look(const PassResult& result,
   --looks_left_;
   looking_ = true;
   return look;
+}
+
+// Nothing can be bound to a node that is not there.
+std::optional<Duration> Incident::last_look(Moment now) const {
+  const Moment due = *acts_since_ + rules_.looks.back();
+  return looked_ || outlives_ || seen_ == Readiness::Gone || now >= due ? std::nullopt
+                                                                        : std::optional(due - now);
 }
 
 Incident::Effects Incident::policies_changed(const HoldDowns& hold_downs, Moment now) {

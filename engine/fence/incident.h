@@ -52,7 +52,8 @@
 // had not seen the taint yet. After a pass that deleted something and left nothing to be tried
 // again the incident looks again after `looks`, one after the other, and closes only then. What a
 // look finds is dealt with like anything else, but begins no further looks: whatever binds pods to
-// a tainted node for ever is not fought for ever.
+// a tainted node for ever is not fought for ever. One that has deleted nothing does not close
+// before it has looked at the end of the longest of them.
 //
 // When all of this is done and replacements of what was deleted are not Ready yet (PassResult says
 // so) it is Verifying: it does nothing, holds no place of the brake, and waits to be told that they
@@ -231,6 +232,9 @@ class Incident {
   // When to look whether what was deleted stays away, if it is to be before `next`.
   [[nodiscard]] std::optional<Moment> next_look(const PassResult& result,
                                                 const std::optional<Moment>& next, Moment now);
+  // In how long to look once more, where nothing was deleted: a pod may have been bound to the node
+  // before its taint was seen.
+  [[nodiscard]] std::optional<Duration> last_look(Moment now) const;
   Effects close(audit::Reason reason);
   // Nothing is left to do: closed, unless replacements are to be awaited.
   Effects settle(const PassResult& result, Moment now);
@@ -263,8 +267,10 @@ class Incident {
   bool deleted_ = false;        // in passes after which no look was planned yet
   std::size_t looks_left_ = 0;  // until what was deleted is believed
   bool looking_ = false;        // the pass under way is one of them
-  Moment held_until_{};         // of a hold-down
-  Moment silence_at_{};         // when the Lease of the last reading could be dead
+  bool looked_ = false;         // or will
+  std::optional<Moment> acts_since_ = std::nullopt;  // the first time
+  Moment held_until_{};                              // of a hold-down
+  Moment silence_at_{};  // when the Lease of the last reading could be dead
   Moment pass_started_{};
   std::optional<Moment> first_action_pass_;  // the retry window starts here
   Duration retry_pause_{};                   // the last one after the window; zero: inside

@@ -78,8 +78,8 @@ void parse_attachment(Fields& fields, IncidentRecord::Step& step) {
   step.attachment = fields.required({"attachment", "name"});
   step.attachment_uid = Uid(fields.required({"attachment", "uid"}));
   step.driver = fields.required({"attachment", "driver"});
-  step.handle = fields.required({"attachment", "handle"});
-  step.volume = fields.required({"attachment", "volume"});
+  step.handle = fields.string({"attachment", "handle"});  // not all of them have one
+  step.volume = fields.string({"attachment", "volume"});
   step.before_pod = fields.boolean({"attachment", "before_pod"});
   if (fields.object({"attachment", "release"}) != nullptr) {
     step.release = {.boot_id = fields.string({"attachment", "release", "boot_id"}),

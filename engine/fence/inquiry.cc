@@ -540,15 +540,14 @@ std::optional<Deed> Inquiry::enforce(Case& asked, PassResult& result) {
 }
 
 std::optional<Inquiry::Obstacle> Inquiry::obstacle_to_release(const Case& asked,
-                                                              const Verdict& verdict) const {
+                                                              const Verdict& verdict) {
   if (!verdict.release || !around_.release.on) {
     return std::nullopt;
   }
   for (const policy::VolumeFacts& volume : verdict.volumes) {
-    const auto lease = asked.known.attachers.find(volume.driver);
-    if (lease != asked.known.attachers.end() &&
-        !(lease->second && is_fresh(*lease->second, asked.cluster.now))) {
-      return Obstacle{.reason = Reason::AttacherSilent, .text = volume.driver};
+    const std::string silence = silence_of_attacher(volume.driver, asked.known);
+    if (!silence.empty()) {
+      return Obstacle{.reason = Reason::AttacherSilent, .text = volume.driver + ": " + silence};
     }
     const auto attachment = asked.known.attachments.find(volume.attachment.value_or(std::string()));
     if (attachment != asked.known.attachments.end() && !attachment->second.detach_error.empty()) {
@@ -557,6 +556,19 @@ std::optional<Inquiry::Obstacle> Inquiry::obstacle_to_release(const Case& asked,
     }
   }
   return std::nullopt;
+}
+
+std::string Inquiry::silence_of_attacher(const std::string& driver, const Gathered& known) {
+  const auto found = known.attachers.find(driver);
+  if (found == known.attachers.end()) {
+    return {};
+  }
+  const Result<kube::Lease>& lease = found->second;
+  const ObjectRef& ref = around_.release.attachers.at(driver);
+  if (!lease) {
+    return "nobody can read its Lease " + ref.text() + ": " + lease.error().message();
+  }
+  return memory_.renewals.silence(ref.text(), *lease, around_.when_written(*lease), known.began);
 }
 
 Deed Inquiry::deed_of(Case& asked, const Opinion& opinion) {

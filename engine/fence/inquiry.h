@@ -28,6 +28,7 @@
 #include "fence/minutes.h"
 #include "fence/pod_watch.h"
 #include "fence/pulse.h"
+#include "fence/renewals.h"
 #include "fence/resolution.h"
 #include "fence/surroundings.h"
 #include "fence/tallies.h"
@@ -114,6 +115,7 @@ struct Memory {
   // The node's boot when the leader before us last read it, for as long as nobody has compared.
   std::optional<std::string> inherited_boot;
   PulseWatch pulse;
+  Renewals renewals;  // of the Leases of those who detach
   // When its Ready condition last changed, by its own word, and when that word was first heard.
   struct Word {
     std::optional<WallTime> changed;
@@ -130,7 +132,8 @@ struct Memory {
   std::map<std::string, LeftVolume> left_volumes;  // by the attachment's name
   // Before which our taint was set: it is set again when somebody drops it.
   std::optional<PodDeletion> fenced_for;
-  bool taint_failed = false;  // the pass before gave that up
+  bool taint_failed = false;   // the pass before gave that up
+  bool retire_failed = false;  // the same of the taint that puts the node out of service
   // By which the node was put out of service: the same for that taint.
   std::optional<TaintWish> retired_for;
   // The node when it was last there; kept where a binding acts on deleted nodes, or it was silent.
@@ -231,7 +234,9 @@ class Inquiry {
     std::string text;
   };
   [[nodiscard]] std::optional<Obstacle> obstacle_to_release(const Case& asked,
-                                                            const policy::Verdict& verdict) const;
+                                                            const policy::Verdict& verdict);
+  // Why nobody knows that the driver's attacher is alive; "" when it is, or is not watched.
+  [[nodiscard]] std::string silence_of_attacher(const std::string& driver, const Gathered& known);
   [[nodiscard]] Deed deed_of(Case& asked, const Opinion& by);
   // What a policy had to say beside its verdict.
   void log_lines(const policy::Binding& by, const kube::Pod& pod,

@@ -265,6 +265,12 @@ bool Journal::idle() const {
   });
 }
 
+bool Journal::is_complete() const {
+  return !is_reading() && idle() &&
+         std::none_of(entries_.begin(), entries_.end(),
+                      [](const Entry& entry) { return entry.failing && !entry.lost; });
+}
+
 void Journal::write_soon(Entry& entry, Duration delay) {
   if (entry.call == nullptr && !entry.later.pending() && !entry.lost) {
     entry.later = around_.loop.after(delay, [this, &entry] { write(entry); });

@@ -88,6 +88,9 @@ class Journal {
   // Nothing is under way or waits to be written, but for what failed and is repeated.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] bool is_reading() const { return ready_ != nullptr; }
+  // Whether what stands there is all that is known, but for a record that somebody else wrote
+  // over, which nobody tries to write again.
+  [[nodiscard]] bool is_complete() const;
   // Why the records could not be read or written when last tried, "" when they could.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 

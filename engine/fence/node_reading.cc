@@ -319,8 +319,11 @@ Reading NodeReading::by_lease() {
   } else if (lease_) {
     const auto unwritten_since =
         lease_->has_value() ? around_.when_written(**lease_).by : std::nullopt;
-    found = memory_.pulse.feel(*lease_, readiness(), unwritten_since, sent_, around_.loop.now(),
-                               around_.doubt.outage_ended());
+    found = memory_.pulse.feel(*lease_, readiness(),
+                               {.unwritten_since = unwritten_since,
+                                .heard_down = occasion_.downtime.heard,
+                                .outage_ended = around_.doubt.outage_ended()},
+                               sent_, around_.loop.now());
   }
   if (needs_roll()) {
     if (!roll_is_readable()) {

@@ -694,7 +694,9 @@ bool Operation::tell_observed() {
 }
 
 bool Operation::retire_node() {
-  if (has_no_object(authority_->reading)) {
+  // Who cannot set our taint hardly can set the other. Somebody may refuse ours alone.
+  const bool waits = result_.untainted && occasion_.attempt % kRetireAnyway != 0;
+  if (has_no_object(authority_->reading) || waits) {
     return false;
   }
   bool heard = true;

@@ -57,6 +57,8 @@ class Operation final : private Docket::Court {
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
   // a path where that happens every time it must end: each attempt writes two records.
   static constexpr int kLateAttempts = 3;
+  // Where our taint is refused: in every so many passes out-of-service is tried all the same.
+  static constexpr std::uint32_t kRetireAnyway = 4;
   // Of the time that it took to find out what policies need to know so much is granted to the
   // lists, in readings that follow one another: claims, volumes, attachments, owners and their
   // owners.

@@ -13,7 +13,8 @@ namespace moonfence::fence {
 
 std::unique_ptr<Gathering> new_gathering(const Surroundings& surroundings) {
   return std::make_unique<Gathering>(
-      surroundings.reader, surroundings.allowed_reads, surroundings.endpoints,
+      surroundings.reader, surroundings.loop.now(), surroundings.allowed_reads,
+      surroundings.endpoints,
       surroundings.release.on ? surroundings.release.attachers : Gathering::Leases());
 }
 

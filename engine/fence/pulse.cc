@@ -5,8 +5,7 @@
 namespace moonfence::fence {
 
 PulseWatch::Finding PulseWatch::feel(const Result<kube::Lease>& lease, cluster::Readiness readiness,
-                                     std::optional<Moment> unwritten_since, Moment sent,
-                                     Moment arrived, std::optional<Moment> outage_ended) {
+                                     const Known& known, Moment sent, Moment arrived) {
   const bool absent = !lease && lease.error().kind == Error::Kind::NotFound;
   if (!lease && !absent) {
     return {};
@@ -18,15 +17,15 @@ PulseWatch::Finding PulseWatch::feel(const Result<kube::Lease>& lease, cluster::
   }
   const bool names_one = !absent && lease->record.duration > Duration::zero();
   const Duration duration = names_one ? lease->record.duration : kLeaseDuration;
-  Moment since = since_;
-  if (!absent && unwritten_since) {
-    // What nobody could write in an outage, nobody failed to write.
-    since = std::min(since_, std::max(*unwritten_since, outage_ended.value_or(*unwritten_since)));
-  }
-  const bool unknown = readiness == cluster::Readiness::Unknown;
-  // Two witnesses, of which one has seen half of it: Kubernetes, and we. Once we have found it
-  // alive, the first is not believed any more.
-  const Moment dead_at = since + (unknown && !found_alive_ ? duration / 2 : duration);
+  const Moment unwritten = absent ? since_ : known.unwritten_since.value_or(since_);
+  // What nobody could write in an outage, nobody failed to write.
+  const Moment since =
+      std::min(since_, std::max(unwritten, known.outage_ended.value_or(unwritten)));
+  // Two witnesses, of which one has seen half of it: Kubernetes, and we. Once the Lease moves after
+  // its word, or we have found it alive, the first is not believed any more.
+  const bool is_believed = readiness == cluster::Readiness::Unknown && !found_alive_ &&
+                           (!known.heard_down || std::min(since_, unwritten) <= *known.heard_down);
+  const Moment dead_at = since + (is_believed ? duration / 2 : duration);
   if (sent >= dead_at) {
     return {.pulse = Pulse::Dead, .dead_at = dead_at, .since = since};
   }

@@ -4,8 +4,9 @@
 // a controller, which may look at an old picture or be cut off itself; the Lease is the kubelet's
 // own. It is dead
 //   - when it has not changed for the duration that it names, by our own clock;
-//   - on Ready=Unknown when it has not changed for half of it, and we never found it alive before:
-//     Kubernetes, which has missed it for its own grace period, is the other witness.
+//   - on Ready=Unknown when it has not changed for half of it, unless it changed after the node was
+//     called down, or we found it alive before: Kubernetes, which has missed it for its own grace
+//     period, is the other witness. Of a node that was found down nobody knows what came first.
 // One that is absent is one that has not changed: somebody deleted it a moment ago, or the kubelet
 // may not write it and lives. A kubelet that says False by itself lives, whatever came first.
 //
@@ -42,11 +43,16 @@ class PulseWatch {
     Moment dead_at{};  // of Alive: when the same Lease, read again, would be dead
     Moment since{};    // of Dead: it has stood still at least since then
   };
-  // `lease`: as read beside the node, NotFound when there is none. `unwritten_since`: by
-  // kube::Revisions. `outage_ended`: see SelfDoubt.
+  // What else is known when a reading arrives.
+  struct Known {
+    std::optional<Moment> unwritten_since;  // by kube::Revisions
+    // When we heard that the node fell; nullopt: it was found down, and nobody knows.
+    std::optional<Moment> heard_down = std::nullopt;
+    std::optional<Moment> outage_ended = std::nullopt;  // see SelfDoubt
+  };
+  // `lease`: as read beside the node, NotFound when there is none.
   [[nodiscard]] Finding feel(const Result<kube::Lease>& lease, cluster::Readiness readiness,
-                             std::optional<Moment> unwritten_since, Moment sent, Moment arrived,
-                             std::optional<Moment> outage_ended = std::nullopt);
+                             const Known& known, Moment sent, Moment arrived);
 
  private:
   // The same stamp in another Lease is another beat: somebody deleted it, and the kubelet made one.

@@ -83,9 +83,4 @@ nlohmann::json release_operations(const kube::NodeStorage& storage,
   return operations;
 }
 
-bool is_fresh(const kube::LeaseRecord& lease, WallTime now) {
-  return !lease.holder.empty() && lease.renewed && lease.duration > Duration::zero() &&
-         now - *lease.renewed <= lease.duration && *lease.renewed - now <= lease.duration;
-}
-
 }  // namespace moonfence::fence

@@ -53,7 +53,4 @@ struct ReleaseRules {
 [[nodiscard]] nlohmann::json release_operations(const kube::NodeStorage& storage,
                                                 const std::set<std::string>& names);
 
-// By the API server's clock.
-[[nodiscard]] bool is_fresh(const kube::LeaseRecord& lease, WallTime now);
-
 }  // namespace moonfence::fence

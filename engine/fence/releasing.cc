@@ -151,15 +151,12 @@ void Releasing::read_lease(const ObjectRef& lease, std::string& silence) {
     return;
   }
   ++pending_;
-  reads_.push_back(around_.reader.get(*path, [this, &silence](const Result<kube::ApiReply>& reply) {
+  reads_.push_back(around_.reader.get(*path, [this, ref = lease.text(), sent = around_.loop.now(),
+                                              &silence](const Result<kube::ApiReply>& reply) {
     const auto found = reply ? kube::decode_lease(reply->body)
                              : Result<kube::Lease>(failure(Error(reply.error())));
-    if (!found) {
-      silence = found.error().message();
-    } else {
-      const bool is_alive = is_fresh(found->record, around_.cluster_facts().now);
-      silence = is_alive ? "" : "its Lease is not renewed";
-    }
+    silence = found ? memory_.renewals.silence(ref, *found, around_.when_written(*found), sent)
+                    : found.error().message();
     read_one();
   }));
 }

@@ -14,7 +14,7 @@ RemainsSearch::RemainsSearch(Surroundings& around, Turns& kubelets, const NodeNa
       node_(node),
       scope_(scope),
       done_(std::move(done)),
-      gathering_(around.reader, around.allowed_reads) {
+      gathering_(around.reader, around.loop.now(), around.allowed_reads) {
   if (scope_.kubelet) {
     turn_ = kubelets_.queue([this] { ask_kubelet(); });
   } else {

@@ -228,7 +228,7 @@ Retiring::Next Retiring::after(const TaintWish& wish, const ActionOutcome& outco
     case Reason::NodeChanged:
     case Reason::OutcomeLost:
     case Reason::ReadingTooOld:
-      if (attempts_ < kAttempts) {
+      if (attempts_ < (memory_.retire_failed ? 1 : kAttempts)) {
         return Next::ReadNode;
       }
       break;
@@ -242,6 +242,7 @@ Retiring::Next Retiring::after(const TaintWish& wish, const ActionOutcome& outco
 // as we set it, pauses grow.
 Retiring::Next Retiring::succeed(const TaintWish& wish, PassResult& result) {
   memory_.retired_for = wish;
+  memory_.retire_failed = false;
   ended_ = true;
   const Duration pause =
       memory_.retired == 0
@@ -266,6 +267,7 @@ Retiring::Next Retiring::end(const ActionOutcome& outcome, PassResult& result) {
   } else if (is_braking(reason)) {
     result.braked = reason;
   } else {
+    memory_.retire_failed = true;
     result.fail(outcome.about("taint node.kubernetes.io/out-of-service"), outcome.retry_after,
                 outcome.reason);
   }

@@ -15,6 +15,8 @@ namespace moonfence::fence {
 struct Downtime {
   Moment since{};    // the first down observation
   bool fell = true;  // false: found down, at start or by a reload; `sweep` says who may act then
+  // When we heard that it fell, whatever was made of it since; nullopt: it was found down.
+  std::optional<Moment> heard = std::nullopt;
 };
 
 // How one binding stands to a node.

@@ -232,7 +232,7 @@ bool AuditChecker::may_wait() const {
 }
 
 bool AuditChecker::is_held_up(const std::string& node) const {
-  return is_node_held(node) ||
+  return is_node_held(node) || was_node_held(node) ||
          std::any_of(truth().pods().begin(), truth().pods().end(), [&](const auto& entry) {
            return entry.second.node == node && !entry.second.gone && is_pod_held(entry.second);
          });

@@ -13,13 +13,23 @@ bool Checker::is_own_node_of_all(const std::string& node) const {
       return entry.second.name == name && entry.second.exists.holds && !entry.second.down.holds;
     });
   };
+  // One that was made anew is up, but the replica may run on the machine before it.
   return std::find(seats.begin(), seats.end(), node) != seats.end() &&
-         std::none_of(seats.begin(), seats.end(), is_up);
+         std::none_of(seats.begin(), seats.end(),
+                      [&](const std::string& seat) { return seat != node && is_up(seat); });
 }
 
 bool Checker::is_node_held(const std::string& node) const {
   const Object object = truth().store().find({.resource = "nodes", .space = {}, .name = node});
   return object != nullptr && node_marks(plan()).hold(*object);
+}
+
+bool Checker::was_node_held(const std::string& node) const {
+  const NodeMarks marks = node_marks(plan());
+  return std::any_of(truth().nodes().begin(), truth().nodes().end(), [&](const auto& entry) {
+    const NodeTruth& one = entry.second;
+    return one.name == node && !one.exists.holds && marks.hold(*one.object);
+  });
 }
 
 bool Checker::is_pod_held(const PodTruth& pod) const {

@@ -97,6 +97,8 @@ class Checker {
   [[nodiscard]] const Plan& plan() const { return bench_.plan; }
   // A replica runs on it, and none on a node that is up: nobody may act there.
   [[nodiscard]] bool is_own_node_of_all(const std::string& node) const;
+  // Somebody held a node of that name when it went: what is left of it stays.
+  [[nodiscard]] bool was_node_held(const std::string& node) const;
   // Somebody holds the node, or the pod or its namespace, now.
   [[nodiscard]] bool is_node_held(const std::string& node) const;
   [[nodiscard]] bool is_pod_held(const PodTruth& pod) const;

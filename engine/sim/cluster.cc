@@ -181,6 +181,7 @@ struct Cluster::State {
     // Nobody else reads it, and its beats would lengthen every other world.
     if (const auto release = plan.settings.find("release");
         release != plan.settings.end() && release->second == "on") {
+      elects = true;
       leader_lease = std::make_unique<LeaderLease>(ground);
     }
     scheduler_nodes = ground.informer("scheduler", "nodes");
@@ -207,6 +208,7 @@ struct Cluster::State {
   std::unique_ptr<Servers> servers;
   std::unique_ptr<ControllerManager> manager;  // null while it is away
   loop::Timer manager_returns;
+  bool elects = false;  // a leader, before it does anything
   std::unique_ptr<LeaderLease> leader_lease;
   std::unique_ptr<Informer> scheduler_nodes;
   std::unique_ptr<Informer> scheduler_pods;
@@ -234,12 +236,11 @@ bool Cluster::State::remove_lease(const std::string& name, const std::string& ac
 
 bool Cluster::State::restart_controllers(Duration away) {
   manager.reset();
-  const bool leads = leader_lease != nullptr;
   leader_lease.reset();
   ground.tell(Happening::Kind::Fault, "controller-manager", "is away",
               "for " + format_duration(away));
-  manager_returns = ground.loop.after(away, [this, leads] {
-    leader_lease = leads ? std::make_unique<LeaderLease>(ground) : nullptr;
+  manager_returns = ground.loop.after(away, [this] {
+    leader_lease = elects ? std::make_unique<LeaderLease>(ground) : nullptr;
     manager = std::make_unique<ControllerManager>(ground);
     manager->take_up();
     ground.tell(Happening::Kind::Fault, "controller-manager", "is back");

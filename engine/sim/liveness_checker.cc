@@ -55,7 +55,8 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
     if (pod.node != node.name || !can_be_demanded(pod, settled)) {
       continue;
     }
-    const bool left_behind = was_read_as_silent && pod.bound < node.made && !runs(node.name, uid);
+    const bool left_behind = was_read_as_silent && pod.bound < node.made && !runs(node.name, uid) &&
+                             !was_node_held(node.name);
     if ((is_down && is_wanted_gone(pod, reach, is_silent, settled)) ||
         (left_behind && is_wanted_gone(pod, reach, true, settled))) {
       accuse(rules::kNodeDealtWith,

@@ -106,6 +106,7 @@ void Truth::on_node(const Change& change) {
     left_silent_[node.name] =
         node.silent.holds ? time_.now - node.silent.changed : Duration::zero();
   }
+  node.object = change.after;
   const std::string ready = ready_status(object);
   node.down.set(exists && ready != "True", time_.now);
   node.silent.set(exists && !ready.empty() && ready != "True" && ready != "False", time_.now);

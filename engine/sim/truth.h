@@ -49,6 +49,7 @@ struct NodeTruth {
   Moment made{};
   // How long the one of that name before it had been silent when it went; zero: it was not.
   Duration silent_before{};
+  Object object;  // as it is, or was last
 };
 
 // A kubelet's Lease.

@@ -6,9 +6,9 @@ from typing import Callable, Optional
 
 from e2e.cluster import Cluster
 from e2e.doomed import uid_of
+from e2e.elected import RenewedLease
 from e2e.engine import QUARANTINE_RULES, RELEASE_RULES, RULES, STORAGE_RULES, Account, Engine
 from e2e.faults import metric
-from e2e.hollow_objects import now_micro
 from e2e.kube import wait_for
 from e2e.policies import policy_text
 from e2e.workloads import Workloads, free, taints
@@ -59,6 +59,7 @@ class Lane:
         self.late = late    # what an engine has sent may arrive long after
         self.account = Account(cluster, name, "moonfence").create(
             [*RULES, *STORAGE_RULES, *(RELEASE_RULES if releases else ()), *(QUARANTINE_RULES if quarantine else ())])
+        self.closing: list = []   # what else ends with the lane
         if releases:
             self.settings |= {"release": "on", "controllerLease": self._controller_lease()}
         if quarantine:
@@ -70,7 +71,6 @@ class Lane:
         self.doomed: set = set()  # nodes that were let fail
         self.told: set = set()
         self.carry: set = set()   # nodes that were seen with our taint
-        self.closing: list = []   # what else ends with the lane
         self.detach_delay = 0.0   # how long its storage takes to let go of a volume, in seconds
 
     def set_detach_delay(self, seconds: float):
@@ -79,9 +79,9 @@ class Lane:
 
     def _controller_lease(self) -> str:
         """The control plane's own controllers elect nobody."""
-        self.cluster.client.create("leases", {"metadata": {"name": "controllers"}, "spec": {
-            "holderIdentity": "test", "leaseDurationSeconds": 36000, "renewTime": now_micro()}}, self.namespace)
-        return f"{self.namespace}/controllers"
+        lease = RenewedLease(self.cluster.client, self.namespace, "controllers").start()
+        self.closing.append(lease.remove)
+        return lease.text
 
     def engine(self, elect: bool, config: Optional[dict] = None, trigger: str = "live_kubelet = true",
                make: Callable[..., Engine] = Engine, **more) -> Engine:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from .engine import RULES, binary
+from .hollow_objects import now_micro
 from .installation import kubectl
 from .kube import wait_for
 from .policies import DELETES, PolicyMap, policy_text
@@ -172,6 +173,24 @@ def test_the_brake_holds_a_plan_as_it_holds_the_engine(policies, victims_of, too
     held = next(node for node in planned["nodes"] if node["name"] == victims.node)
     assert held["holdsFor"] == "too_many_down" and held["pods"] == [] and not planned["acts"]
     assert tool.writes() == []
+
+
+def test_a_plan_quotes_a_leader_while_it_leads(policies, victims_of, unbraked, tool):
+    victims = victims_of(1, stateful=True)
+    policies.write(db=policy_text("db", DELETES, "app=noobaa"))
+    tool.client.create("configmaps", {"metadata": {"name": "moonfence-status"}, "data": {"engine-1": json.dumps(
+        {"situation": {"frozen": True, "state": {"title": "Frozen", "text": "It doubts."}}})}}, tool.space)
+
+    def planned() -> dict:
+        return tool.document("plan", victims.node, "--assume-down", code=WOULD_ACT)
+    assert "frozen" not in planned() and not any("leads" in note for note in planned()["notes"])
+    tool.client.create("leases", {"metadata": {"name": "moonfence"}, "spec": {
+        "holderIdentity": "engine-1_x", "leaseDurationSeconds": 600, "renewTime": now_micro()}}, tool.space)
+    assert planned()["frozen"] == "Frozen. It doubts."
+    tool.client.patch("leases", "moonfence", {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}, tool.space)
+    document = planned()
+    assert "frozen" not in document
+    assert "nobody leads: by the clock of this computer engine-1_x does not renew its Lease" in document["notes"]
 
 
 # It goes by what the endpoint vendor says of nodes.

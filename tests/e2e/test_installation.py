@@ -13,11 +13,11 @@ import yaml
 
 from .control_plane import REPO
 from .documents import BLOCK
+from .elected import RenewedLease
 from .engine import binary
 from .faults import metric
 from .installation import (DEPLOY, NAMESPACE, Installation, Right, ShippedAccount, built, differences,
                            documented_rights, manifest, objects, one, rights, rights_of, run_with)
-from .hollow_objects import now_micro
 from .kube import ApiError, wait_for
 from .policies import LAST_GOOD, STATUS, PolicyMap, policy_text
 from .replica import Replica, make_image
@@ -456,13 +456,11 @@ def test_asking_kubelets_is_all_that_the_right_to_it_is_good_for(cluster, enforc
 def test_releasing_works_with_its_roles_and_needs_each_of_their_verbs(cluster, enforcing, grant, failover, workloads):
     grant("release")
     # the control plane of the tests elects nobody
-    enforcing.apply([{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
-        "name": "kube-controller-manager", "namespace": "kube-system"}, "spec": {
-            "holderIdentity": "test", "leaseDurationSeconds": 3600, "renewTime": now_micro()}}])
-    engine, node, _ = failover("enforce", "release: on\n", options=", { release = true }")
-    wait_for("the volume is released", lambda: "release_acknowledged" in {
-        record["reason"] for record in engine.records() if record["kind"] == "outcome"}, 30)
-    workloads.wait_running("db-0", not_on=node, unaided=True)
+    with RenewedLease(cluster.client, "kube-system", "kube-controller-manager"):
+        engine, node, _ = failover("enforce", "release: on\n", options=", { release = true }")
+        wait_for("the volume is released", lambda: "release_acknowledged" in {
+            record["reason"] for record in engine.records() if record["kind"] == "outcome"}, 30)
+        workloads.wait_running("db-0", not_on=node, unaided=True)
     check_rights(engine, enforcing, rights_of("release"))
 
 

@@ -17,11 +17,12 @@ import pytest
 
 from chaos.judge import Absence, faults_of_patches, released_by
 
+from .elected import RenewedLease
 from .faults import MOVED, holds
-from .hollow_objects import now_micro, unique_volume
+from .hollow_objects import unique_volume
 from .kube import wait_for
 from .proxy_rules import Call, DelayAnswer
-from .test_volumes import (BOTH, RELEASED, attachment, claims, deleted, reasons, renewed_lease,
+from .test_volumes import (BOTH, RELEASED, attachment, claims, deleted, reasons,
                            storage)  # noqa: F401 (storage is a fixture)
 from .witness import Witness
 
@@ -133,11 +134,21 @@ def told(client, namespace: str) -> set:
             if e["involvedObject"].get("kind") == "Pod"}
 
 
-def test_while_the_attachers_lease_is_stale_no_pod_is_deleted_and_somebody_is_told(cluster, workloads, releasing):
+@pytest.fixture
+def attacher(cluster, workloads):
+    """The Lease of the driver's attacher."""
+    lease = RenewedLease(cluster.client, workloads.namespace, "attacher", seconds=5, every=0.5)
+    yield lease
+    lease.remove()
+
+
+def test_while_the_attachers_lease_is_stale_no_pod_is_deleted_and_somebody_is_told(
+        cluster, workloads, releasing, attacher):
     """Its deletion would start the six minutes after which Kubernetes attaches elsewhere, detached or not."""
     space = workloads.namespace
-    lease = renewed_lease(cluster, space, "attacher", renewed="2026-01-01T00:00:00.000000Z", seconds=15)
-    engine, node = releasing.make(config={"attacherLeases": f"{{{workloads.driver}: {lease}}}"})
+    engine, node = releasing.make(config={"attacherLeases": f"{{{workloads.driver}: {attacher.text}}}"})
+    attacher.start().fall_silent()
+    time.sleep(5)  # until its Lease has run out
     cluster.hollow.attacher(workloads.driver, stopped=True)
     cluster.hollow.fail(node, "silent")
     wait_for("the owner of the pod is told", lambda: ("FencingRefused", "web-0") in told(
@@ -146,22 +157,24 @@ def test_while_the_attachers_lease_is_stale_no_pod_is_deleted_and_somebody_is_to
     assert not marked(cluster, workloads, node) and "attacher_silent" in reasons(engine, "refusal")
 
     cluster.hollow.attacher(workloads.driver, stopped=False)
-    fresh = {"renewTime": now_micro(), "leaseDurationSeconds": 3600}
-    cluster.client.patch("leases", "attacher", {"spec": fresh}, space)
+    attacher.start()
     workloads.wait_running("web-0", not_on=node, unaided=True)
     assert deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1 and releasing.released_once()
 
 
-def test_an_attacher_that_falls_silent_during_the_detach_has_nothing_released(cluster, workloads, releasing):
+def test_an_attacher_that_falls_silent_during_the_detach_has_nothing_released(
+        cluster, workloads, releasing, attacher):
     """Its Lease runs out after the attachment was marked. Kubernetes' own check finds the volume within a minute."""
-    space = workloads.namespace
-    lease = renewed_lease(cluster, space, "attacher", seconds=3600)
-    engine, node = releasing.make(config={"attacherLeases": f"{{{workloads.driver}: {lease}}}"}, refuse_detach="busy")
+    attacher.start()
+    engine, node = releasing.make(config={"attacherLeases": f"{{{workloads.driver}: {attacher.text}}}"},
+                                  refuse_detach="busy")
     cluster.hollow.fail(node, "silent")
     wait_for("the attachment is marked", lambda: marked(cluster, workloads, node))
-    cluster.client.patch("leases", "attacher", {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}, space)
+    attacher.fall_silent()
+    holds(5, releasing.not_released)  # until its Lease has run out
+    refused = reasons(engine, "refusal").count("attacher_silent")
     cluster.hollow.attacher(workloads.driver, refuse_detach="")
-    wait_for("it is refused", lambda: "attacher_silent" in reasons(engine, "refusal"), 30)
+    wait_for("it is refused", lambda: reasons(engine, "refusal").count("attacher_silent") > refused, 30)
     assert not attachment(cluster, workloads, node) and releasing.releasing() == []
     workloads.wait_running("web-0", not_on=node, seconds=MOVED)
     assert releasing.releasing() == []

@@ -4,14 +4,16 @@ The stand-in publishes and unpublishes as external-attacher does: an attachment 
 has let go. It also counts volumes that were on two nodes at once; there must never be one.
 """
 
+import contextlib
 import time
 from typing import Optional
 
 import pytest
 
+from .elected import RenewedLease
 from .engine import RELEASE_RULES, RULES, STORAGE_RULES
 from .faults import MOVED, holds
-from .hollow_objects import now_micro, unique_volume
+from .hollow_objects import unique_volume
 from .kube import wait_for
 from .policies import policy_text
 
@@ -38,19 +40,14 @@ def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
                   "retryInterval": "500ms", "retryWindow": "10s", "replacementWait": wait, **(config or {})}
         if release:
             # the control plane's own controllers elect nobody
-            config |= {"release": "on", "controllerLease": renewed_lease(cluster, workloads.namespace, "controllers")}
+            controllers = elected.enter_context(RenewedLease(cluster.client, workloads.namespace, "controllers"))
+            config |= {"release": "on", "controllerLease": controllers.text}
         engine = start_engine(policy=policy, config=config, server=server,
                               rules=[*RULES, *STORAGE_RULES, *(RELEASE_RULES if release else ())])
         return engine, node
-    yield make
+    with contextlib.ExitStack() as elected:
+        yield make
     assert not [volume for volume in cluster.hollow.status()["double"] if workloads.driver in str(volume)]
-
-
-def renewed_lease(cluster, namespace: str, name: str, renewed: str = "", seconds: int = 3600) -> str:
-    """A Lease that somebody holds, renewed now or when said; what a configuration calls it."""
-    cluster.client.create("leases", {"metadata": {"name": name}, "spec": {
-        "holderIdentity": "test", "leaseDurationSeconds": seconds, "renewTime": renewed or now_micro()}}, namespace)
-    return f"{namespace}/{name}"
 
 
 def attachment(cluster, workloads, node: str):

@@ -180,6 +180,21 @@ TEST(Plan, WhatAPolicyReadStandsAtItsWord) {
             "\"Running\"");
 }
 
+// A guard is asked about the pod and again about the deletion, and the second time it may read
+// nothing: what it had read was not shown.
+TEST(Plan, WhatAGuardReadTheFirstTimeIsKept) {
+  Rehearsed from = rehearsed({verdict("db-0", "policy_skips")});
+  Evaluated asked = {.pod = {.space = Namespace("db"), .name = "db-0"},
+                     .policy = "db",
+                     .digest = "d1",
+                     .mode = policy::Mode::Enforce,
+                     .reads = {{.path = "pod.phase", .value = "\"Running\""}}};
+  from.evaluated.push_back(asked);
+  asked.reads.clear();
+  from.evaluated.push_back(asked);
+  EXPECT_EQ(the_pod(from).opinions[0].reads.size(), 1U);
+}
+
 // One has nothing against the pod, another one has not come to it. The plan said that it is kept.
 TEST(Plan, AHoldOfTheWholeNodeKeepsForNowWhatOthersSkip) {
   const auto held_by = [](policy::Mode mode, const std::string& said) {
@@ -217,6 +232,9 @@ TEST(Plan, WhatTheEngineThatActsSaysStandsBesideIt) {
   EXPECT_THAT(plan_table(plan, false), HasSubstr("  the engine says: held, doubts_itself\n"));
   EXPECT_EQ(plan_document(plan)["frozen"], "Frozen. It doubts.");
   EXPECT_EQ(plan_document(plan)["nodes"][0]["engine"]["state"], "held");
+  const PodRef pod = {.space = Namespace("db"), .name = "db-0"};
+  const Explained explained = explain(pod, {}, {}, plan);
+  EXPECT_EQ(explained_document(explained, plan)["frozen"], "Frozen. It doubts.");
 }
 
 TEST(PlanTable, ShowsVerdictsAndCalls) {

@@ -102,6 +102,31 @@ TEST_F(RewindTest, it_lasts_until_all_was_listed_anew_and_the_records_were_read)
   EXPECT_EQ(done.size(), 2U);
 }
 
+// It is not ours to write again, and was waited for: nothing was deleted any more.
+TEST_F(RewindTest, a_record_that_somebody_wrote_over_is_not_waited_for) {
+  http.on(Method::Get, path, list_at("500"));
+  http.on(Method::Get, path + "?watch=1", FakeAnswer::watch());
+  nodes.start();
+  pass(5s);
+  const auto page = journal.begin({.id = IncidentId("i1")});
+  http.on(Method::Post, maps, status(409, "AlreadyExists"));
+  http.on(Method::Get, maps + "/moonfence-incident-i1",
+          FakeAnswer{.body = R"({"kind":"ConfigMap","metadata":{"name":"moonfence-incident-i1",)"
+                             R"("namespace":"fence","uid":"m1","resourceVersion":"450"},)"
+                             R"("data":{"record.json":"[]"}})"});
+  http.on(Method::Get, maps, list_at("401"));
+  std::optional<bool> saved;
+  page->plan({.pod_uid = Uid("a")});
+  journal.save(page, [&saved](bool stands) { saved = stands; });
+  pass(1s);
+  EXPECT_EQ(saved, false);
+  EXPECT_NE(journal.problem(), "");
+  http.on(Method::Get, path, list_at("400"));
+  nodes.list_anew();
+  pass(2min);
+  EXPECT_FALSE(rewind.lasts()) << rewind.problem();
+}
+
 TEST_F(RewindTest, a_list_that_fails_keeps_it_up) {
   http.on(Method::Get, path, status(500, "InternalError"));
   nodes.start();

@@ -271,7 +271,7 @@ TEST_F(ReloadTest, nodes_whose_incident_is_over_are_looked_at_again) {
   open_with({skips_it("a")});
   list_nodes();
   ASSERT_TRUE(run_until([this] { return closed(); }));
-  run_for(1h);
+  run_for(1h - 15s);
   reload({deletes_it("b")});
   ASSERT_TRUE(run_until([this] { return closed(); }));
   EXPECT_EQ(made_ids, 2);
@@ -303,7 +303,7 @@ TEST_F(ReloadTest, those_that_want_to_see_a_node_fall_do_not_act_after_a_reload)
   activate({});
   list_nodes();
   reload({falling("b")});
-  run_for(1min);
+  run_for(45s);
   EXPECT_EQ(made_ids, 1);
   reload({falling("b"), skips_it("c")});  // neither beside another
   run_for(1min);

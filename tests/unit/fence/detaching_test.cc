@@ -342,6 +342,27 @@ TEST_F(DetachingTest, an_attachment_that_a_pod_of_the_machine_made_anew_uses_is_
   EXPECT_EQ(closed_by(), Reason::Settled);
 }
 
+// It goes by the node's name, and may be the new one's. It was refused again and again.
+TEST_F(DetachingTest, an_attachment_of_a_machine_made_anew_is_refused_once) {
+  add_pod_with_volume("web-0");
+  bind_at("web-0", "2026-01-02T04:00:00Z");
+  scripts["web-0"] = {broken()};
+  open_desk(detaching_policy());
+  tell(Look::Fell);
+  run_for(2s);
+  nodes["n1"] = {.ready = "True",
+                 .uid = "node-2",
+                 .tainted = false,
+                 .boot_id = "boot-2",
+                 .created = "2026-01-02T05:05:00Z"};
+  scripts.clear();
+  tell();
+  run_for(1min);
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "pod web-0"}));
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::NodeReplaced), 1U);
+  EXPECT_EQ(closed_by(), Reason::Settled);
+}
+
 // The attachment of a disk bears the name of one PersistentVolume. Another one of the same disk has
 // none of its own, and nobody but Kubernetes can tell that they are one.
 TEST_F(DetachingTest, two_translated_volumes_may_be_one_disk) {
@@ -631,7 +652,8 @@ TEST_F(DetachingTest, claims_are_one_list_and_everything_else_is_read_once) {
   }
   pods["web-1"]["spec"]["volumes"] = pods["web-0"]["spec"]["volumes"];
   open_desk(on_every_signal_with_volumes("return fence.skip('only looking')"));
-  run_incident();
+  tell(Look::Fell);
+  run_for(5s);
   int lists = 0;
   int reads_of_volumes = 0;
   for (const test::FakeRequest& request : http.requests) {

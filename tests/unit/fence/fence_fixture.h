@@ -141,6 +141,7 @@ struct FenceTest : testing::Test {
   SelfDoubt doubt{DoubtRules{.longest_pause = 1000h}};
   // What the store had reached when: kWrittenLongAgo an hour ago, kWrittenSince not yet.
   kube::Revisions revisions;
+  std::string reached = kReached;  // by now
   RollCall roll_call{loop,
                      reader,
                      leadership,
@@ -576,7 +577,7 @@ struct FenceTest : testing::Test {
 
   // Its version was asked for a moment ago.
   void store_is_at_hand() {
-    (void)revisions.note(ResourceVersion(kReached), loop.now() - cache_lag, loop.now());
+    (void)revisions.note(ResourceVersion(reached), loop.now() - cache_lag, loop.now());
   }
 
   test::FakeAnswer list_leases() {
@@ -595,7 +596,7 @@ struct FenceTest : testing::Test {
       }
       answer.body = nlohmann::json{
           {"kind", "LeaseList"},
-          {"metadata", {{"resourceVersion", kReached}}},
+          {"metadata", {{"resourceVersion", reached}}},
           {"items",
            items}}.dump();
     }
@@ -612,7 +613,7 @@ struct FenceTest : testing::Test {
       }
       answer.body = nlohmann::json{
           {"kind", "PodList"},
-          {"metadata", {{"resourceVersion", kReached}}},
+          {"metadata", {{"resourceVersion", reached}}},
           {"items",
            items}}.dump();
     }

@@ -181,6 +181,19 @@ TEST(IncidentRecords, the_form_is_that_of_the_documentation) {
                    "handle": "vol-1", "volume": "pv-1", "before_pod": true}})"));
 }
 
+// Of a volume that stands in a pod itself, or is of a kind without handles. The next leader could
+// not read the record.
+TEST(IncidentRecords, an_attachment_of_a_volume_without_handle_or_name_is_read_back) {
+  IncidentRecord record = sample();
+  record.steps[1].handle.clear();
+  record.steps[1].volume.clear();
+  const auto read = parse_record(to_text(record));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->steps[1].attachment, "csi-1");
+  EXPECT_EQ(read->steps[1].handle, "");
+  EXPECT_EQ(read->steps[1].volume, "");
+}
+
 std::string refusal_of(const std::string& pointer, const nlohmann::json& value) {
   auto json = nlohmann::json::parse(to_text(sample()));
   json[nlohmann::json::json_pointer(pointer)] = value;

@@ -82,7 +82,7 @@ TEST_F(IncidentTest, a_tainted_node_is_confirmed_at_once_and_acted_on_while_down
   EXPECT_EQ(incident.state(), Incident::State::Confirming);
   EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), t0)), "act");
   EXPECT_EQ(incident.state(), Incident::State::Operating);
-  EXPECT_EQ(printed(incident.pass_ended({}, t0)), "cancel, close settled");
+  EXPECT_EQ(printed(incident.pass_ended({}, t0 + 15s)), "cancel, close settled");
 }
 
 TEST_F(IncidentTest, nothing_is_deleted_before_the_taint_because_replacements_would_come_back) {
@@ -290,6 +290,30 @@ TEST_F(IncidentTest, what_was_deleted_is_looked_after_three_times) {
     ended = printed(incident.pass_ended({.deleted = 1}, now));
   }
   EXPECT_EQ(ended, "cancel, close settled");
+}
+
+// The scheduler had not seen the taint yet when an empty node was settled with: the pod that it
+// bound a moment later stayed there.
+TEST_F(IncidentTest, one_that_finds_nothing_looks_once_more) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({}, t0)), "cancel, timer 15s");
+  EXPECT_EQ(printed(incident.timer_fired(t0 + 15s)), "pass");
+  EXPECT_EQ(printed(incident.confirmed(read(Readiness::Unknown), t0 + 15s)), "act");
+  EXPECT_EQ(printed(incident.pass_ended({}, t0 + 15s)), "cancel, close settled");
+}
+
+// One that was there all the while is bound by now, if it ever is.
+TEST_F(IncidentTest, one_that_waited_for_longer_need_not_look_once_more) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  EXPECT_EQ(printed(incident.pass_ended({.look_again = 10s}, t0)), "cancel, timer 10s");
+  (void)incident.timer_fired(t0 + 10s);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 10s);
+  EXPECT_EQ(printed(incident.pass_ended({}, t0 + 10s)), "cancel, timer 5s");
+  (void)incident.timer_fired(t0 + 15s);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 15s);
+  EXPECT_EQ(printed(incident.pass_ended({}, t0 + 15s)), "cancel, close settled");
 }
 
 TEST_F(IncidentTest, where_policies_fail_they_are_asked_again_and_nothing_is_looked_after_yet) {
@@ -734,7 +758,7 @@ TEST_F(IncidentTest, pods_left_to_those_that_want_silence_keep_it_open_until_the
   EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Missing), t0 + 1s)), "");
   EXPECT_EQ(printed(incident.node_seen(seen(Readiness::Unknown), t0 + 2s)), "pass");
   (void)incident.confirmed(read(Readiness::Unknown), t0 + 2s);
-  EXPECT_EQ(printed(incident.pass_ended({}, t0 + 2s)), "cancel, close settled");
+  EXPECT_EQ(printed(incident.pass_ended({}, t0 + 15s)), "cancel, close settled");
 }
 
 TEST_F(IncidentTest, a_retry_comes_before_the_silence_also_when_the_window_is_over) {

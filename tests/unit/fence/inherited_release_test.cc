@@ -14,7 +14,7 @@ struct InheritedReleaseTest : AttacherTest {
     attachment = add("web-0", "vol-1");
     open();
     tell(Look::Fell);
-    renewed = "";
+    controller_lease = Renewal::Unreadable;
     run_for(3s);
   }
   void leave_a_release() {
@@ -36,7 +36,7 @@ struct InheritedReleaseTest : AttacherTest {
   void die() {
     desk.reset();
     journal.reset();
-    renewed = "2026-01-02T04:59:55.000000Z";
+    controller_lease = Renewal::GoesOn;
     story.records.clear();
   }
   void take_over() {
@@ -158,18 +158,18 @@ TEST_F(InheritedReleaseTest, a_driver_that_is_no_longer_declared_keeps_it) {
 
 TEST_F(InheritedReleaseTest, an_attacher_that_shows_no_life_keeps_it) {
   leave_a_release();
-  attacher_renewed = "2026-01-02T04:59:30.000000Z";
+  attacher_lease = Renewal::StandsStill;
   take_over();
   expect_kept();
   EXPECT_TRUE(was_refused(Reason::AttacherSilent));
-  attacher_renewed = "2026-01-02T04:59:59.000000Z";
+  attacher_lease = Renewal::GoesOn;
   run_for(10s);
   EXPECT_EQ(released.size(), 1U) << "it is not forgotten";
 }
 
 TEST_F(InheritedReleaseTest, an_attacher_whose_lease_cannot_be_read_keeps_it) {
   leave_a_release();
-  attacher_renewed = "";
+  attacher_lease = Renewal::Unreadable;
   take_over();
   expect_kept();
   EXPECT_TRUE(was_refused(Reason::AttacherSilent));
@@ -177,7 +177,7 @@ TEST_F(InheritedReleaseTest, an_attacher_whose_lease_cannot_be_read_keeps_it) {
 
 TEST_F(InheritedReleaseTest, a_controller_that_is_still_silent_keeps_it) {
   leave_a_release();
-  renewed = "2026-01-02T04:59:30.000000Z";
+  controller_lease = Renewal::StandsStill;
   take_over();
   expect_kept();
   EXPECT_TRUE(was_refused(Reason::ControllerSilent));

@@ -97,7 +97,7 @@ TEST_F(PreplanningTest, policies_are_asked_again_and_only_what_they_say_then_is_
   run_for(10ms);
   EXPECT_EQ(steps(), Lines{"web-0"});
   taint();
-  run_for(10s);
+  run_for(20s);
   EXPECT_EQ(deletes(), Lines{});
   EXPECT_EQ(closed_by(), Reason::Settled);
   EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::PolicySkips), 1U);
@@ -180,7 +180,7 @@ TEST_F(KeptTest, a_node_that_is_read_slowly_leaves_time_to_list_again) {
   keep();
   node_answer.delay = 60ms;
   taint();
-  run_for(10s);
+  run_for(20s);
   EXPECT_EQ(deletes(), Lines{});
   EXPECT_TRUE(records.maps.empty());
 }
@@ -431,7 +431,7 @@ TEST_F(PreplanningTest, other_policies_read_for_themselves) {
   taint();
   run_for(100ms);
   EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::PolicySkips), 0U);
-  run_for(10s);
+  run_for(20s);
   EXPECT_EQ(story.count(Record::Kind::Verdict, Reason::PolicySkips), 1U);
   EXPECT_EQ(deletes(), Lines{});
   EXPECT_TRUE(records.maps.empty());

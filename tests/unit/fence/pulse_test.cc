@@ -14,6 +14,7 @@ struct PulseTest : testing::Test {
   WallTime stamp = WallTime(1767330000s);
   Duration way = 20ms;                // of each reading
   std::optional<Moment> unwritten{};  // since when the Lease was not written, by the store
+  std::optional<Moment> down = t0;    // when the node was called down
 
   static Result<kube::Lease> lease(std::optional<WallTime> renewed, Duration duration = 40s,
                                    const std::string& uid = "l1") {
@@ -27,7 +28,10 @@ struct PulseTest : testing::Test {
 
   PulseWatch::Finding find(const Result<kube::Lease>& seen, Readiness readiness, Duration sent,
                            std::optional<Moment> outage_ended = std::nullopt) {
-    return watch.feel(seen, readiness, unwritten, t0 + sent, t0 + sent + way, outage_ended);
+    return watch.feel(
+        seen, readiness,
+        {.unwritten_since = unwritten, .heard_down = down, .outage_ended = outage_ended}, t0 + sent,
+        t0 + sent + way);
   }
   Pulse feel(const Result<kube::Lease>& seen, Readiness readiness, Duration sent) {
     return find(seen, readiness, sent).pulse;
@@ -46,6 +50,26 @@ TEST_F(PulseTest,
   // Found alive, it has the whole of it.
   EXPECT_EQ(feel(lease(stamp), Readiness::Unknown, 20s - 1s), Pulse::Alive);
   EXPECT_EQ(feel(lease(stamp), Readiness::Unknown, 20s + 1ns), Pulse::Dead);
+}
+
+// Requests of its kubelet were lost for so long that Kubernetes called it Unknown; then it renewed
+// its Lease, which was not read before half of its duration was over. Its pods were deleted.
+TEST_F(PulseTest, whoever_renews_after_being_called_unknown_has_the_whole_duration) {
+  down = t0 - 21s;
+  unwritten = t0 - 20s;
+  EXPECT_EQ(feel(lease(stamp), Readiness::Unknown, 0s), Pulse::Alive);
+  EXPECT_EQ(feel(lease(stamp), Readiness::Unknown, 20s - 1ns), Pulse::Alive);
+  EXPECT_EQ(feel(lease(stamp), Readiness::Unknown, 20s), Pulse::Dead);
+  watch = {};
+  down = t0 - 20s;
+  EXPECT_EQ(feel(lease(stamp), Readiness::Unknown, 0s), Pulse::Dead);
+}
+
+// By a replica that has just started, for example: what it has seen itself is all it knows.
+TEST_F(PulseTest, of_a_node_that_was_found_down_nobody_knows_what_came_first) {
+  down = std::nullopt;
+  unwritten = t0 - 20s;
+  EXPECT_EQ(feel(lease(stamp), Readiness::Unknown, 0s), Pulse::Dead);
 }
 
 // A clock that was put back by an hour: kube-controller-manager compares the stamps and calls the

@@ -385,7 +385,8 @@ TEST_F(QuarantineTest, the_taint_passes_the_guard_of_the_deletion_that_waits_for
   quarantine = Quarantine::Always;
   protections.namespaces = {Namespace("db")};
   open_desk();
-  run_incident();
+  tell(Look::Fell);
+  run_for(5s);
   EXPECT_EQ(patches(), Lines{});
   EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ProtectedNamespace), 2U);
 }

@@ -118,21 +118,5 @@ TEST(Release, the_patch_does_not_mind_what_controllers_write) {
   EXPECT_TRUE(fits(release_operations(storage(), {kOne}), node));
 }
 
-TEST(Release, a_lease_is_fresh_for_the_duration_that_it_names) {
-  const WallTime now = WallTime(1767330000s);
-  kube::LeaseRecord lease = {.holder = "kcm-1", .duration = 15s, .renewed = now - 15s};
-  EXPECT_TRUE(is_fresh(lease, now));
-  lease.renewed = now - 16s;
-  EXPECT_FALSE(is_fresh(lease, now));
-  lease.renewed = now + 16s;
-  EXPECT_FALSE(is_fresh(lease, now)) << "whose clock is this?";
-  lease.renewed = now;
-  lease.holder = "";
-  EXPECT_FALSE(is_fresh(lease, now)) << "nobody holds it";
-  lease.holder = "kcm-1";
-  lease.renewed = std::nullopt;
-  EXPECT_FALSE(is_fresh(lease, now));
-}
-
 }  // namespace
 }  // namespace moonfence::fence

@@ -15,6 +15,9 @@ namespace moonfence::fence {
 
 using nlohmann::json;
 
+// Of a Lease by which a controller leads.
+enum class Renewal { GoesOn, StandsStill, RanOut, Unreadable };
+
 // Beside the storage a kubelet that was, and a controller that detaches what is not in use.
 struct ReleasingTest : StorageTest {
   std::vector<std::string> in_use;
@@ -22,7 +25,7 @@ struct ReleasingTest : StorageTest {
   bool attach_managed = true;  // by the controller, as the node says
   std::string boot = "boot-1";
   std::string heartbeat = "2026-01-02T04:59:00Z";
-  std::string renewed = "2026-01-02T04:59:55.000000Z";  // by the controller; now is 05:00:00
+  Renewal controller_lease = Renewal::GoesOn;
   Duration controller_delay = 50ms;
   std::vector<Moment> released;       // when a patch came
   std::vector<std::size_t> portions;  // how many volumes it took out
@@ -40,8 +43,7 @@ struct ReleasingTest : StorageTest {
     http.on(port::Method::Get,
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager",
             [this](const test::FakeRequest&) {
-              return renewed.empty() ? status(403, "Forbidden", "kube-controller-manager")
-                                     : test::FakeAnswer{.body = lease_json(renewed).dump()};
+              return lease_of("kube-controller-manager", controller_lease);
             });
   }
 
@@ -90,10 +92,23 @@ struct ReleasingTest : StorageTest {
     return story.count(Record::Kind::Refusal, reason) > 0;
   }
 
-  static json lease_json(const std::string& renewed) {
-    return {{"metadata", {{"name", "kcm"}, {"uid", "lease-kcm"}, {"resourceVersion", "5"}}},
-            {"spec",
-             {{"holderIdentity", "kcm-1"}, {"leaseDurationSeconds", 15}, {"renewTime", renewed}}}};
+  // Its stamps are those of a clock that is an hour behind.
+  test::FakeAnswer lease_of(const std::string& name, Renewal renewal) {
+    if (renewal == Renewal::Unreadable) {
+      return status(403, "Forbidden", name);
+    }
+    store_is_at_hand();
+    const json lease = {{"metadata",
+                         {{"name", name},
+                          {"uid", "lease-" + name},
+                          {"resourceVersion", renewal == Renewal::GoesOn   ? kWrittenSince
+                                              : renewal == Renewal::RanOut ? "150"
+                                                                           : kWrittenLongAgo}}},
+                        {"spec",
+                         {{"holderIdentity", name + "-1"},
+                          {"leaseDurationSeconds", 15},
+                          {"renewTime", "2026-01-02T04:00:00.000000Z"}}}};
+    return {.body = lease.dump()};
   }
 
  private:
@@ -117,16 +132,12 @@ struct ReleasingTest : StorageTest {
 };
 
 struct AttacherTest : ReleasingTest {
-  std::string attacher_renewed = "2026-01-02T04:59:55.000000Z";
+  Renewal attacher_lease = Renewal::GoesOn;
 
   AttacherTest() {
     release.attachers = {{driver, {.space = Namespace("storage"), .name = "attacher"}}};
     http.on(port::Method::Get, "/apis/coordination.k8s.io/v1/namespaces/storage/leases/attacher",
-            [this](const test::FakeRequest&) {
-              return attacher_renewed.empty()
-                         ? status(404, "NotFound", "attacher")
-                         : test::FakeAnswer{.body = lease_json(attacher_renewed).dump()};
-            });
+            [this](const test::FakeRequest&) { return lease_of("attacher", attacher_lease); });
   }
 };
 

@@ -348,7 +348,7 @@ TEST_F(ReleasingTest, another_boot_keeps_its_volume) {
 }
 
 TEST_F(ReleasingTest, without_the_controllers_lease_nothing_is_released) {
-  renewed = "2026-01-02T04:59:30.000000Z";
+  controller_lease = Renewal::StandsStill;
   add("web-0", "vol-1");
   open();
   run_incident();
@@ -357,7 +357,7 @@ TEST_F(ReleasingTest, without_the_controllers_lease_nothing_is_released) {
 }
 
 TEST_F(ReleasingTest, a_lease_of_the_controller_that_cannot_be_read_counts_as_none) {
-  renewed = "";
+  controller_lease = Renewal::Unreadable;
   add("web-0", "vol-1");
   open();
   run_incident();
@@ -453,31 +453,63 @@ TEST_F(AttacherTest, an_attacher_that_is_alive_holds_nobody_up) {
 }
 
 TEST_F(AttacherTest, without_a_living_attacher_the_pod_is_not_deleted) {
-  for (const char* stamp : {"2026-01-02T04:59:30.000000Z", ""}) {
-    attacher_renewed = stamp;
+  for (const Renewal renewal : {Renewal::StandsStill, Renewal::Unreadable}) {
+    attacher_lease = renewal;
     add("web-0", "vol-1");
     open();
     tell(Look::Fell);
     run_for(1min);
-    EXPECT_EQ(deleted(), Lines{}) << stamp;
-    EXPECT_TRUE(was_refused(Reason::AttacherSilent)) << stamp;
+    EXPECT_EQ(deleted(), Lines{}) << static_cast<int>(renewal);
+    EXPECT_TRUE(was_refused(Reason::AttacherSilent)) << static_cast<int>(renewal);
     desk.reset();
   }
 }
 
-TEST_F(AttacherTest, the_pod_goes_when_its_attacher_is_back) {
-  attacher_renewed = "";
+// It is known when it was renewed last: more than 15 s ago.
+TEST_F(AttacherTest, one_whose_lease_ran_out_is_not_alive) {
+  store_is_at_hand();
+  attacher_lease = Renewal::RanOut;
+  run_for(10ms);
+  reached = "200";
+  store_is_at_hand();
+  run_for(16s);
   add("web-0", "vol-1");
   open();
   tell(Look::Fell);
   run_for(1min);
-  attacher_renewed = "2026-01-02T04:59:59.000000Z";
+  EXPECT_EQ(deleted(), Lines{});
+  EXPECT_TRUE(was_refused(Reason::AttacherSilent));
+}
+
+TEST_F(AttacherTest, one_that_falls_silent_while_the_volume_is_detached_has_nothing_released) {
+  add("web-0", "vol-1");
+  detach_delay = 5s;
+  open();
+  tell(Look::Fell);
+  run_for(2s);
+  EXPECT_EQ(deleted().size(), 2U);
+  attacher_lease = Renewal::StandsStill;
+  run_for(20s);
+  EXPECT_EQ(patches(), Lines{});
+  EXPECT_TRUE(was_refused(Reason::AttacherSilent));
+  attacher_lease = Renewal::GoesOn;
+  run_for(10s);
+  EXPECT_EQ(patches().size(), 1U);
+}
+
+TEST_F(AttacherTest, the_pod_goes_when_its_attacher_is_back) {
+  attacher_lease = Renewal::Unreadable;
+  add("web-0", "vol-1");
+  open();
+  tell(Look::Fell);
+  run_for(1min);
+  attacher_lease = Renewal::GoesOn;
   run_for(10s);
   EXPECT_EQ(deleted().size(), 2U);
 }
 
 TEST_F(AttacherTest, who_releases_nothing_needs_no_attacher) {
-  attacher_renewed = "";
+  attacher_lease = Renewal::Unreadable;
   add("web-0", "vol-1");
   open_desk(detaching_policy());
   run_incident();

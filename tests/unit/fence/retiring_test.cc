@@ -298,6 +298,48 @@ TEST_F(RetiringTest, a_lost_reply_is_settled_by_reading_the_node) {
   EXPECT_EQ(deletes().size(), 2U);
 }
 
+// A webhook that fails for a minute was asked three times in each pass.
+TEST_F(RetiringTest, after_a_pass_that_failed_it_is_tried_once_in_the_next) {
+  patch_answers.assign(20, status(500, "InternalError"));
+  open();
+  tell(Look::Fell);
+  run_for(4s);
+  EXPECT_EQ(patches().size(), 3U);
+  run_for(20s);
+  EXPECT_EQ(patches().size(), 7U);  // at 5, 10, 15 and 20 s
+  patch_answers.clear();
+  run_for(10s);
+  EXPECT_EQ(deletes().size(), 2U);
+}
+
+// The server does not let us write to the node, whatever it is.
+TEST_F(RetiringTest, whoever_cannot_set_our_taint_does_not_try_this_one_in_the_same_pass) {
+  quarantine = Quarantine::Always;
+  patch_answers.assign(6, status(500, "InternalError"));
+  Binding other = everywhere(named_policy("other", "return fence.delete_pod('it is dead')"));
+  open({other, retires("return fence.wait('1s', 'not yet')", "b")});
+  tell(Look::Fell);
+  run_for(500ms);
+  EXPECT_EQ(patches().size(), 3U);
+  run_for(1min);
+  EXPECT_TRUE(nodes["n1"].is_out_of_service());
+}
+
+TEST_F(RetiringTest, where_our_taint_alone_is_refused_the_node_goes_out_of_service_all_the_same) {
+  quarantine = Quarantine::Always;
+  http.on(port::Method::Patch, "/api/v1/nodes/*", [this](const test::FakeRequest& request) {
+    return request.body.find(kKey) == std::string::npos ? status(500, "InternalError")
+                                                        : patch_node(request);
+  });
+  Binding other = everywhere(named_policy("other", "return fence.delete_pod('it is dead')"));
+  open({other, retires("return fence.wait('1s', 'not yet')", "b")});
+  tell(Look::Fell);
+  run_for(5s);
+  EXPECT_FALSE(nodes["n1"].is_out_of_service());
+  run_for(10s);
+  EXPECT_TRUE(nodes["n1"].is_out_of_service());
+}
+
 TEST_F(RetiringTest, without_the_right_to_it_its_pods_are_held) {
   patch_answers.assign(20, status(403, "Forbidden"));
   open();
