@@ -1,6 +1,8 @@
 """The test of the test: without moonfence, by hand, a pod of a node that is cut off is moved by force. Where the storage
 does not fence, the checker finds two writers; where it does, one after the other."""
 
+import time
+
 from e2e.kube import wait_for
 from e2e.workloads import is_ready
 
@@ -18,6 +20,9 @@ def test_two_pods_write_to_a_volume_whose_storage_does_not_fence_and_the_checker
 
     node.cable_out()
     workloads.wait_node(node.name, "Unknown")
+    # before the scheduler has seen the taint it would bind a replacement to the same node, where it stays Pending
+    workloads.wait_taint(node.name, "node.kubernetes.io/unreachable", "NoSchedule")
+    time.sleep(2)
     for name, pod in old.items():
         (attachment,) = disks.attachments(name)
         workloads.client.delete("pods", f"{name}-0", workloads.namespace, grace=0, uid=pod["metadata"]["uid"])
