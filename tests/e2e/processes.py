@@ -28,6 +28,15 @@ def start_time(pid: int) -> Optional[int]:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
+def start_times(pids) -> dict:
+    """{pid: its start time} of those that live: a number alone is given again to somebody else."""
+    return {pid: began for pid in pids if (began := start_time(pid)) is not None}
+
+
+def living(began: dict) -> set:
+    return {pid for pid, at in began.items() if start_time(pid) == at}
+
+
 def worker() -> int:
     """Which of the test processes that run side by side (pytest-xdist) this is."""
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

@@ -15,7 +15,7 @@ from cluster.needs import Unfit
 from cluster.settings import FAST
 from e2e.control_plane import REPO
 from e2e.kube import wait_for
-from e2e.processes import Processes, start_time, worker
+from e2e.processes import Processes, living, start_times, worker
 
 from .conftest import BEDS
 
@@ -69,7 +69,7 @@ def test_the_next_start_takes_away_what_a_killed_run_left(folder):
     try:
         name = run.stdout.readline().strip()
         bed = Bed.attach(folder)
-        old = bed.node(1).group.processes()
+        old = start_times(bed.node(1).group.processes())
         # The worst of it: what is frozen does not die with the run, and keeps its volume mounted.
         bed.node(1).freeze()
     finally:
@@ -80,7 +80,7 @@ def test_the_next_start_takes_away_what_a_killed_run_left(folder):
     kinds = {" ".join(words.split()[:2]) for words in left(name, folder)}
     assert {"control group", "network namespace", "loop device"} <= kinds
     with Bed(folder, settings=FAST).up(0) as again:
-        assert not any(start_time(pid) for pid in old)
+        assert not living(old)
         assert not [words for words in left(name, folder) if "node-1" in words or "loop" in words]
         assert again.client.list("nodes") == []
     assert left(name, folder) == []
@@ -92,7 +92,7 @@ def test_a_start_elsewhere_takes_away_what_a_killed_run_and_its_checkout_left(fo
                            env={**os.environ, "PYTHONPATH": str(REPO / "tests")})
     try:
         name = run.stdout.readline().strip()
-        old = Bed.attach(gone).node(1).group.processes()
+        old = start_times(Bed.attach(gone).node(1).group.processes())
         Bed.attach(gone).node(1).freeze()
     finally:
         run.kill()
@@ -100,7 +100,7 @@ def test_a_start_elsewhere_takes_away_what_a_killed_run_and_its_checkout_left(fo
     shutil.rmtree(gone, ignore_errors=True)
     assert len(leftover.loops_of(gone)) == 2 and old
     with Bed(folder, settings=FAST).up(0):
-        assert left(name, gone) == [] and not any(start_time(pid) for pid in old)
+        assert left(name, gone) == [] and not living(old)
     assert not list(registry.FOLDER.glob(f"{name}.json"))
 
 
