@@ -75,10 +75,14 @@ void RecordChecker::check(const Change& change, const std::string& done) {
 }
 
 // One that was under way when the store went back in time was recorded when it left.
-bool RecordChecker::is_recorded(const std::string& uid) const {
+bool RecordChecker::is_recorded(const std::string& uid) {
   const std::vector<Object> maps = truth().store().list("configmaps", "moonfence");
-  return lost_.contains(uid) || std::any_of(maps.begin(), maps.end(), [&uid](const Object& map) {
-           return named_by(*map).contains(uid);
+  return lost_.contains(uid) || std::any_of(maps.begin(), maps.end(), [&](const Object& map) {
+           Read& read = read_[text_field(*map, {"metadata", "name"})];
+           if (read.map != map) {
+             read = {.map = map, .named = named_by(*map)};
+           }
+           return read.named.contains(uid);
          });
 }
 

@@ -4,6 +4,7 @@
 // that stands in the cluster names what is deleted by its UID. It looks at the store itself, in the
 // moment of the write: the process that meant it may be gone already.
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -18,8 +19,13 @@ class RecordChecker final : public Checker {
 
  private:
   void check(const Change& change, const std::string& done);
-  [[nodiscard]] bool is_recorded(const std::string& uid) const;
+  [[nodiscard]] bool is_recorded(const std::string& uid);
 
+  struct Read {
+    Object map;
+    std::set<std::string> named;
+  };
+  std::map<std::string, Read> read_;  // by the ConfigMap's name: a record names hundreds of pods
   std::set<std::string> lost_;  // UIDs that records named which went with a store that went back
 };
 

@@ -79,6 +79,9 @@ void ReplicaSets::sync(const std::string& uid) {
       awaited_[uid].insert(uid_of(**made));
     }
   }
+  if (active.size() <= wanted) {
+    return;
+  }
   std::sort(active.begin(), active.end(),
             [](const Object& left, const Object& right) { return worth(*left) < worth(*right); });
   for (std::size_t index = 0; index + wanted < active.size(); ++index) {

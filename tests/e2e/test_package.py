@@ -12,6 +12,10 @@ from .control_plane import REPO
 from .engine import binary
 
 
+# It is made once: to strip and pack it keeps a core busy for a minute.
+pytestmark = pytest.mark.xdist_group("package")
+
+
 @pytest.fixture(scope="module")
 def package():
     loader = importlib.machinery.SourceFileLoader("package", str(REPO / "scripts" / "package"))

@@ -107,6 +107,7 @@ TEST_F(OneTruth, a_kubelet_that_is_called_silent_renews_its_lease) {
   EXPECT_TRUE(told.told().contains("nextLook"));
   EXPECT_EQ(told.planned()["holdsFor"], "lease_alive");
   EXPECT_THAT(told.explained, HasSubstr("lease_alive"));
+  EXPECT_THAT(told.explained, testing::Not(HasSubstr("would be deleted"))) << "beside it";
   EXPECT_TRUE(told.events.contains("FencingHeld"));
 }
 

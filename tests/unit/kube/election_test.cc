@@ -112,10 +112,9 @@ TEST_F(ElectionTest, OnlyOurOwnClockJudges) {
   (void)election.start();
   // It says that it was renewed a year ago; we have seen it for a second.
   Lease other = held_by("them", 1, -std::chrono::hours(24 * 365));
-  (void)election.read(other, at({}), at({}), wall({}), 0);
-  EXPECT_EQ(
-      only<Election::Write>(election.read(other, at(seconds(1)), at(seconds(1)), wall({}), 0)),
-      nullptr);
+  for (const Moment now : {at({}), at(seconds(1))}) {
+    EXPECT_EQ(only<Election::Write>(election.read(other, now, now, wall({}), 0)), nullptr);
+  }
 }
 
 TEST_F(ElectionTest, ARenewalOfTheOtherBeginsTheWaitAgain) {
@@ -696,26 +695,26 @@ class Contest {
 
 TEST(ElectionContest, TermsDoNotOverlapWhenTheStoreGoesBackInTime) {
   int changes = 0;
-  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     changes += Contest(seed, /*restores=*/true).run(std::chrono::minutes(20));
     if (testing::Test::HasFatalFailure()) {
       return;
     }
   }
-  EXPECT_GT(changes, 160);
+  EXPECT_GT(changes, 80);
 }
 
 TEST(ElectionContest, TermsNeverOverlap) {
   int changes = 0;
-  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     changes += Contest(seed).run(std::chrono::minutes(20));
     if (testing::Test::HasFatalFailure()) {
       return;
     }
   }
-  EXPECT_GT(changes, 160);  // else it showed nothing
+  EXPECT_GT(changes, 80);  // else it showed nothing
 }
 
 }  // namespace

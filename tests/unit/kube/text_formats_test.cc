@@ -153,9 +153,11 @@ TEST(Kubeconfig, broken_texts_never_do_harm) {
   const std::string whole = texts::gke() + texts::kubeadm().substr(14);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     static_cast<void>(parse_kubeconfig(whole.substr(0, i), "f").has_value());
-    for (const char c : std::string("\0[{&*!|-:\"\xff\t", 12)) {
+    // Every third of them at each place, all of them at three places that follow.
+    const std::string marks("\0[{&*!|-:\"\xff\t", 12);
+    for (std::size_t mark = i % 3; mark < marks.size(); mark += 3) {
       std::string changed = whole;
-      changed[i] = c;
+      changed[i] = marks[mark];
       static_cast<void>(parse_kubeconfig(changed, "f").has_value());
     }
   }
