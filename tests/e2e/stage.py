@@ -195,11 +195,12 @@ class Stage:
         wait_for(f"the attachment of {row} is gone", lambda: not self.attachment(row, number), 60, 0.02)
 
     def keep_detached(self, row: str):
-        """Whenever the engine is about to look at the node, its attachment has just been taken away."""
+        """Whenever the engine is about to look at it, its attachment has just been taken away: long before, and
+        Kubernetes has made it again on a busy machine."""
         def take(_):
             if self.attachment(row):
                 self.detach(row)
-        self.proxy.on("GET", "/pods$", Call(take), query=f"spec.nodeName(%3D|=){self.node(self.subjects[row].node)}(&|$)")
+        self.proxy.on("GET", f"/volumeattachments(/{self.attachment_name(row)})?$", Call(take))
 
     def replace_attachment(self, row: str, number: int = 0, **spec):
         """Another attachment stands under the name of its own, so that Kubernetes cannot make it again: left
