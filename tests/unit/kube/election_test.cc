@@ -695,26 +695,26 @@ class Contest {
 
 TEST(ElectionContest, TermsDoNotOverlapWhenTheStoreGoesBackInTime) {
   int changes = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     changes += Contest(seed, /*restores=*/true).run(std::chrono::minutes(20));
     if (testing::Test::HasFatalFailure()) {
       return;
     }
   }
-  EXPECT_GT(changes, 80);
+  EXPECT_GT(changes, 160);
 }
 
 TEST(ElectionContest, TermsNeverOverlap) {
   int changes = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     changes += Contest(seed).run(std::chrono::minutes(20));
     if (testing::Test::HasFatalFailure()) {
       return;
     }
   }
-  EXPECT_GT(changes, 80);  // else it showed nothing
+  EXPECT_GT(changes, 160);  // else it showed nothing
 }
 
 }  // namespace
