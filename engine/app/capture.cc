@@ -7,6 +7,7 @@
 #include "audit/reason.h"
 #include "fence/selection.h"
 #include "kube/decode.h"
+#include "kube/json.h"
 #include "policy/pod_facts.h"
 
 namespace moonfence::app {
@@ -75,11 +76,6 @@ void add_unasked(const kube::Pod& pod, const policy::PolicySet& set, ordered_jso
 }
 
 }  // namespace
-
-std::string text_at(const json& object, const char* pointer) {
-  const json::json_pointer at(pointer);
-  return object.contains(at) && object.at(at).is_string() ? object.at(at).get<std::string>() : "";
-}
 
 json redacted(json object) {
   if (!object.is_object()) {
@@ -161,7 +157,8 @@ ordered_json decisions_of(const Plan::Node& node, const policy::PolicySet& set, 
   }
   ordered_json pods = ordered_json::array();
   for (const json& object : objects.at("items")) {
-    if (text_at(object, "/kind") != "Pod" || text_at(object, "/spec/nodeName") != node.name) {
+    if (kube::text_at(object, "/kind") != "Pod" ||
+        kube::text_at(object, "/spec/nodeName") != node.name) {
       continue;
     }
     const auto pod = kube::decode_pod(object);

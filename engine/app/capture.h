@@ -14,9 +14,6 @@
 
 namespace moonfence::app {
 
-// What an object holds there, "" when it is no text.
-[[nodiscard]] std::string text_at(const nlohmann::json& object, const char* pointer);
-
 // What is in nobody's interest to keep is taken out: values of environment variables, which may be
 // secret, managed fields, and kubectl's copy of the whole object.
 [[nodiscard]] nlohmann::json redacted(nlohmann::json object);

@@ -4,6 +4,7 @@
 #include "app/client_command.h"
 #include "app/rehearsal_http.h"
 #include "base/text.h"
+#include "kube/json.h"
 #include "kube/url.h"
 #include "os/clocks.h"
 #include "os/folders.h"
@@ -54,7 +55,7 @@ Result<json> collect(ClusterClient& client, const Plan::Node& planned, WallTime 
   std::set<std::string> spaces;
   std::set<std::pair<std::string, std::string>> claims;
   const auto note = [&](const json& pod) {
-    const std::string space = text_at(pod, "/metadata/namespace");
+    const std::string space = kube::text_at(pod, "/metadata/namespace");
     spaces.insert(space);
     for (const std::string& claim : claims_named_by(pod)) {
       claims.emplace(space, claim);
@@ -65,11 +66,11 @@ Result<json> collect(ClusterClient& client, const Plan::Node& planned, WallTime 
       collector.add("/api/v1/pods", "Pod", note,
                     {{"fieldSelector", "spec.nodeName=" + kube::selector_value(planned.name)}});
   const auto shares = [&](const json& pod) {
-    if (text_at(pod, "/spec/nodeName") == planned.name) {
+    if (kube::text_at(pod, "/spec/nodeName") == planned.name) {
       return false;
     }
     for (const std::string& claim : claims_named_by(pod)) {
-      if (claims.contains({text_at(pod, "/metadata/namespace"), claim})) {
+      if (claims.contains({kube::text_at(pod, "/metadata/namespace"), claim})) {
         return true;
       }
     }
@@ -84,15 +85,16 @@ Result<json> collect(ClusterClient& client, const Plan::Node& planned, WallTime 
         read ? collector.add(core + "/persistentvolumeclaims", "PersistentVolumeClaim", all) : read;
     read = read ? collector.add(apps + "/replicasets", "ReplicaSet", all) : read;
   }
-  read = read ? collector.add("/api/v1/persistentvolumes", "PersistentVolume",
-                              [&](const json& volume) {
-                                return claims.contains({text_at(volume, "/spec/claimRef/namespace"),
-                                                        text_at(volume, "/spec/claimRef/name")});
-                              })
+  read = read ? collector.add(
+                    "/api/v1/persistentvolumes", "PersistentVolume",
+                    [&](const json& volume) {
+                      return claims.contains({kube::text_at(volume, "/spec/claimRef/namespace"),
+                                              kube::text_at(volume, "/spec/claimRef/name")});
+                    })
               : read;
   read = read ? collector.add("/apis/storage.k8s.io/v1/volumeattachments", "VolumeAttachment",
                               [&](const json& attachment) {
-                                return text_at(attachment, "/spec/nodeName") == planned.name;
+                                return kube::text_at(attachment, "/spec/nodeName") == planned.name;
                               })
               : read;
   read = read ? collector.add("/api/v1/nodes", "Node", all) : read;
@@ -100,8 +102,8 @@ Result<json> collect(ClusterClient& client, const Plan::Node& planned, WallTime 
     return failure(std::move(read.error()));
   }
   for (json& object : collector.objects) {
-    if (planned.although_up && text_at(object, "/kind") == "Node" &&
-        text_at(object, "/metadata/name") == planned.name) {
+    if (planned.although_up && kube::text_at(object, "/kind") == "Node" &&
+        kube::text_at(object, "/metadata/name") == planned.name) {
       object = with_node_down(std::move(object), now);
     }
   }

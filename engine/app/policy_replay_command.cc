@@ -116,7 +116,7 @@ class Replay {
       return failure(std::move(capture.error()));
     }
     for (const json* pod : policy::of_kind(capture->objects, "Pod")) {
-      if (text_at(*pod, "/spec/nodeName") == capture->node) {
+      if (kube::text_at(*pod, "/spec/nodeName") == capture->node) {
         if (auto decided = decide_again(*pod, *capture); !decided) {
           return decided;
         }
@@ -216,9 +216,9 @@ class Replay {
   }
 
   Result<void> decide_again(const json& object, Capture& capture) {
-    const std::string space = text_at(object, "/metadata/namespace");
+    const std::string space = kube::text_at(object, "/metadata/namespace");
     const std::string name =
-        (space.empty() ? "default" : space) + "/" + text_at(object, "/metadata/name");
+        (space.empty() ? "default" : space) + "/" + kube::text_at(object, "/metadata/name");
     auto scene = policy::make_scene(capture.objects, name, json::object());
     if (!scene) {
       return failure(scene.error());

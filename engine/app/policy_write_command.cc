@@ -26,7 +26,7 @@ Result<policy::Subject> find_policy(const std::string& name, const PolicyGround&
   std::vector<std::string_view> known;
   for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
     if (builtin.name == name) {
-      return policy::load_subject(std::string(builtin.source), std::string(builtin.file),
+      return policy::load_subject(std::string(builtin.source), builtin.file(),
                                   ground.clock);
     }
     known.push_back(builtin.name);
@@ -49,7 +49,7 @@ PolicyOutput list_policies(const PolicyGround& ground) {
   PolicyOutput output;
   for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
     const auto subject =
-        policy::load_subject(std::string(builtin.source), std::string(builtin.file), ground.clock);
+        policy::load_subject(std::string(builtin.source), builtin.file(), ground.clock);
     if (!subject) {
       output.err += policy_error_text(subject.error());
       output.code = PolicyExit::Unusable;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Files that the status page needs, compiled in (app/status/embed.cmake).
+// Files that the status page needs, compiled in.
 
 #include <string_view>
 

@@ -1,8 +1,9 @@
 #pragma once
 
-// Sha256 takes digests of texts, without an allocation each.
+// SHA-256 of texts.
 
 #include <array>
+#include <string>
 #include <string_view>
 
 struct evp_md_ctx_st;
@@ -10,6 +11,7 @@ struct evp_md_st;
 
 namespace moonfence {
 
+// Without an allocation each.
 class Sha256 {
  public:
   Sha256();
@@ -19,9 +21,22 @@ class Sha256 {
 
   [[nodiscard]] std::array<unsigned char, 32> operator()(std::string_view text);
 
- private:
+ protected:
   evp_md_st* const method_;
   evp_md_ctx_st* const state_;
 };
+
+// Of a text that comes in pieces.
+class Sha256Stream : private Sha256 {
+ public:
+  Sha256Stream();
+
+  void add(std::string_view piece);
+  // Of what was added so far; more may follow.
+  [[nodiscard]] std::string hex() const;
+};
+
+// Lower case.
+[[nodiscard]] std::string sha256_hex(std::string_view text);
 
 }  // namespace moonfence

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kube/decode.h"
+#include "kube/json.h"
 #include "kube/url.h"
 #include "policy/pod_facts.h"
 #include "policy/translated.h"
@@ -17,18 +18,6 @@ using Body = Lookups::Body;
 
 // A chain of owners that is longer leads in a circle.
 constexpr int kLongestChain = 8;
-
-std::string text_at(const json& object, std::initializer_list<const char*> path) {
-  const json* at = &object;
-  for (const char* key : path) {
-    const auto found = at->is_object() ? at->find(key) : at->end();
-    if (!at->is_object() || found == at->end()) {
-      return {};
-    }
-    at = &*found;
-  }
-  return at->is_string() ? at->get<std::string>() : std::string();
-}
 
 // Items of a list lack the kind by which policy/pod_facts tells objects apart.
 Body with_kind(const json& item, const char* kind) {
@@ -75,8 +64,8 @@ Body reduced_node(const json& item) {
 // The collection of an owner that this engine may read; "" for others, which are roots: a kind of
 // that name in another group is something else.
 std::string_view collection_of(const json& owner) {
-  const std::string kind = text_at(owner, {"kind"});
-  if (!policy::may_be_owned(text_at(owner, {"apiVersion"}), kind)) {
+  const std::string kind = kube::text_at(owner, "/kind");
+  if (!policy::may_be_owned(kube::text_at(owner, "/apiVersion"), kind)) {
     return {};
   }
   return kind == "Job" ? "jobs" : "replicasets";
@@ -211,7 +200,8 @@ const Gathering::Claims& Gathering::index(const Namespace& space, const Body& li
   const auto [entry, is_new] = claims_.try_emplace(space);
   if (is_new) {
     for_each_item(*list, [&claims = entry->second](const json& item) {
-      claims.emplace(text_at(item, {"metadata", "name"}), with_kind(item, "PersistentVolumeClaim"));
+      claims.emplace(kube::text_at(item, "/metadata/name"),
+                     with_kind(item, "PersistentVolumeClaim"));
     });
   }
   return entry->second;
@@ -219,7 +209,7 @@ const Gathering::Claims& Gathering::index(const Namespace& space, const Body& li
 
 void Gathering::follow_claim(const std::shared_ptr<Job>& job, const Body& claim) {
   job->objects.push_back(claim);
-  const std::string volume = text_at(*claim, {"spec", "volumeName"});
+  const std::string volume = kube::text_at(*claim, "/spec/volumeName");
   if (volume.empty()) {
     return;
   }
@@ -239,11 +229,11 @@ void Gathering::follow_claim(const std::shared_ptr<Job>& job, const Body& claim)
 
 void Gathering::follow_volume(const std::shared_ptr<Job>& job, const Body& volume) {
   job->objects.push_back(volume);
-  const std::string driver = text_at(*volume, {"spec", "csi", "driver"});
-  const std::string handle = text_at(*volume, {"spec", "csi", "volumeHandle"});
+  const std::string driver = kube::text_at(*volume, "/spec/csi/driver");
+  const std::string handle = kube::text_at(*volume, "/spec/csi/volumeHandle");
   if (policy::is_translated(volume.get())) {
     find_attacher(job, policy::csi_driver_of(volume.get()));
-    find_by_volume(job, text_at(*volume, {"metadata", "name"}));
+    find_by_volume(job, kube::text_at(*volume, "/metadata/name"));
     return;
   }
   if (driver.empty() || handle.empty()) {
@@ -288,8 +278,8 @@ void Gathering::find_by_volume(const std::shared_ptr<Job>& job, const std::strin
         attached_.emplace();
         for_each_item(**list, [this](const json& item) {
           attached_->emplace(
-              key_of_attached(text_at(item, {"spec", "nodeName"}),
-                              text_at(item, {"spec", "source", "persistentVolumeName"})),
+              key_of_attached(kube::text_at(item, "/spec/nodeName"),
+                              kube::text_at(item, "/spec/source/persistentVolumeName")),
               with_kind(item, kAttachments.kind));
         });
       }
@@ -324,8 +314,8 @@ void Gathering::follow_owner(const std::shared_ptr<Job>& job, const json& object
     return;
   }
   ++job->open;
-  const auto path = kube::object_path(text_at(*owner, {"apiVersion"}), collection,
-                                      job->pod.ref.space, text_at(*owner, {"name"}));
+  const auto path = kube::object_path(kube::text_at(*owner, "/apiVersion"), collection,
+                                      job->pod.ref.space, kube::text_at(*owner, "/name"));
   lookups_.get(path, [this, job, depth](const Result<Body>& found) {
     if (!found) {
       job->lacks(found.error());

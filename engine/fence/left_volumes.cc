@@ -6,6 +6,7 @@
 #include "fence/quarantine.h"
 #include "fence/release.h"
 #include "kube/decode.h"
+#include "kube/json.h"
 #include "kube/url.h"
 
 namespace moonfence::fence {
@@ -14,13 +15,6 @@ using audit::Reason;
 using audit::Record;
 
 namespace {
-
-std::string text_at(const nlohmann::json& object, const char* pointer) {
-  const nlohmann::json::json_pointer path(pointer);
-  return object.is_object() && object.contains(path) && object.at(path).is_string()
-             ? object.at(path).get<std::string>()
-             : std::string();
-}
 
 std::string words_of(const kube::Attachment& attachment, std::string text) {
   if (attachment.terminating) {
@@ -119,10 +113,10 @@ void LeftVolumes::volume_arrived(const kube::Attachment& attachment,
     return;
   }
   const std::string space =
-      *found == nullptr ? std::string() : text_at(**found, "/spec/claimRef/namespace");
+      *found == nullptr ? std::string() : kube::text_at(**found, "/spec/claimRef/namespace");
   if (may_be_detached_in(space)) {
     note(attachment, "volume " + attachment.volume + " of claim " + space + "/" +
-                         text_at(**found, "/spec/claimRef/name"));
+                         kube::text_at(**found, "/spec/claimRef/name"));
   }
 }
 

@@ -62,6 +62,11 @@ std::string to_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+std::string text_at(const json& value, const char* pointer) {
+  const json::json_pointer place(pointer);
+  return value.contains(place) && value[place].is_string() ? value[place].get<std::string>() : "";
+}
+
 Fields::Fields(const json& value, std::string place) : value_(value), place_(std::move(place)) {
   if (!value_.is_object()) {
     refuse({}, std::string("expected an object, found ") + value_.type_name());

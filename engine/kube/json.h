@@ -31,6 +31,9 @@ constexpr int kJsonDepthLimit = 64;
 // Compact text; never throws (invalid UTF-8 in strings is replaced).
 [[nodiscard]] std::string to_text(const nlohmann::json& value);
 
+// By a JSON pointer; "" where there is none or where it is no string.
+[[nodiscard]] std::string text_at(const nlohmann::json& value, const char* pointer);
+
 class Fields {
  public:
   // Keys from the outside in; a key may contain dots and slashes as annotations do.

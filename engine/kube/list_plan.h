@@ -36,7 +36,6 @@ class ListPlan {
 
   // No resource version is asked for: the answer is the most recent state.
   [[nodiscard]] bool is_consistent() const { return version_.empty(); }
-  [[nodiscard]] int pages() const { return pages_; }
   // "rv=120", "page 3", "unpaged", for logs and printing.
   [[nodiscard]] std::string text() const;
 

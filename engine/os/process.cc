@@ -28,10 +28,6 @@ Result<std::string> host_name() {
   return std::string(name.data());
 }
 
-int process_id() {
-  return getpid();
-}
-
 Error become(std::string_view program, char* const* arguments) {
   std::error_code problem;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", problem);

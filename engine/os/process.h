@@ -16,8 +16,6 @@ Result<void> secure_process();
 // In a pod, its name.
 [[nodiscard]] Result<std::string> host_name();
 
-[[nodiscard]] int process_id();
-
 // The program of that name, which must lie in the folder of this one, takes this process over:
 // arguments, environment and open files stay. Returns only if it cannot.
 [[nodiscard]] Error become(std::string_view program, char* const* arguments);

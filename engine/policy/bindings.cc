@@ -119,14 +119,6 @@ class Reader {
   std::optional<Error> fault_;
 };
 
-// RFC 1123: what a namespace can be called.
-bool is_dns_label(std::string_view text) {
-  const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !text.empty() && text.size() <= 63 && is_edge(text.front()) && is_edge(text.back()) &&
-         std::all_of(text.begin(), text.end(),
-                     [&is_edge](char c) { return is_edge(c) || c == '-'; });
-}
-
 NamespaceScope read_namespaces(Reader& reader, const Yaml& value, const std::string& field) {
   std::set<Namespace> names;
   bool everywhere = false;

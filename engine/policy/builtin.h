@@ -3,14 +3,17 @@
 // The policies that come with the engine, compiled in from policies/NAME/policy.lua.
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace moonfence::policy {
 
 struct BuiltinPolicy {
   std::string_view name;  // "noobaa"
-  std::string_view file;  // "noobaa/policy.lua", as Policy::load takes it
   std::string_view source;
+
+  // "noobaa/policy.lua", as Policy::load takes it.
+  [[nodiscard]] std::string file() const { return std::string(name) + "/policy.lua"; }
 };
 
 // In the order of their names.

@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "kube/json.h"
 #include "policy/bindings.h"
-#include "policy/digest.h"
 #include "policy/spec.h"
 
 namespace moonfence::policy {

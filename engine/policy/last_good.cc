@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "kube/json.h"
-#include "policy/digest.h"
 
 namespace moonfence::policy {
 namespace {
@@ -194,23 +194,6 @@ DecodedLastGood decode_last_good(const ConfigMapData& data) {
     out.good.map_uid = Uid(uid->second);
   }
   return out;
-}
-
-std::map<std::string, std::optional<std::string>> changed_keys(const ConfigMapData& before,
-                                                               const ConfigMapData& after) {
-  std::map<std::string, std::optional<std::string>> changes;
-  for (const auto& [key, text] : before) {
-    if (!after.contains(key)) {
-      changes[key] = std::nullopt;
-    }
-  }
-  for (const auto& [key, text] : after) {
-    const auto old = before.find(key);
-    if (old == before.end() || old->second != text) {
-      changes[key] = text;
-    }
-  }
-  return changes;
 }
 
 }  // namespace moonfence::policy

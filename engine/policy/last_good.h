@@ -60,8 +60,4 @@ struct DecodedLastGood {
 // Never fails: last-good is a convenience, and what cannot be read of it is done without.
 [[nodiscard]] DecodedLastGood decode_last_good(const ConfigMapData& data);
 
-// What must be written to make `before` into `after`; a key without a value is removed.
-[[nodiscard]] std::map<std::string, std::optional<std::string>> changed_keys(
-    const ConfigMapData& before, const ConfigMapData& after);
-
 }  // namespace moonfence::policy

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/sha256.h"
 #include "base/text.h"
-#include "policy/digest.h"
 #include "policy/node_affinity.h"
 #include "policy/translated.h"
 #include "policy/views.h"

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "policy/declaration.h"
-#include "policy/digest.h"
 #include "policy/policy_state.h"
 #include "policy/program.h"
 #include "policy/sandbox.h"

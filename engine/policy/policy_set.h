@@ -76,20 +76,6 @@ struct PolicySet {
   std::string digest;
 };
 
-// How far a verdict of this policy and digest may be carried out in this namespace by the set; Off
-// when no such binding is in force any more.
-[[nodiscard]] inline Mode mode_in_force(const PolicySet& set, std::string_view name,
-                                        std::string_view digest, const Namespace& space) {
-  Mode mode = Mode::Off;
-  for (const Binding& binding : set.bindings) {
-    if (binding.policy != nullptr && binding.name == name && binding.digest == digest &&
-        binding.scope.covers(space)) {
-      mode = std::max(mode, binding.mode);
-    }
-  }
-  return mode;
-}
-
 class ActiveSet {
  public:
   // Never null. Hold on to it for as long as its policies are used.

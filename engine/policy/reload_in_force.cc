@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/sha256.h"
 #include "kube/json.h"
-#include "policy/digest.h"
 #include "policy/reload.h"
 
 namespace moonfence::policy {

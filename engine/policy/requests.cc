@@ -39,10 +39,6 @@ bool is_dns_name(std::string_view text) {
   });
 }
 
-bool is_dns_label(std::string_view text) {
-  return text.size() <= 63 && is_dns_name(text) && text.find('.') == std::string_view::npos;
-}
-
 bool is_api_version(std::string_view text) {
   const auto slash = text.find('/');
   const std::string_view version = slash == std::string_view::npos ? text : text.substr(slash + 1);

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <utility>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "kube/json.h"
-#include "policy/digest.h"
 #include "policy/own_tests.h"
 #include "policy/source_text.h"
 

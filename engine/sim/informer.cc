@@ -36,7 +36,7 @@ struct Informer::State {
   }
 
   void wake() {
-    if (cut_off || pending.empty() || timer.pending()) {
+    if (pending.empty() || timer.pending()) {
       return;
     }
     timer = loop.after(std::max(Duration::zero(), pending.front().due - loop.now()),
@@ -45,7 +45,7 @@ struct Informer::State {
 
   void apply_due() {
     const std::weak_ptr<bool> alive = life;
-    while (!cut_off && !pending.empty() && pending.front().due <= loop.now()) {
+    while (!pending.empty() && pending.front().due <= loop.now()) {
       const Pending next = std::move(pending.front());
       pending.pop_front();
       apply(next);
@@ -88,7 +88,6 @@ struct Informer::State {
   std::map<std::string, std::pair<std::string, std::string>> names;  // by UID
   std::deque<Pending> pending;
   std::vector<Handler> handlers;
-  bool cut_off = false;
   loop::Timer timer;
   std::shared_ptr<bool> life = std::make_shared<bool>(true);
 };
@@ -128,15 +127,6 @@ Object Informer::find_uid(const std::string& uid) const {
 
 const Informer::Objects& Informer::all() const {
   return state_->objects;
-}
-
-void Informer::set_cut_off(bool cut_off) {
-  state_->cut_off = cut_off;
-  if (cut_off) {
-    state_->timer.cancel();
-  } else {
-    state_->wake();
-  }
 }
 
 }  // namespace moonfence::sim

@@ -21,8 +21,7 @@ class Informer {
   using Objects = std::map<std::pair<std::string, std::string>, Object>;
 
   // What the store holds now is in the cache from the start; handlers hear of what comes after.
-  // `lag` is asked for each change; the order of changes is kept whatever it says. While `cut_off`
-  // (a controller manager that is down, or cut off) holds back changes, they wait.
+  // `lag` is asked for each change; the order of changes is kept whatever it says.
   Informer(loop::Loop& loop, ObjectStore& store, std::string resource,
            std::function<Duration()> lag);
   ~Informer();
@@ -35,9 +34,6 @@ class Informer {
   [[nodiscard]] Object find_uid(const std::string& uid) const;
   // In the order of (space, name).
   [[nodiscard]] const Objects& all() const;
-
-  // What was held back is heard in order once the cut ends.
-  void set_cut_off(bool cut_off);
 
  private:
   struct State;

@@ -4,14 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "sim/fields.h"
+
 namespace moonfence::sim {
 namespace {
-
-std::string text_at(const Json& object, const char* pointer) {
-  const Json::json_pointer place(pointer);
-  return object.contains(place) && object[place].is_string() ? object[place].get<std::string>()
-                                                             : std::string();
-}
 
 const Json* controller(const Json& pod) {
   const Json::json_pointer place("/metadata/ownerReferences");
@@ -40,7 +36,7 @@ bool is_finished_phase(const std::string& phase) {
 }  // namespace
 
 bool is_pod_ready(const Json& pod) {
-  if (text_at(pod, "/status/phase") != "Running" ||
+  if (text_field(pod, {"status", "phase"}) != "Running" ||
       pod.contains(Json::json_pointer("/metadata/deletionTimestamp"))) {
     return false;
   }
@@ -87,20 +83,21 @@ const PodLife* PodLedger::find(std::string_view uid) const {
 }
 
 PodLife& PodLedger::life_of(const Json& pod) {
-  const std::string uid = text_at(pod, "/metadata/uid");
+  const std::string uid = text_field(pod, {"metadata", "uid"});
   // The newest are the likeliest.
   const auto known = std::find_if(lives_.rbegin(), lives_.rend(),
                                   [&uid](const PodLife& life) { return life.uid == uid; });
-  PodLife& life = known != lives_.rend()
-                      ? *known
-                      : lives_.emplace_back(PodLife{.space = text_at(pod, "/metadata/namespace"),
-                                                    .name = text_at(pod, "/metadata/name"),
-                                                    .uid = uid,
-                                                    .workload = workload_of(pod),
-                                                    .created = elapsed_(),
-                                                    .by_node = is_by_node(pod)});
-  life.node = text_at(pod, "/spec/nodeName");
-  life.finished = is_finished_phase(text_at(pod, "/status/phase"));
+  PodLife& life =
+      known != lives_.rend()
+          ? *known
+          : lives_.emplace_back(PodLife{.space = text_field(pod, {"metadata", "namespace"}),
+                                        .name = text_field(pod, {"metadata", "name"}),
+                                        .uid = uid,
+                                        .workload = workload_of(pod),
+                                        .created = elapsed_(),
+                                        .by_node = is_by_node(pod)});
+  life.node = text_field(pod, {"spec", "nodeName"});
+  life.finished = is_finished_phase(text_field(pod, {"status", "phase"}));
   life.ready = is_pod_ready(pod);
   if (!life.running && life.ready) {
     life.running = elapsed_();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "sim/fields.h"
 #include "sim/pod_ledger.h"
 
 namespace moonfence::sim {
@@ -14,14 +15,8 @@ using State = StateCheck::State;
 using Subject = StateCheck::Subject;
 using What = EventCheck::What;
 
-std::string text_at(const Json& object, const char* pointer) {
-  const Json::json_pointer place(pointer);
-  return object.contains(place) && object[place].is_string() ? object[place].get<std::string>()
-                                                             : std::string();
-}
-
 std::string path_of_pod(const Json& pod) {
-  return text_at(pod, "/metadata/namespace") + "/" + text_at(pod, "/metadata/name");
+  return text_field(pod, {"metadata", "namespace"}) + "/" + text_field(pod, {"metadata", "name"});
 }
 
 bool is_marked(const Json& object) {
@@ -76,10 +71,10 @@ bool is_inside(const Window& window, Duration at) {
 }
 
 std::string describe_pod(const Json& pod) {
-  const std::string node = text_at(pod, "/spec/nodeName");
-  return (is_marked(pod) ? "Terminating" : text_at(pod, "/status/phase")) +
+  const std::string node = text_field(pod, {"spec", "nodeName"});
+  return (is_marked(pod) ? "Terminating" : text_field(pod, {"status", "phase"})) +
          (node.empty() ? " without a node" : " on " + node) + ", uid " +
-         text_at(pod, "/metadata/uid");
+         text_field(pod, {"metadata", "uid"});
 }
 
 bool is_about(const EventCheck& check, const Json& record) {
@@ -106,9 +101,9 @@ ScenarioJudge::ScenarioJudge(const Scenario& scenario, const ObjectStore& store)
     : scenario_(scenario), store_(store), sights_(scenario.expectations.size()) {
   for (const Object& pod : store.list("pods")) {
     origins_[path_of_pod(*pod)] = {
-        .uid = text_at(*pod, "/metadata/uid"),
-        .node = text_at(*pod, "/spec/nodeName"),
-        .workload = text_at(*pod, "/metadata/namespace") + "/" + workload_of(*pod)};
+        .uid = text_field(*pod, {"metadata", "uid"}),
+        .node = text_field(*pod, {"spec", "nodeName"}),
+        .workload = text_field(*pod, {"metadata", "namespace"}) + "/" + workload_of(*pod)};
   }
 }
 
@@ -156,7 +151,7 @@ ScenarioJudge::Sight ScenarioJudge::look_at_pod(const StateCheck& check) const {
   }
   Sight sight{.seen = pod == nullptr ? "it is not there" : describe_pod(*pod)};
   const bool same = pod != nullptr && origin != origins_.end() &&
-                    text_at(*pod, "/metadata/uid") == origin->second.uid;
+                    text_field(*pod, {"metadata", "uid"}) == origin->second.uid;
   switch (check.state) {
     case State::Survives:
       sight.met = same;
@@ -171,7 +166,7 @@ ScenarioJudge::Sight ScenarioJudge::look_at_pod(const StateCheck& check) const {
       sight.met = pod != nullptr && is_marked(*pod);
       break;
     default: {
-      const std::string node = pod == nullptr ? "" : text_at(*pod, "/spec/nodeName");
+      const std::string node = pod == nullptr ? "" : text_field(*pod, {"spec", "nodeName"});
       sight.met = pod != nullptr && is_pod_ready(*pod) &&
                   (check.node.empty() || node == check.node) &&
                   (!check.elsewhere || (origin != origins_.end() && node != origin->second.node));
@@ -193,18 +188,18 @@ ScenarioJudge::Sight ScenarioJudge::look_at_workload(const StateCheck& check) co
       ++at_start;
       nodes.insert(origin.node);
       const Object pod = store_.find(key_of_path("pods", path));
-      same += pod != nullptr && text_at(*pod, "/metadata/uid") == origin.uid ? 1 : 0;
+      same += pod != nullptr && text_field(*pod, {"metadata", "uid"}) == origin.uid ? 1 : 0;
     }
   }
   int running = 0;
   int marked = 0;
   int all = 0;
   for (const Object& pod : store_.list("pods", check.name.substr(0, check.name.find('/')))) {
-    if (text_at(*pod, "/metadata/namespace") + "/" + workload_of(*pod) != check.name) {
+    if (text_field(*pod, {"metadata", "namespace"}) + "/" + workload_of(*pod) != check.name) {
       continue;
     }
     ++all;
-    const std::string node = text_at(*pod, "/spec/nodeName");
+    const std::string node = text_field(*pod, {"spec", "nodeName"});
     marked += is_marked(*pod) ? 1 : 0;
     running += is_pod_ready(*pod) && (check.node.empty() || node == check.node) &&
                        (!check.elsewhere || !nodes.contains(node))
@@ -279,13 +274,11 @@ ScenarioJudge::Sight ScenarioJudge::look_at_policy(const StateCheck& check) cons
 int ScenarioJudge::count_objects(const EventCheck& check) const {
   int count = 0;
   for (const Object& event : store_.list("events")) {
-    const char* about = event->contains("regarding") ? "/regarding" : "/involvedObject";
-    const std::string place = about;
-    std::string full = text_at(*event, (place + "/namespace").c_str());
-    const std::string name = text_at(*event, (place + "/name").c_str());
-    full.append("/").append(name);
+    const char* about = event->contains("regarding") ? "regarding" : "involvedObject";
+    const std::string& name = text_field(*event, {about, "name"});
+    const std::string full = text_field(*event, {about, "namespace"}) + "/" + name;
     const bool named = matches_subject(check.subject, name) || matches_subject(check.subject, full);
-    count += text_at(*event, "/reason") == check.word && named ? 1 : 0;
+    count += text_field(*event, {"reason"}) == check.word && named ? 1 : 0;
   }
   return count;
 }

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/sha256.h"
 #include "port/seeded_random.h"
-#include "sim/audit_hash.h"
 #include "sim/chance.h"
 #include "sim/host.h"
 #include "sim/judge.h"
@@ -122,7 +122,7 @@ struct World::State {
 
   void audit(const Life& life, std::string_view line) {
     lines.emplace_back(line);
-    hash.add(life.replica, line);
+    hash.add(life.replica + " " + lines.back() + "\n");
     judge.on_audit(life, line);
   }
 
@@ -266,7 +266,7 @@ struct World::State {
   Wire wire;
   std::unique_ptr<port::Random> host_random;
   std::vector<std::string> lines;
-  AuditHash hash;
+  Sha256Stream hash;
   std::vector<std::unique_ptr<Host>> hosts;
   std::vector<loop::Timer> timers;
   Moment disturbed{};  // the end of the last disturbance

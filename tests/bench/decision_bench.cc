@@ -138,7 +138,7 @@ void load(benchmark::State& state, const policy::BuiltinPolicy& builtin) {
   for (auto _ : state) {
     const Duration before = cpu_clock().thread_time();
     const auto policy =
-        policy::Policy::load(std::string(builtin.source), std::string(builtin.file), cpu_clock());
+        policy::Policy::load(std::string(builtin.source), builtin.file(), cpu_clock());
     benchmark::DoNotOptimize(policy);
     whole.push_back(static_cast<double>((cpu_clock().thread_time() - before).count()) / 1000);
   }
@@ -207,7 +207,7 @@ void register_all() {
     const std::string name(builtin.name);
     const auto with_pod = [&builtin](int times) {
       return [&builtin, times](auto& state) {
-        decide(state, std::string(builtin.source), std::string(builtin.file), times);
+        decide(state, std::string(builtin.source), builtin.file(), times);
       };
     };
     microseconds(benchmark::RegisterBenchmark(("policy/" + name).c_str(), with_pod(1)), kDecisions);

@@ -146,13 +146,5 @@ TEST(LastGoodTest, a_binding_finds_its_own_entry) {
   EXPECT_EQ(good.find(binding, true), nullptr);
 }
 
-TEST(LastGoodTest, only_what_changed_is_written) {
-  const auto changes =
-      changed_keys({{"a", "1"}, {"b", "2"}, {"c", "3"}}, {{"a", "1"}, {"b", "x"}, {"d", "4"}});
-  EXPECT_THAT(changes, ElementsAre(std::pair(std::string("b"), std::optional<std::string>("x")),
-                                   std::pair(std::string("c"), std::optional<std::string>()),
-                                   std::pair(std::string("d"), std::optional<std::string>("4"))));
-}
-
 }  // namespace
 }  // namespace moonfence::policy

@@ -90,18 +90,6 @@ TEST_F(InformerTest, order_holds_whatever_the_lag) {
   EXPECT_TRUE(pods->all().empty());
 }
 
-TEST_F(InformerTest, cut_off_hears_nothing_and_then_everything) {
-  const auto pods = informer();
-  pods->set_cut_off(true);
-  create("a");
-  create("b");
-  test::run_for(loop, 1min);
-  EXPECT_TRUE(pods->all().empty());
-  pods->set_cut_off(false);
-  test::run_for(loop, 1ms);
-  EXPECT_THAT(heard, ElementsAre("new a", "new b"));
-}
-
 TEST_F(InformerTest, other_resources_are_not_heard) {
   const auto pods = informer();
   (void)store.create("nodes", "", {{"metadata", {{"name", "n1"}}}}, "test");
