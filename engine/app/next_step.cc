@@ -1,6 +1,5 @@
 #include "app/next_step.h"
 
-#include <array>
 #include <cctype>
 
 #include "audit/explanation.h"
@@ -10,93 +9,6 @@ namespace moonfence::app {
 namespace {
 
 using audit::Reason;
-
-struct Advice {
-  Reason reason;
-  std::string_view text;
-};
-
-constexpr std::array kAdvices = {
-    Advice{Reason::ModeObserves,
-           "set `mode: enforce` in the policy's binding, in moonfence.yaml, and see that neither "
-           "the ConfigMap's mode nor --mode holds it back"},
-    Advice{Reason::PolicyForbids,
-           "ask whoever wrote the policy that forbids it; it wins over all "
-           "others, and is asked again every minute"},
-    Advice{Reason::PolicyHolds, "nothing: the policy that holds it is asked again by itself"},
-    Advice{Reason::PolicySkips,
-           "nothing, if that is what the policy is meant to say; its settings "
-           "stand in moonfence.yaml, `moonfence policy doc NAME` lists them"},
-    Advice{Reason::PolicyWaits, "nothing: it is asked again by itself"},
-    Advice{Reason::PolicyFailed, "mend the policy; `moonfence policy eval` runs it on this pod"},
-    Advice{Reason::PolicyFailing, "mend the policy; it is asked again, at least every minute"},
-    Advice{Reason::GuardFailed, "mend the policy that fails; until then it holds the pod"},
-    Advice{Reason::GuardBroken,
-           "mend the policy that cannot be loaded; `moonfence status` shows "
-           "its error"},
-    Advice{Reason::PolicyConflict,
-           "read what each policy says: one that waits wins over one that acts; of two that want "
-           "other actions, put the binding that is to decide first in moonfence.yaml"},
-    Advice{
-        Reason::NeedsUnread,
-        "see why it cannot be read, it is tried again by itself: whether who is asked answers, and "
-        "whether the engine has the right to read it"},
-    Advice{Reason::MirrorPod, "nothing: a static pod comes back with its machine"},
-    Advice{Reason::DaemonSetPod, "nothing: a DaemonSet's pod would be made on the same node again"},
-    Advice{Reason::FinishedPod,
-           "nothing, unless something waits for it: `allow: [finished-pods]` "
-           "in the binding"},
-    Advice{Reason::BarePod,
-           "delete it by hand, or `allow: [bare-pods]` in the binding: nothing "
-           "would make it anew"},
-    Advice{Reason::OwnerNotController,
-           "find out whether its owner makes it anew; if so, `allow: [bare-pods]` in the binding"},
-    Advice{Reason::ProtectedNamespace,
-           "nothing, unless the namespace should be touched: "
-           "protectedNamespaces of the engine's configuration"},
-    Advice{Reason::OnHold, "ask whoever set the annotation, or take it off"},
-    Advice{Reason::OwnNode,
-           "run a second replica on another node: the one that acts sits on this "
-           "node and hands over to any that sits better"},
-    Advice{Reason::TooManyDown,
-           "find out why so many nodes are down; leave out those that do not "
-           "matter by brake.exclude, raise brake.maxDown only if that is usual"},
-    Advice{Reason::TooManyAtOnce, "nothing: it waits for its turn"},
-    Advice{Reason::TooManyInWindow,
-           "nothing: it goes on when the window has passed, see "
-           "brake.maxPerWindow"},
-    Advice{Reason::ZoneDisrupted,
-           "find out what is wrong with the zone; its nodes go one at a "
-           "time"},
-    Advice{Reason::LeaseAlive, "look at the machine: its kubelet still renews its Lease"},
-    Advice{Reason::LeaseUnreadable,
-           "see whether the API server answers and whether the engine may read Leases in "
-           "kube-node-lease"},
-    Advice{Reason::SignalUnfit,
-           "nothing while its kubelet lives: the policy acts on dead machines "
-           "only"},
-    Advice{Reason::AwaitingTaint,
-           "nothing: Kubernetes sets the taint within seconds; with "
-           "`quarantine: missing` the engine sets one of its own"},
-    Advice{Reason::NotTainted,
-           "nothing: Kubernetes sets the taint within seconds; with "
-           "`quarantine: missing` the engine sets one of its own"},
-    Advice{Reason::DriverNotDeclared,
-           "name the CSI driver in fencingDrivers of the engine's "
-           "configuration, if detaching keeps a dead node from writing"},
-    Advice{Reason::VolumeInUse, "find the other pod of the node that uses the volume"},
-    Advice{Reason::TaintNotServed,
-           "use a policy that deletes pods: Kubernetes serves the out-of-service taint from 1.26 "
-           "on"},
-    Advice{Reason::ReleaseNotServed, "set `release: on` in the engine's configuration"},
-    Advice{Reason::Unreadable, "see whether the API server answers and what the account may read"},
-    Advice{Reason::ServerSlow,
-           "find out what is slow: etcd's disks, a server that is missing, an admission webhook; "
-           "it goes on by itself"},
-    Advice{Reason::HoldingDown, "nothing: the policy wants the node to be down for longer"},
-    Advice{Reason::DoubtsItself, "see whether the API server answers in time"},
-    Advice{Reason::HandledBefore, "see which finalizer keeps the object"},
-};
 
 bool has(std::string_view detail, std::string_view word) {
   return detail.find(word) != std::string_view::npos;
@@ -140,11 +52,6 @@ std::string next_step(std::string_view code, std::string_view detail) {
   if (reason) {
     if (std::string step = step_by_detail(*reason, detail); !step.empty()) {
       return step;
-    }
-  }
-  for (const Advice& advice : kAdvices) {
-    if (reason == advice.reason) {
-      return std::string(advice.text) + ".";
     }
   }
   std::string text = reason ? audit::explain(*reason).what_to_do : std::string();

@@ -7,7 +7,7 @@
 
 namespace moonfence::app {
 
-// `code`: audit::code(). What docs/reasons.md says, where there is nothing better to say of a pod.
+// `code`: audit::code(). What docs/reasons.md says.
 // `detail`: what was said beside it, which tells an endpoint that is down from a right that lacks.
 [[nodiscard]] std::string next_step(std::string_view code, std::string_view detail = {});
 

@@ -26,8 +26,7 @@ Result<policy::Subject> find_policy(const std::string& name, const PolicyGround&
   std::vector<std::string_view> known;
   for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
     if (builtin.name == name) {
-      return policy::load_subject(std::string(builtin.source), builtin.file(),
-                                  ground.clock);
+      return policy::load_subject(std::string(builtin.source), builtin.file(), ground.clock);
     }
     known.push_back(builtin.name);
   }

@@ -398,8 +398,9 @@ TEST(Explanation, OfANodeThatIsPutOutOfServiceFirst) {
 TEST(Explanation, OfABindingThatIsBroken) {
   const std::string text = explained_by({broken("db")}, rehearsed({}));
   EXPECT_THAT(text, HasSubstr("It would be kept: what would decide about it cannot be loaded.\n"));
-  EXPECT_THAT(text, HasSubstr("Next: mend the policy that cannot be loaded; `moonfence status` "
-                              "shows its error.\n"));
+  EXPECT_THAT(
+      text, HasSubstr("Next: mend the policy that cannot be loaded; `text` and `moonfence status` "
+                      "show its error.\n"));
   EXPECT_THAT(text, Not(HasSubstr("bind a policy")));
 }
 
@@ -436,7 +437,7 @@ TEST(Explanation, APodThatIsLeftAloneIsNoPolicysConcern) {
   EXPECT_THAT(text, Not(HasSubstr("policy_holds_node")));
 }
 
-TEST(NextStep, IsOfThePageWhereThereIsNothingBetterToSay) {
+TEST(NextStep, IsWhatThePageSays) {
   EXPECT_EQ(next_step("policy_waits"), "nothing: it is asked again by itself.");
   EXPECT_EQ(next_step("volume_unfit"), "nothing; Kubernetes detaches it in its own time.");
   EXPECT_EQ(next_step("no_such"), "");
