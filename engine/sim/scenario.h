@@ -131,10 +131,6 @@ struct ScenarioGround {
 [[nodiscard]] Result<void> set_knob(Scenario& scenario, std::string_view name,
                                     std::string_view value);
 
-// A text that parses to the same plan: how a random seed is shown and kept. What is as by default
-// is left out.
-[[nodiscard]] std::string write_scenario(const Plan& plan);
-
 // "power-off"
 [[nodiscard]] std::string_view to_string(Verb verb);
 

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "sim/scenario.h"
+
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
@@ -55,6 +57,15 @@ std::span<const VerbWord> verb_words() {
       {"calm", Verb::Calm, Target::Nothing, ""},
   }};
   return kWords;
+}
+
+std::string_view to_string(Verb verb) {
+  for (const VerbWord& word : verb_words()) {
+    if (word.verb == verb) {
+      return word.name;
+    }
+  }
+  return "step";
 }
 
 std::span<const TimingWord> timing_words() {

@@ -36,6 +36,7 @@
 #include "sim/draw.h"
 #include "sim/rules.h"
 #include "sim/scenario.h"
+#include "sim/scenario_writer.h"
 #include "sim/world.h"
 
 namespace moonfence {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/draw.h"
+#include "sim/scenario_writer.h"
 #include "support/fake_files.h"
 
 namespace moonfence::sim {

@@ -1,3 +1,5 @@
+#include "sim/scenario_writer.h"
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -187,15 +189,6 @@ void write_step(std::string& out, const Step& step) {
 }
 
 }  // namespace
-
-std::string_view to_string(Verb verb) {
-  for (const VerbWord& word : verb_words()) {
-    if (word.verb == verb) {
-      return word.name;
-    }
-  }
-  return "step";
-}
 
 std::string write_scenario(const Plan& plan) {
   std::string out;
