@@ -8,10 +8,6 @@
 namespace moonfence::app {
 namespace {
 
-using prometheus::BuildCounter;
-using prometheus::BuildGauge;
-using prometheus::BuildHistogram;
-
 const prometheus::Histogram::BucketBoundaries& latency_buckets() {
   static const prometheus::Histogram::BucketBoundaries buckets = {
       0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
@@ -43,221 +39,19 @@ double seconds(Duration duration) {
 
 }  // namespace
 
-Metrics::Metrics()
-    : build_(BuildGauge()
-                 .Name("moonfence_build_info")
-                 .Help("Always 1; the labels say what is running")
-                 .Register(registry_)),
-      policy_(BuildGauge()
-                  .Name("moonfence_policy_info")
-                  .Help("Always 1 for each bound policy; digest is what runs")
-                  .Register(registry_)),
-      policy_stale_(BuildGauge()
-                        .Name("moonfence_policy_stale_seconds")
-                        .Help("Seconds since a rejected edit left the last good version running")
-                        .Register(registry_)),
-      fencing_off_(BuildGauge()
-                       .Name("moonfence_fencing_off")
-                       .Help("1 for the reason why nothing is fenced whatever fails, 0 for the "
-                             "others")
-                       .Register(registry_)),
-      sources_(BuildGauge()
-                   .Name("moonfence_health_source_unreadable")
-                   .Help("1 for each policy whose health source has not been readable for a "
-                         "minute, 0 for the others")
-                   .Register(registry_)),
-      policy_unbound_(BuildGauge()
-                          .Name("moonfence_policy_unbound")
-                          .Help("Always 1 for each policy of the ConfigMap that no binding names")
-                          .Register(registry_)),
-      policy_absent_(BuildGauge()
-                         .Name("moonfence_policy_absent_namespaces")
-                         .Help("Namespaces that the policy is bound to and that do not exist")
-                         .Register(registry_)),
-      policy_reloads_(BuildCounter()
-                          .Name("moonfence_policy_reload_total")
-                          .Help("Edits of the policies taken up, by result")
-                          .Register(registry_)),
-      nodes_(BuildGauge()
-                 .Name("moonfence_nodes")
-                 .Help("Nodes in the cache by state")
-                 .Register(registry_)),
-      open_(BuildGauge()
-                .Name("moonfence_incidents_open")
-                .Help("Nodes being dealt with now")
-                .Register(registry_)),
-      leader_(BuildGauge()
-                  .Name("leader_election_master_status")
-                  .Help("1 while this replica is the one that acts")
-                  .Register(registry_)),
-      opened_(BuildCounter()
-                  .Name("moonfence_incidents_opened_total")
-                  .Help("Incidents opened, by reason")
-                  .Register(registry_)),
-      closed_(BuildCounter()
-                  .Name("moonfence_incidents_closed_total")
-                  .Help("Incidents closed, by reason")
-                  .Register(registry_)),
-      held_(BuildCounter()
-                .Name("moonfence_incidents_held_total")
-                .Help("Incidents that had to wait, by reason")
-                .Register(registry_)),
-      brake_engaged_(BuildGauge()
-                         .Name("moonfence_brake_engaged")
-                         .Help("1 while too many nodes are down for any to be fenced")
-                         .Register(registry_)),
-      brake_zones_(BuildGauge()
-                       .Name("moonfence_brake_disrupted_zones")
-                       .Help("Zones in which nodes are fenced one at a time")
-                       .Register(registry_)),
-      brake_fencing_(BuildGauge()
-                         .Name("moonfence_nodes_being_fenced")
-                         .Help("Nodes that are judged or acted on now")
-                         .Register(registry_)),
-      brake_waiting_(BuildGauge()
-                         .Name("moonfence_incidents_braked")
-                         .Help("Incidents that wait for the brake")
-                         .Register(registry_)),
-      failing_(BuildGauge()
-                   .Name("moonfence_incidents_failing")
-                   .Help("Incidents in which something has failed for a minute and is tried again")
-                   .Register(registry_)),
-      stands_(BuildGauge()
-                  .Name("moonfence_incidents_stand")
-                  .Help("Open incidents by how they stand, and why")
-                  .Register(registry_)),
-      workers_(BuildGauge()
-                   .Name("moonfence_brake_workers")
-                   .Help("Nodes that the brake counts, and those of them that are newly down")
-                   .Register(registry_)),
-      limits_off_(BuildGauge()
-                      .Name("moonfence_brake_limit_off")
-                      .Help("1 for each limit of the brake that the configuration switches off")
-                      .Register(registry_)),
-      awaited_(BuildGauge()
-                   .Name("moonfence_replacements_awaited")
-                   .Help("Deleted pods without a replacement that is Ready, by what keeps it")
-                   .Register(registry_)),
-      replacements_(BuildCounter()
-                        .Name("moonfence_replacements_total")
-                        .Help("What was told of the replacements of deleted pods, by reason")
-                        .Register(registry_)),
-      limits_(BuildGauge()
-                  .Name("moonfence_limit_seconds")
-                  .Help("How old a reading may be (reading), how long a call may take (call), how "
-                        "long a term of the Lease lasts (term): they follow the API server's pace")
-                  .Register(registry_)),
-      too_slow_(BuildGauge()
-                    .Name("moonfence_api_server_too_slow")
-                    .Help("1 while the API server takes longer than any limit allows: nothing is "
-                          "done")
-                    .Register(registry_)),
-      doubts_(BuildGauge()
-                  .Name("moonfence_self_doubt")
-                  .Help("1 while nothing is done because the engine doubts its own picture")
-                  .Register(registry_)),
-      doubt_causes_(BuildCounter()
-                        .Name("moonfence_self_doubts_total")
-                        .Help("Times the engine began to doubt itself, by cause")
-                        .Register(registry_)),
-      quarantined_(
-          BuildGauge()
-              .Name("moonfence_nodes_quarantined")
-              .Help("Nodes with our taint: fenced, all of them; kept, back and not proven clean")
-              .Register(registry_)),
-      verdicts_(BuildCounter()
-                    .Name("moonfence_verdicts_total")
-                    .Help("New or changed decisions about pods of failed nodes, by reason")
-                    .Register(registry_)),
-      refusals_(BuildCounter()
-                    .Name("moonfence_guard_refusals_total")
-                    .Help("Actions that the guard did not let pass, by reason")
-                    .Register(registry_)),
-      actions_(BuildCounter()
-                   .Name("moonfence_actions_total")
-                   .Help("Destructive calls, by how they ended")
-                   .Register(registry_)),
-      action_seconds_(BuildHistogram()
-                          .Name("moonfence_action_seconds")
-                          .Help("From the recorded intent to the recorded outcome")
-                          .Register(registry_)),
-      overlap_seconds_(BuildHistogram()
-                           .Name("moonfence_release_overlap_seconds")
-                           .Help("From a volume's being taken off a node to that node's return")
-                           .Register(registry_)),
-      audit_failures_(BuildCounter()
-                          .Name("moonfence_audit_write_failures_total")
-                          .Help("Audit records that could not be written")
-                          .Register(registry_)),
-      watch_silence_(BuildGauge()
-                         .Name("moonfence_watch_silence_seconds")
-                         .Help("Since the last event, bookmark or list")
-                         .Register(registry_)),
-      watch_connected_(BuildGauge()
-                           .Name("moonfence_watch_connected")
-                           .Help("1 while a watch stream is open")
-                           .Register(registry_)),
-      watch_events_(BuildCounter()
-                        .Name("moonfence_watch_events_total")
-                        .Help("Events received")
-                        .Register(registry_)),
-      watch_relists_(BuildCounter()
-                         .Name("moonfence_watch_relists_total")
-                         .Help("Full lists read")
-                         .Register(registry_)),
-      watch_restarts_(BuildCounter()
-                          .Name("moonfence_watch_restarts_total")
-                          .Help("Watch streams opened again")
-                          .Register(registry_)),
-      watch_bookmarks_(BuildCounter()
-                           .Name("moonfence_watch_bookmarks_total")
-                           .Help("Bookmarks received")
-                           .Register(registry_)),
-      requests_(BuildCounter()
-                    .Name("rest_client_requests_total")
-                    .Help("Requests to the API server by method and status code")
-                    .Register(registry_)),
-      request_seconds_(BuildHistogram()
-                           .Name("rest_client_request_duration_seconds")
-                           .Help("Duration of requests to the API server, watches excluded")
-                           .Register(registry_)),
-      intents_(BuildCounter()
-                   .Name("moonfence_intents_total")
-                   .Help("Destructive calls that were about to be made, by reason")
-                   .Register(registry_)),
-      differences_(BuildCounter()
-                       .Name("moonfence_shadow_differences_total")
-                       .Help("Pods for which observing came to something else than enforcing")
-                       .Register(registry_)),
-      stage_seconds_(BuildHistogram()
-                         .Name("moonfence_failover_stage_seconds")
-                         .Help("How long each stage of a failover took")
-                         .Register(registry_)),
-      reloaded_(BuildGauge()
-                    .Name("moonfence_policy_last_reload_success_timestamp_seconds")
-                    .Help("When the policies were last taken up without a fault")
-                    .Register(registry_)),
-      run_seconds_(BuildHistogram()
-                       .Name("moonfence_policy_run_seconds")
-                       .Help("CPU time of one question to a policy")
-                       .Register(registry_)),
-      run_bytes_(BuildHistogram()
-                     .Name("moonfence_policy_run_memory_bytes")
-                     .Help("Memory that one question to a policy took at its peak")
-                     .Register(registry_)),
-      events_queued_(BuildGauge()
-                         .Name("moonfence_events_queued")
-                         .Help("Kubernetes events that wait to be sent")
-                         .Register(registry_)),
-      events_dropped_(BuildCounter()
-                          .Name("moonfence_events_dropped_total")
-                          .Help("Kubernetes events that were not sent")
-                          .Register(registry_)),
-      missed_heartbeats_(BuildGauge()
-                             .Name("moonfence_api_server_missed_heartbeats")
-                             .Help("Heartbeats in a row that the API server did not answer")
-                             .Register(registry_)),
-      process_(registry_) {
+Metrics::Gauges& Metrics::gauge(const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
+}
+
+Metrics::Counters& Metrics::counter(const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
+}
+
+Metrics::Histograms& Metrics::histogram(const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
+}
+
+Metrics::Metrics() {
   build_.Add({{"version", std::string(version())}, {"commit", std::string(commit())}}).Set(1);
   set_doubts(false);
   set_pace({}, {}, false);
@@ -483,7 +277,7 @@ void Metrics::set_missed_heartbeats(int misses) {
   missed_heartbeats_.Add({}).Set(misses);
 }
 
-void Metrics::show(prometheus::Family<prometheus::Gauge>& family, Gauges& shown,
+void Metrics::show(Gauges& family, Shown& shown,
                    const std::map<prometheus::Labels, double>& wanted) {
   for (auto gauge = shown.begin(); gauge != shown.end();) {
     if (wanted.contains(gauge->first)) {
@@ -507,6 +301,14 @@ void Metrics::raise_to(prometheus::Counter& counter, double value) {
   if (value > before) {
     counter.Increment(value - before);
   }
+}
+
+void Metrics::set_process(const os::ProcessUsage& usage, WallTime started) {
+  raise_to(cpu_seconds_.Add({}), usage.cpu_seconds);
+  resident_bytes_.Add({}).Set(usage.resident_bytes);
+  open_files_.Add({}).Set(usage.open_files);
+  most_files_.Add({}).Set(usage.most_files);
+  started_at_.Add({}).Set(std::chrono::duration<double>(started.time_since_epoch()).count());
 }
 
 std::string Metrics::exposition() const {
