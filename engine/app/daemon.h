@@ -3,7 +3,7 @@
 // `moonfence run`: the engine with real clocks, files and network, its signals and its HTTP servers
 // for metrics, health and the status page.
 
-#include "app/options.h"
+#include "app/run_options.h"
 
 namespace moonfence::app {
 

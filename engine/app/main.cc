@@ -12,7 +12,7 @@
 #include "os/pace.h"
 #include "os/process.h"
 #include "os/system_files.h"
-#include "policy/policy.h"
+#include "policy/lua_self_test.h"
 
 namespace moonfence::app {
 namespace {
@@ -29,7 +29,7 @@ ExitCode print_version() {
 }
 
 int run_policy(const PolicyOptions& options) {
-  if (const auto sound = policy::self_test(); !sound) {
+  if (const auto sound = policy::lua_self_test(); !sound) {
     std::fprintf(stderr, "moonfence: %s\n", sound.error().message().c_str());
     return static_cast<int>(PolicyExit::Unusable);
   }
@@ -45,7 +45,7 @@ int run_policy(const PolicyOptions& options) {
 
 // Policies are run in a simulation, too.
 int run_simulate(const SimulateOptions& options) {
-  if (const auto sound = policy::self_test(); !sound) {
+  if (const auto sound = policy::lua_self_test(); !sound) {
     std::fprintf(stderr, "moonfence: %s\n", sound.error().message().c_str());
     return static_cast<int>(SimulateExit::Unusable);
   }
@@ -68,7 +68,7 @@ int run_simulate(const SimulateOptions& options) {
 
 // Policies are run in a rehearsal, too.
 int run_client(const ClientOptions& options) {
-  if (const auto sound = policy::self_test(); !sound) {
+  if (const auto sound = policy::lua_self_test(); !sound) {
     std::fprintf(stderr, "moonfence: %s\n", sound.error().message().c_str());
     return static_cast<int>(ClientExit::Policy);
   }

@@ -1,25 +1,30 @@
 #include <cstdio>
 #include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
 
 #include "app/daemon.h"
-#include "app/options.h"
+#include "app/run_options.h"
 
 namespace moonfence::app {
 namespace {
 
 int start(int argc, const char* const* argv) {
-  const Command command = parse_command_line(argc, argv);
-  if (const auto* options = std::get_if<RunOptions>(&command)) {
-    return static_cast<int>(run(*options));
+  CLI::App app{"moonfenced: the daemon, which has `run` alone; every other command is one of moonfence"};
+  app.require_subcommand(1);
+  RunOptions options;
+  add_run(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? 0 : static_cast<int>(ExitCode::Usage);
   }
-  if (const auto* last_words = std::get_if<Leave>(&command)) {
-    std::fputs(last_words->text.c_str(), last_words->code == ExitCode::Ok ? stdout : stderr);
-    return static_cast<int>(last_words->code);
+  if (const std::string problem = problem_of(options); !problem.empty()) {
+    std::fprintf(stderr, "moonfence run: %s\nRun with --help for more information.\n", problem.c_str());
+    return static_cast<int>(ExitCode::Usage);
   }
-  std::fputs(
-      "moonfenced: it is the daemon and has `run` alone; every other command is one of moonfence\n",
-      stderr);
-  return static_cast<int>(ExitCode::Usage);
+  return static_cast<int>(run(options));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "os/process.h"
+#include "policy/lua_self_test.h"
 
 namespace moonfence::app {
 namespace {
@@ -78,7 +79,7 @@ tl::expected<Prepared, Refusal> prepare(const RunOptions& options, port::Files& 
     return refuse(ExitCode::Config, settings.error());
   }
   told.settings = *settings;
-  if (auto tested = policy::self_test(); !tested) {
+  if (auto tested = policy::lua_self_test(); !tested) {
     return refuse(ExitCode::Policy, tested.error());
   }
   if (!options.policy.empty()) {

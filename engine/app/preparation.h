@@ -8,7 +8,7 @@
 #include <tl/expected.hpp>
 
 #include "app/engine.h"
-#include "app/options.h"
+#include "app/run_options.h"
 #include "base/error.h"
 #include "os/append_file.h"
 #include "port/cpu_clock.h"

@@ -15,7 +15,6 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "kube/config_maps.h"
 
 namespace moonfence::kube {
 

@@ -2,7 +2,7 @@
 
 // What the compiler made of a chunk, taken apart for the static scan. It follows the dump format
 // and the instruction set of Lua 5.4 and reads only what our own lua_dump has just written;
-// self_test() pins it to the library that is linked.
+// lua_self_test() pins it to the library that is linked.
 
 #include <cstdint>
 #include <optional>

@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/time.h"
+
 namespace moonfence::policy {
 
 // What a policy declares to need beside the pod (`needs`).
@@ -68,6 +70,31 @@ struct PodFacts {
   std::optional<OwnerFacts> root_owner;                // need "root_owner"
   std::optional<std::vector<SiblingFacts>> siblings;   // need "siblings"
   nlohmann::json fetched = nlohmann::json::object();   // by name: {"status": 200, "body": …}
+};
+
+// What a policy has come to in an incident so far.
+struct Tally {
+  std::int64_t seen = 0;     // pods it was asked about
+  std::int64_t deleted = 0;  // pods it had deleted
+  std::int64_t held = 0;     // pods it made wait or forbade
+};
+
+// What a policy sees beside its pod: the cluster as the engine believes it to be.
+struct ClusterFacts {
+  WallTime now;  // the API server's clock
+  std::int64_t nodes_total = 0;
+  std::int64_t nodes_ready = 0;
+  std::int64_t nodes_schedulable = 0;
+  Tally tally = {};
+};
+
+// What the engine knows about the pod's node beside its object.
+struct NodeFacts {
+  bool exists = true;          // false: gone from the API, `node` is what was read last
+  std::uint32_t failures = 1;  // consecutive down observations
+  // Since when Ready is what it is, as far as we have heard; nullopt: by its own stamp, which is of
+  // another machine's clock.
+  std::optional<WallTime> since = std::nullopt;
 };
 
 }  // namespace moonfence::policy

@@ -14,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/facts.h"
-#include "policy/policy.h"
 #include "policy/views.h"
 
 namespace moonfence::policy {

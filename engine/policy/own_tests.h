@@ -9,9 +9,9 @@
 #include <string>
 
 #include "base/result.h"
+#include "policy/candidate.h"
 #include "policy/test_file.h"
 #include "policy/test_subject.h"
-#include "policy/validation.h"
 #include "port/cpu_clock.h"
 
 namespace moonfence::policy {

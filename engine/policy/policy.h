@@ -17,7 +17,8 @@
 #include "base/time.h"
 #include "kube/objects.h"
 #include "policy/facts.h"
-#include "policy/requests.h"
+#include "policy/limits.h"
+#include "policy/request.h"
 #include "policy/setting.h"
 #include "policy/verdict.h"
 #include "port/cpu_clock.h"
@@ -40,47 +41,6 @@ struct Source {
   Duration expiry{};  // how long a node that is not named keeps its state
 };
 
-struct Limits {
-  std::size_t source_bytes = 64U << 10U;
-  std::uint64_t instructions = 1'000'000;
-  std::size_t memory_bytes = 4U << 20U;
-  Duration cpu = std::chrono::milliseconds(50);
-  Duration compile_cpu = std::chrono::milliseconds(20);  // the compiler has no hook
-};
-
-// What a run has cost. Instructions include the work that host functions and the allocator charge.
-struct Usage {
-  std::uint64_t instructions = 0;
-  std::size_t memory_bytes = 0;  // at its peak
-  Duration cpu{};
-  Duration deciding{};  // of cpu: after the fresh state was made and the text compiled and run
-};
-
-// What a policy has come to in an incident so far.
-struct Tally {
-  std::int64_t seen = 0;     // pods it was asked about
-  std::int64_t deleted = 0;  // pods it had deleted
-  std::int64_t held = 0;     // pods it made wait or forbade
-};
-
-// What a policy sees beside its pod: the cluster as the engine believes it to be.
-struct ClusterFacts {
-  WallTime now;  // the API server's clock
-  std::int64_t nodes_total = 0;
-  std::int64_t nodes_ready = 0;
-  std::int64_t nodes_schedulable = 0;
-  Tally tally = {};
-};
-
-// What the engine knows about the pod's node beside its object.
-struct NodeFacts {
-  bool exists = true;          // false: gone from the API, `node` is what was read last
-  std::uint32_t failures = 1;  // consecutive down observations
-  // Since when Ready is what it is, as far as we have heard; nullopt: by its own stamp, which is of
-  // another machine's clock.
-  std::optional<WallTime> since = std::nullopt;
-};
-
 // A decision with what it took to reach it.
 struct Evaluation {
   Result<Verdict> verdict;
@@ -98,11 +58,6 @@ struct Run {
   std::vector<std::string> log = {};  // as an Evaluation's
   std::uint64_t log_dropped = 0;
 };
-
-// Proves at start that a Lua error runs C++ destructors (the C build of Lua, which has the same
-// symbols, skips them), that strings compare bytewise, and that the scan of policies reads this
-// Lua's bytecode. Refuse to start when it fails.
-[[nodiscard]] Result<void> self_test();
 
 class Policy {
  public:

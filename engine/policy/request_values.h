@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/opaque.h"
-#include "policy/requests.h"
+#include "policy/request.h"
 
 namespace moonfence::policy {
 

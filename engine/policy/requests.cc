@@ -1,4 +1,4 @@
-#include "policy/requests.h"
+#include "policy/request.h"
 
 #include <algorithm>
 #include <cstdint>

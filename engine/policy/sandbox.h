@@ -17,8 +17,8 @@
 #include "base/result.h"
 #include "policy/block_pool.h"
 #include "policy/facts.h"
-#include "policy/policy.h"
-#include "policy/requests.h"
+#include "policy/limits.h"
+#include "policy/request.h"
 #include "port/cpu_clock.h"
 
 namespace moonfence::policy {

@@ -46,15 +46,6 @@ std::string listed(const std::set<std::string>& words) {
 
 }  // namespace
 
-std::string Candidate::digest() const {
-  return sha256_hex(kube::to_text({source, settings}));
-}
-
-std::string Candidate::key() const {
-  return sha256_hex(
-      kube::to_text({name, source, settings, test ? json(*test) : json(), json(fixtures)}));
-}
-
 std::string Rejection::text() const {
   return hint.empty() ? message : message + " (" + hint + ")";
 }

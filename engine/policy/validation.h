@@ -16,24 +16,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/result.h"
+#include "policy/candidate.h"
 #include "policy/policy.h"
 #include "policy/smoke.h"
 #include "port/cpu_clock.h"
 
 namespace moonfence::policy {
-
-struct Candidate {
-  std::string name;
-  std::string source;
-  nlohmann::json settings = nlohmann::json::object();
-  std::optional<std::string> test = std::nullopt;    // NAME_test.lua
-  std::map<std::string, std::string> fixtures = {};  // by key
-
-  // Hex SHA-256 over source and settings as they were given.
-  [[nodiscard]] std::string digest() const;
-  // Over everything: an equal key means an equal outcome.
-  [[nodiscard]] std::string key() const;
-};
 
 struct Rejection {
   std::string stage;  // source, load, settings, needs, smoke, self-test, budget, bindings

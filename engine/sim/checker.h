@@ -16,6 +16,12 @@
 
 namespace moonfence::sim {
 
+struct Violation {
+  Duration at{};
+  std::string rule;  // "uid-precondition", "recovered-node" …: docs/simulation.md lists them
+  std::string text;
+};
+
 // One life of a replica's process.
 struct Life {
   std::string replica;

@@ -14,7 +14,6 @@
 #include "sim/truth.h"
 #include "sim/volume_checker.h"
 #include "sim/wire.h"
-#include "sim/world.h"
 
 namespace moonfence::sim {
 

@@ -10,18 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/checker.h"
 #include "sim/cluster.h"
 #include "sim/plan.h"
 #include "sim/replica.h"
 #include "sim/story.h"
 
 namespace moonfence::sim {
-
-struct Violation {
-  Duration at{};
-  std::string rule;  // "uid-precondition", "recovered-node" …: docs/simulation.md lists them
-  std::string text;
-};
 
 struct Outcome {
   std::string audit_hash;  // SHA-256 over all audit lines of all replicas, in order

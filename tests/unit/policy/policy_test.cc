@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "policy/lua_self_test.h"
 #include "support/policies.h"
 
 namespace moonfence {
@@ -14,7 +15,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(SelfTest, a_lua_error_runs_destructors) {
-  const auto tested = policy::self_test();
+  const auto tested = policy::lua_self_test();
   EXPECT_TRUE(tested) << (tested ? "" : tested.error().message());
 }
 
