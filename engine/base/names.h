@@ -1,8 +1,8 @@
 #pragma once
 
 // Identifiers are types, not strings: a node's name cannot be passed where a pod's UID is wanted.
-// They compare and order by their text; none of them is checked for syntax here (kube/url.h refuses
-// what cannot stand in a path).
+// They compare and order by their text; none of them is checked for syntax here (kube/wire/url.h
+// refuses what cannot stand in a path).
 
 #include <compare>
 #include <ostream>

@@ -20,8 +20,8 @@
 #include "fence/guard.h"
 #include "fence/listener.h"
 #include "fence/node_actions.h"
-#include "kube/destroyer.h"
-#include "kube/objects.h"
+#include "kube/calls/destroyer.h"
+#include "kube/objects/objects.h"
 #include "loop/loop.h"
 
 namespace moonfence::fence {

@@ -11,7 +11,7 @@
 //             network, the control plane or we ourselves, or there is no room for replacements. A
 //             worker is a node that ordinary pods can run on, and newly down one that was Ready
 //             within the window or is part of a storm that lasts (fence/storm). All machines, with
-//             those that a taint reserves, have to pass the same limit (cluster/census).
+//             those that a taint reserves, have to pass the same limit (cluster/nodes/census).
 //   at once   nodes being fenced side by side.
 //   window    nodes on which something was done within the window, and those being fenced.
 //   zone      the latter two again for each zone; and while more than max_down of a zone and more
@@ -36,7 +36,7 @@
 #include "audit/reason.h"
 #include "base/names.h"
 #include "base/time.h"
-#include "cluster/census.h"
+#include "cluster/nodes/census.h"
 #include "fence/storm.h"
 
 namespace moonfence::fence {

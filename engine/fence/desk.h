@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "audit/reason.h"
-#include "cluster/node_cache.h"
+#include "cluster/nodes/node_cache.h"
 #include "fence/incident.h"
 #include "fence/inheritance.h"
 #include "fence/open_incident.h"

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "audit/reason.h"
-#include "cluster/census.h"
-#include "cluster/node_cache.h"
+#include "cluster/nodes/census.h"
+#include "cluster/nodes/node_cache.h"
 #include "fence/desk.h"
 #include "fence/source_state.h"
 #include "fence/source_watch.h"

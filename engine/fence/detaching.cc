@@ -5,10 +5,10 @@
 
 #include "fence/release.h"
 #include "fence/steps.h"
-#include "kube/decode.h"
-#include "kube/url.h"
-#include "policy/pod_facts.h"
-#include "policy/translated.h"
+#include "kube/objects/decode.h"
+#include "kube/wire/url.h"
+#include "policy/input/pod_facts.h"
+#include "policy/input/translated.h"
 
 namespace moonfence::fence {
 

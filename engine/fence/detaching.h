@@ -28,7 +28,7 @@
 #include "fence/inquiry.h"
 #include "fence/lookups.h"
 #include "fence/surroundings.h"
-#include "kube/objects.h"
+#include "kube/objects/objects.h"
 
 namespace moonfence::fence {
 

@@ -19,8 +19,8 @@
 #include "base/names.h"
 #include "fence/gathering.h"
 #include "fence/surroundings.h"
-#include "kube/decode.h"
-#include "kube/objects.h"
+#include "kube/objects/decode.h"
+#include "kube/objects/objects.h"
 #include "loop/loop.h"
 
 namespace moonfence::fence {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cluster/endpoint.h"
-#include "kube/caller.h"
+#include "cluster/endpoints/endpoint.h"
+#include "kube/wire/caller.h"
 
 namespace moonfence::fence {
 

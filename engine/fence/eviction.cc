@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cluster/node_view.h"
-#include "kube/json.h"
+#include "cluster/nodes/node_view.h"
+#include "kube/text/json.h"
 
 namespace moonfence::fence {
 

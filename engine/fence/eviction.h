@@ -13,8 +13,8 @@
 #include "audit/reason.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "kube/objects.h"
-#include "policy/policy_set.h"
+#include "kube/objects/objects.h"
+#include "policy/bundle/policy_set.h"
 
 namespace moonfence::fence {
 

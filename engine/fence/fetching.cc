@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kube/url.h"
+#include "kube/wire/url.h"
 
 namespace moonfence::fence {
 

@@ -14,9 +14,9 @@
 
 #include "fence/endpoint_lookups.h"
 #include "fence/lookups.h"
-#include "kube/objects.h"
-#include "policy/failed_answer.h"
-#include "policy/policy.h"
+#include "kube/objects/objects.h"
+#include "policy/host/policy.h"
+#include "policy/values/failed_answer.h"
 
 namespace moonfence::fence {
 

@@ -4,11 +4,11 @@
 #include <string_view>
 #include <utility>
 
-#include "kube/decode.h"
-#include "kube/json.h"
-#include "kube/url.h"
-#include "policy/pod_facts.h"
-#include "policy/translated.h"
+#include "kube/objects/decode.h"
+#include "kube/text/json.h"
+#include "kube/wire/url.h"
+#include "policy/input/pod_facts.h"
+#include "policy/input/translated.h"
 
 namespace moonfence::fence {
 namespace {
@@ -19,7 +19,7 @@ using Body = Lookups::Body;
 // A chain of owners that is longer leads in a circle.
 constexpr int kLongestChain = 8;
 
-// Items of a list lack the kind by which policy/pod_facts tells objects apart.
+// Items of a list lack the kind by which policy/input/pod_facts tells objects apart.
 Body with_kind(const json& item, const char* kind) {
   json object = item;
   object["kind"] = kind;

@@ -1,7 +1,7 @@
 #pragma once
 
 // Gathering finds out what policies need to know about a pod beside its own object
-// (policy/facts.h): it follows the pod to its claims, their PersistentVolumes and the
+// (policy/values/facts.h): it follows the pod to its claims, their PersistentVolumes and the
 // VolumeAttachments to its node, to its owners and to the pods it shares claims with. All pods of a
 // pass share one Gathering: the claims of a namespace are one list, everything else is read once
 // however many pods use it. Where many PersistentVolumes or attachments are wanted they are one
@@ -23,10 +23,10 @@
 #include "base/names.h"
 #include "fence/fetching.h"
 #include "fence/lookups.h"
-#include "kube/objects.h"
-#include "policy/facts.h"
-#include "policy/pod_facts.h"
-#include "policy/policy.h"
+#include "kube/objects/objects.h"
+#include "policy/host/policy.h"
+#include "policy/input/pod_facts.h"
+#include "policy/values/facts.h"
 
 namespace moonfence::fence {
 

@@ -2,7 +2,7 @@
 
 #include "fence/selection.h"
 #include "fence/triggers.h"
-#include "policy/pod_facts.h"
+#include "policy/input/pod_facts.h"
 
 namespace moonfence::fence {
 

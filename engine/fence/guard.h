@@ -21,8 +21,8 @@
 #include "fence/reading.h"
 #include "fence/release.h"
 #include "fence/self_doubt.h"
-#include "kube/objects.h"
-#include "policy/policy_set.h"
+#include "kube/objects/objects.h"
+#include "policy/bundle/policy_set.h"
 
 namespace moonfence::fence {
 

@@ -11,9 +11,9 @@
 #include <map>
 #include <memory>
 
-#include "cluster/node_cache.h"
+#include "cluster/nodes/node_cache.h"
 #include "fence/surroundings.h"
-#include "fence/turns.h"
+#include "loop/turn_queue.h"
 
 namespace moonfence::fence {
 
@@ -54,7 +54,7 @@ class HandBack final : public cluster::NodeListener {
 
   Surroundings around_;
   const IsFailed is_failed_;
-  Turns kubelets_;  // that are asked
+  loop::TurnQueue kubelets_;  // that are asked
   std::map<NodeName, std::unique_ptr<Patient>> patients_;
   std::deque<NodeName> queue_;
   bool leads_ = true;

@@ -12,7 +12,7 @@
 
 #include "base/names.h"
 #include "base/time.h"
-#include "policy/verdict.h"
+#include "policy/values/verdict.h"
 
 namespace moonfence::fence {
 

@@ -11,7 +11,7 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "policy/verdict.h"
+#include "policy/values/verdict.h"
 
 namespace moonfence::fence {
 

@@ -14,7 +14,7 @@
 
 #include "base/names.h"
 #include "base/time.h"
-#include "kube/objects.h"
+#include "kube/objects/objects.h"
 
 namespace moonfence::fence {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fence/selection.h"
-#include "kube/decode.h"
+#include "kube/objects/decode.h"
 
 namespace moonfence::fence {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/names.h"
 #include "fence/brake.h"
-#include "kube/reader.h"
+#include "kube/calls/reader.h"
 #include "loop/loop.h"
 #include "port/log.h"
 

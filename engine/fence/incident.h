@@ -75,7 +75,7 @@
 #include "audit/reason.h"
 #include "base/names.h"
 #include "base/time.h"
-#include "cluster/node_cache.h"
+#include "cluster/nodes/node_cache.h"
 #include "fence/reading.h"
 #include "fence/triggers.h"
 

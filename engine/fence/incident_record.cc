@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "kube/json.h"
+#include "kube/text/json.h"
 
 namespace moonfence::fence {
 

@@ -13,7 +13,7 @@
 
 #include "audit/reason.h"
 #include "base/names.h"
-#include "cluster/node_cache.h"
+#include "cluster/nodes/node_cache.h"
 #include "fence/journal.h"
 
 namespace moonfence::fence {

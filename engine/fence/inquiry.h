@@ -22,6 +22,7 @@
 #include "audit/reason.h"
 #include "audit/trail.h"
 #include "fence/actions.h"
+#include "fence/breaker.h"
 #include "fence/gathering.h"
 #include "fence/guard.h"
 #include "fence/incident.h"
@@ -34,9 +35,8 @@
 #include "fence/tallies.h"
 #include "fence/triggers.h"
 #include "fence/verification.h"
-#include "kube/objects.h"
-#include "policy/breaker.h"
-#include "policy/policy_set.h"
+#include "kube/objects/objects.h"
+#include "policy/bundle/policy_set.h"
 
 namespace moonfence::fence {
 
@@ -101,8 +101,8 @@ struct Memory {
   // Of the bindings in one mode: a policy that fails or counts while it observes changes nothing
   // for one that enforces.
   struct Side {
-    policy::Breaker breaker;  // policies that fail
-    Tallies tallies;          // what each policy has come to
+    Breaker breaker;  // policies that fail
+    Tallies tallies;  // what each policy has come to
   };
   [[nodiscard]] Side& side(policy::Mode mode) {
     return mode == policy::Mode::Enforce ? enforcing : observing;

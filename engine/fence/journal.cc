@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fence/guard.h"
-#include "kube/json.h"
+#include "kube/text/json.h"
 
 namespace moonfence::fence {
 

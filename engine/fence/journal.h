@@ -27,8 +27,8 @@
 
 #include "fence/leadership.h"
 #include "fence/page.h"
-#include "kube/backoff.h"
-#include "kube/config_maps.h"
+#include "kube/calls/config_maps.h"
+#include "kube/wire/backoff.h"
 #include "loop/loop.h"
 #include "port/log.h"
 #include "port/random.h"

@@ -5,9 +5,9 @@
 
 #include "fence/quarantine.h"
 #include "fence/release.h"
-#include "kube/decode.h"
-#include "kube/json.h"
-#include "kube/url.h"
+#include "kube/objects/decode.h"
+#include "kube/text/json.h"
+#include "kube/wire/url.h"
 
 namespace moonfence::fence {
 

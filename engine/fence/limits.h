@@ -1,6 +1,6 @@
 #pragma once
 
-// Limits is what may be slow: they follow the API server's pace (kube/server_pace.h), within
+// Limits is what may be slow: they follow the API server's pace (kube/wire/server_pace.h), within
 // bounds.
 
 #include <algorithm>

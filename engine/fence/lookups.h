@@ -5,8 +5,8 @@
 //
 // Objects of a collection that may be listed are read one by one while there are few. When
 // kListFrom of one collection are asked for together, or wait for their turn, it is listed in their
-// place (kube/find_items), unless its first page shows that it has more than kItemsForOneRead items
-// for each that is looked for; what the list did not tell is read one by one after all.
+// place (kube/calls/find_items), unless its first page shows that it has more than kItemsForOneRead
+// items for each that is looked for; what the list did not tell is read one by one after all.
 
 #include <cstddef>
 #include <deque>
@@ -21,8 +21,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/result.h"
-#include "kube/caller.h"
-#include "kube/reader.h"
+#include "kube/calls/reader.h"
+#include "kube/wire/caller.h"
 
 namespace moonfence::fence {
 

@@ -10,8 +10,8 @@
 #include "fence/guard.h"
 #include "fence/resolution.h"
 #include "fence/shadow.h"
-#include "kube/objects.h"
-#include "policy/policy_set.h"
+#include "kube/objects/objects.h"
+#include "policy/bundle/policy_set.h"
 
 namespace moonfence::fence {
 

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "fence/holds.h"
-#include "kube/json.h"
+#include "kube/text/json.h"
 
 namespace moonfence::fence {
 

@@ -12,7 +12,7 @@
 #include "fence/guard.h"
 #include "fence/inquiry.h"
 #include "fence/surroundings.h"
-#include "kube/reader.h"
+#include "kube/calls/reader.h"
 
 namespace moonfence::fence {
 

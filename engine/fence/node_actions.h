@@ -16,7 +16,7 @@
 #include "audit/trail.h"
 #include "fence/guard.h"
 #include "fence/listener.h"
-#include "kube/destroyer.h"
+#include "kube/calls/destroyer.h"
 #include "loop/loop.h"
 
 namespace moonfence::fence {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fence/triggers.h"
-#include "kube/decode.h"
+#include "kube/objects/decode.h"
 
 namespace moonfence::fence {
 

@@ -26,7 +26,7 @@
 #include "fence/health_source.h"
 #include "fence/inquiry.h"
 #include "fence/surroundings.h"
-#include "kube/reader.h"
+#include "kube/calls/reader.h"
 
 namespace moonfence::fence {
 

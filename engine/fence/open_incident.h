@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "audit/trail.h"
-#include "cluster/node_cache.h"
+#include "cluster/nodes/node_cache.h"
 #include "fence/footing.h"
 #include "fence/incident.h"
 #include "fence/operation.h"

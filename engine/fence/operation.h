@@ -43,7 +43,7 @@
 #include "fence/retiring.h"
 #include "fence/surroundings.h"
 #include "fence/unseen.h"
-#include "kube/reader.h"
+#include "kube/calls/reader.h"
 #include "loop/loop.h"
 
 namespace moonfence::fence {

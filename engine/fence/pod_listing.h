@@ -11,7 +11,7 @@
 #include "fence/inquiry.h"
 #include "fence/pod_lists.h"
 #include "fence/surroundings.h"
-#include "kube/reader.h"
+#include "kube/calls/reader.h"
 #include "loop/loop.h"
 
 namespace moonfence::fence {

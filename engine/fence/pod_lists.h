@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/names.h"
-#include "policy/policy_set.h"
+#include "policy/bundle/policy_set.h"
 
 namespace moonfence::fence {
 

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kube/json.h"
-#include "kube/list_plan.h"
+#include "kube/text/json.h"
+#include "kube/wire/list_plan.h"
 
 namespace moonfence::fence {
 

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kube/url.h"
-#include "kube/watcher.h"
+#include "kube/watching/watcher.h"
+#include "kube/wire/url.h"
 
 namespace moonfence::fence {
 

@@ -4,9 +4,9 @@
 // when something happened to one (fence/pod_news). The watch is only a bell: the pass that follows
 // reads the node, its pods and all that is needed anew, past the same guards.
 //
-// It begins where the lists of the last pass ended, one watch for each of them. kube/watcher keeps
-// them: one that breaks is resumed or lists again, with growing pauses. Until it works again, or
-// when no watch is to be had, there are the passes that happen by time.
+// It begins where the lists of the last pass ended, one watch for each of them.
+// kube/watching/watcher keeps them: one that breaks is resumed or lists again, with growing pauses.
+// Until it works again, or when no watch is to be had, there are the passes that happen by time.
 
 #include <cstddef>
 #include <functional>
@@ -17,7 +17,7 @@
 #include "base/names.h"
 #include "fence/pod_lists.h"
 #include "fence/pod_news.h"
-#include "kube/caller.h"
+#include "kube/wire/caller.h"
 #include "loop/loop.h"
 #include "port/log.h"
 #include "port/random.h"

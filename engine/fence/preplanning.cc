@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "audit/trail.h"
-#include "cluster/readiness.h"
+#include "cluster/nodes/readiness.h"
 #include "fence/steps.h"
 #include "port/log.h"
 #include "port/wall_clock.h"

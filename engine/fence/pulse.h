@@ -12,17 +12,17 @@
 //
 // Since when it has not changed tell two readings of ours, from the arrival of the first to the
 // departure of the second, and before the first one the versions that the API server's store had
-// reached when (kube/revisions.h). The stamps in it are those of another machine: one whose clock
-// was put back renews its Lease to an older stamp, which kube-controller-manager takes for silence.
-// That a stamp is another one shows that the Lease moves; what it says counts for nothing, in
-// either direction. Of an outage in which nobody could renew nothing is made.
+// reached when (kube/leases/revisions.h). The stamps in it are those of another machine: one whose
+// clock was put back renews its Lease to an older stamp, which kube-controller-manager takes for
+// silence. That a stamp is another one shows that the Lease moves; what it says counts for nothing,
+// in either direction. Of an outage in which nobody could renew nothing is made.
 
 #include <optional>
 
 #include "base/result.h"
 #include "base/time.h"
-#include "cluster/readiness.h"
-#include "kube/lease.h"
+#include "cluster/nodes/readiness.h"
+#include "kube/leases/lease.h"
 
 namespace moonfence::fence {
 

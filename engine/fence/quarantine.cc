@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "cluster/node_view.h"
-#include "kube/json.h"
+#include "cluster/nodes/node_view.h"
+#include "kube/text/json.h"
 
 namespace moonfence::fence {
 namespace {

@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "base/result.h"
-#include "cluster/readiness.h"
+#include "cluster/nodes/readiness.h"
 #include "fence/adopted.h"
 #include "fence/pulse.h"
 #include "fence/quarantine.h"
-#include "kube/objects.h"
+#include "kube/objects/objects.h"
 
 namespace moonfence::fence {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/time.h"
-#include "kube/destroyer.h"
+#include "kube/calls/destroyer.h"
 
 namespace moonfence::fence {
 

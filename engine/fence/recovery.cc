@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cluster/readiness.h"
+#include "cluster/nodes/readiness.h"
 #include "fence/holds.h"
 
 namespace moonfence::fence {

@@ -34,14 +34,14 @@
 #include "base/time.h"
 #include "fence/quarantine.h"
 #include "fence/remains.h"
-#include "kube/objects.h"
+#include "kube/objects/objects.h"
 
 namespace moonfence::fence {
 
 class Recovery {
  public:
   static constexpr Duration kReadyFor = std::chrono::seconds(30);
-  // Longer than the kubelet's cache of what runs lasts (kube/kubelet_api.h).
+  // Longer than the kubelet's cache of what runs lasts (kube/kubelet/kubelet_api.h).
   static constexpr Duration kApart = std::chrono::seconds(5);
   static constexpr Duration kWhileEnding = std::chrono::seconds(10);
   static constexpr Duration kWhileEndingSlowly = std::chrono::seconds(30);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "policy/pod_facts.h"
+#include "policy/input/pod_facts.h"
 
 namespace moonfence::fence {
 

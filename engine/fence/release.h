@@ -15,9 +15,9 @@
 
 #include "base/names.h"
 #include "base/time.h"
-#include "kube/lease.h"
-#include "kube/objects.h"
-#include "policy/facts.h"
+#include "kube/leases/lease.h"
+#include "kube/objects/objects.h"
+#include "policy/values/facts.h"
 
 namespace moonfence::fence {
 

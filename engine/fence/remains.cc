@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fence/release.h"
-#include "kube/decode.h"
+#include "kube/objects/decode.h"
 
 namespace moonfence::fence {
 namespace {

@@ -18,8 +18,8 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "fence/quarantine.h"
-#include "kube/kubelet_api.h"
-#include "kube/objects.h"
+#include "kube/kubelet/kubelet_api.h"
+#include "kube/objects/objects.h"
 
 namespace moonfence::fence {
 

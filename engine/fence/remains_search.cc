@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "kube/decode.h"
-#include "policy/translated.h"
+#include "kube/objects/decode.h"
+#include "policy/input/translated.h"
 
 namespace moonfence::fence {
 
-RemainsSearch::RemainsSearch(Surroundings& around, Turns& kubelets, const NodeName& node,
+RemainsSearch::RemainsSearch(Surroundings& around, loop::TurnQueue& kubelets, const NodeName& node,
                              Scope scope, Done done)
     : around_(around),
       kubelets_(kubelets),

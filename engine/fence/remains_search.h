@@ -13,7 +13,7 @@
 #include "fence/gathering.h"
 #include "fence/remains.h"
 #include "fence/surroundings.h"
-#include "fence/turns.h"
+#include "loop/turn_queue.h"
 
 namespace moonfence::fence {
 
@@ -22,7 +22,7 @@ class RemainsSearch {
   using Done = std::function<void(const Remains&)>;
 
   // `done` hears it in a later turn, and may destroy this.
-  RemainsSearch(Surroundings& around, Turns& kubelets, const NodeName& node, Scope scope,
+  RemainsSearch(Surroundings& around, loop::TurnQueue& kubelets, const NodeName& node, Scope scope,
                 Done done);
   RemainsSearch(const RemainsSearch&) = delete;
   RemainsSearch& operator=(const RemainsSearch&) = delete;
@@ -43,14 +43,14 @@ class RemainsSearch {
   void finish();
 
   Surroundings& around_;
-  Turns& kubelets_;
+  loop::TurnQueue& kubelets_;
   const NodeName node_;
   const Scope scope_;
   Done done_;
   Remains remains_;
   Gathering gathering_;
   std::size_t pending_ = 0;
-  std::unique_ptr<Turns::Ticket> turn_;
+  std::unique_ptr<loop::TurnQueue::Ticket> turn_;
   std::vector<kube::CallHandle> calls_;
 };
 

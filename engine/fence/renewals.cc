@@ -1,6 +1,6 @@
 #include "fence/renewals.h"
 
-#include "kube/list_plan.h"
+#include "kube/wire/list_plan.h"
 
 namespace moonfence::fence {
 

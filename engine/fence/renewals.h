@@ -3,19 +3,19 @@
 // Renewals tells whether the holder of a leader election renews its Lease: kube-controller-manager,
 // or the external-attacher of a CSI driver, without which nothing comes of a volume that is
 // released. It is alive when the Lease was written within the duration that it names, by our own
-// clock: after the store was last seen without that version (kube/revisions.h), or after a reading
-// of ours that showed an older one. The stamps in it are those of another machine, and count for
-// nothing. Who was never seen to renew is not alive yet: a Lease that nobody holds any more looks
-// the same at first. A reading that is older than one before, of an API server that lags, tells
-// nothing new.
+// clock: after the store was last seen without that version (kube/leases/revisions.h), or after a
+// reading of ours that showed an older one. The stamps in it are those of another machine, and
+// count for nothing. Who was never seen to renew is not alive yet: a Lease that nobody holds any
+// more looks the same at first. A reading that is older than one before, of an API server that
+// lags, tells nothing new.
 
 #include <map>
 #include <optional>
 #include <string>
 
 #include "base/time.h"
-#include "kube/lease.h"
-#include "kube/revisions.h"
+#include "kube/leases/lease.h"
+#include "kube/leases/revisions.h"
 
 namespace moonfence::fence {
 

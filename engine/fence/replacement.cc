@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "kube/json.h"
-#include "policy/pod_facts.h"
+#include "kube/text/json.h"
+#include "policy/input/pod_facts.h"
 
 namespace moonfence::fence {
 

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "kube/status.h"
+#include "kube/text/status.h"
 
 namespace moonfence::fence {
 

@@ -5,7 +5,7 @@
 
 #include "audit/reason.h"
 #include "base/result.h"
-#include "kube/destroyer.h"
+#include "kube/calls/destroyer.h"
 
 namespace moonfence::fence {
 

@@ -24,8 +24,8 @@
 #include <span>
 
 #include "base/time.h"
-#include "policy/mode.h"
-#include "policy/policy.h"
+#include "policy/host/policy.h"
+#include "policy/values/mode.h"
 
 namespace moonfence::fence {
 

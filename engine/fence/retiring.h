@@ -20,7 +20,7 @@
 #include "fence/eviction.h"
 #include "fence/inquiry.h"
 #include "fence/surroundings.h"
-#include "kube/reader.h"
+#include "kube/calls/reader.h"
 
 namespace moonfence::fence {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kube/list_plan.h"
+#include "kube/wire/list_plan.h"
 
 namespace moonfence::fence {
 

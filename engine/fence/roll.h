@@ -9,11 +9,11 @@
 // renews four times in the time after which it is called dead.
 //
 // For how long a Lease has stood still tell the versions that the API server's store had reached
-// when (kube/revisions.h), by our own clock: at least since the store was first seen with it, and
-// at most since it was last seen without it. A stamp, which is the node's own, says no more than
-// where between these two. Where nobody knows the second, a node has been silent for ever until it
-// is seen to move; where versions tell nothing at all, stamps and what was seen to move have to do.
-// A pure machine.
+// when (kube/leases/revisions.h), by our own clock: at least since the store was first seen with
+// it, and at most since it was last seen without it. A stamp, which is the node's own, says no more
+// than where between these two. Where nobody knows the second, a node has been silent for ever
+// until it is seen to move; where versions tell nothing at all, stamps and what was seen to move
+// have to do. A pure machine.
 
 #include <cstdint>
 #include <functional>
@@ -22,9 +22,9 @@
 
 #include "base/names.h"
 #include "base/time.h"
-#include "kube/lease.h"
-#include "kube/lease_list.h"
-#include "kube/revisions.h"
+#include "kube/leases/lease.h"
+#include "kube/leases/lease_list.h"
+#include "kube/leases/revisions.h"
 
 namespace moonfence::fence {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cluster/standing.h"
+#include "cluster/nodes/standing.h"
 #include "fence/leadership.h"
 #include "fence/roll.h"
-#include "kube/reader.h"
+#include "kube/calls/reader.h"
 #include "loop/loop.h"
 
 namespace moonfence::fence {

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "audit/reason.h"
-#include "kube/objects.h"
-#include "policy/policy_set.h"
+#include "kube/objects/objects.h"
+#include "policy/bundle/policy_set.h"
 
 namespace moonfence::fence {
 

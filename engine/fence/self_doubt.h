@@ -26,7 +26,7 @@
 //   backup.
 //                      What we know of anything may be of a time that never was. It lasts until
 //                      everything was read anew, and what we had written and is missing stands
-//                      there again (app/rewind.h). Known to the guard at once.
+//                      there again (app/engine/rewind.h). Known to the guard at once.
 //   RenewsLate         we lead, and the last renewal of our Lease that is known to have succeeded
 //                      is older than `latest_renewal`, and than half of its term. The term itself
 //                      is the guard's own business.
@@ -46,7 +46,8 @@ struct DoubtRules {
   Duration longest_pause = std::chrono::seconds(5);
   Duration window = std::chrono::seconds(10);
   std::int64_t fewest_calls = 8;  // of heartbeats alone there are some ten
-  // The watch itself lists anew when it stands still for 75 s, found within 15 s (kube/watch.h).
+  // The watch itself lists anew when it stands still for 75 s, found within 15 s
+  // (kube/watching/watch.h).
   Duration longest_silence = std::chrono::seconds(120);
   Duration longest_gap = std::chrono::seconds(30);
   Duration longest_unverified = std::chrono::seconds(30);

@@ -14,15 +14,15 @@
 #include <string>
 #include <vector>
 
-#include "cluster/endpoint.h"
+#include "cluster/endpoints/endpoint.h"
 #include "fence/fetching.h"
 #include "fence/health_book.h"
 #include "fence/health_source.h"
 #include "fence/leadership.h"
 #include "fence/source_state.h"
-#include "kube/reader.h"
+#include "kube/calls/reader.h"
 #include "loop/loop.h"
-#include "policy/policy.h"
+#include "policy/host/policy.h"
 #include "port/log.h"
 
 namespace moonfence::fence {

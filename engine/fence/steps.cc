@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cluster/node_cache.h"
-#include "policy/pod_facts.h"
+#include "cluster/nodes/node_cache.h"
+#include "policy/input/pod_facts.h"
 
 namespace moonfence::fence {
 

@@ -8,20 +8,20 @@
 #include <string>
 
 #include "audit/trail.h"
-#include "cluster/endpoint.h"
+#include "cluster/endpoints/endpoint.h"
 #include "fence/actions.h"
 #include "fence/health_source.h"
 #include "fence/journal.h"
 #include "fence/leadership.h"
 #include "fence/pod_watch.h"
 #include "fence/roll_call.h"
-#include "fence/turns.h"
-#include "kube/lease.h"
-#include "kube/reader.h"
-#include "kube/revisions.h"
+#include "kube/calls/reader.h"
+#include "kube/leases/lease.h"
+#include "kube/leases/revisions.h"
 #include "loop/loop.h"
-#include "policy/policy_set.h"
-#include "policy/trace.h"
+#include "loop/turn_queue.h"
+#include "policy/bundle/policy_set.h"
+#include "policy/lua/trace.h"
 #include "port/log.h"
 
 namespace moonfence::fence {
@@ -64,7 +64,7 @@ struct Surroundings {
   std::function<void(const std::string& policy, const policy::Usage& usage)> ran = {};
   PodWatches* pod_watches = nullptr;     // null: incidents look at pods by time only
   EvaluationWatch on_evaluation = {};    // tools: hears of each pod that a policy was asked about
-  Turns* looks = nullptr;                // of Verifying; null: incidents look side by side
+  loop::TurnQueue* looks = nullptr;      // of Verifying; null: incidents look side by side
   Preplannings* preplannings = nullptr;  // null: a pass reads nothing before it begins
   ProvePolicies prove_policies = {};     // empty: they come from no server
   // When a Lease was written last; empty: only what an incident itself has seen counts.

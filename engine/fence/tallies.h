@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/names.h"
-#include "policy/policy.h"
+#include "policy/host/policy.h"
 
 namespace moonfence::fence {
 

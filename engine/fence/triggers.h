@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "policy/policy_set.h"
+#include "policy/bundle/policy_set.h"
 
 namespace moonfence::fence {
 

@@ -16,7 +16,7 @@
 
 #include "fence/inquiry.h"
 #include "fence/surroundings.h"
-#include "kube/decode.h"
+#include "kube/objects/decode.h"
 
 namespace moonfence::fence {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "kube/decode.h"
-#include "kube/url.h"
+#include "kube/objects/decode.h"
+#include "kube/wire/url.h"
 
 namespace moonfence::fence {
 

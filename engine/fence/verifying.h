@@ -15,9 +15,9 @@
 #include "fence/guard.h"
 #include "fence/lookups.h"
 #include "fence/surroundings.h"
-#include "fence/turns.h"
 #include "fence/verification.h"
-#include "kube/decode.h"
+#include "kube/objects/decode.h"
+#include "loop/turn_queue.h"
 
 namespace moonfence::fence {
 
@@ -60,7 +60,7 @@ class Verifying {
   loop::Timer next_;
   // Of the look under way, or about to be.
   bool looking_ = false;
-  std::unique_ptr<Turns::Ticket> turn_;
+  std::unique_ptr<loop::TurnQueue::Ticket> turn_;
   std::vector<Verification::Question> questions_;  // that are still to be asked
   std::vector<NamespacePod> unattached_;           // whose events are still to be read
   Sighting seen_;

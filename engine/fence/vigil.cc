@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kube/decode.h"
+#include "kube/objects/decode.h"
 
 namespace moonfence::fence {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // The one generator behind every port::Random: xoshiro256** (Blackman, Vigna), seeded through
-// splitmix64. The same seed gives the same draws on every machine; os/entropy.h seeds it from the
-// system and the simulation from its seed.
+// splitmix64. The same seed gives the same draws on every machine; os/system/entropy.h seeds it
+// from the system and the simulation from its seed.
 
 #include <array>
 #include <bit>

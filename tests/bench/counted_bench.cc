@@ -21,15 +21,15 @@
 #include <nlohmann/json.hpp>
 #include <valgrind/callgrind.h>
 
-#include "app/settings.h"
-#include "app/sim_replica.h"
-#include "app/simulate_setup.h"
+#include "app/settings/settings.h"
+#include "app/simulate/sim_replica.h"
+#include "app/simulate/simulate_setup.h"
 #include "bench/allocations.h"
-#include "cluster/node_cache.h"
-#include "kube/caller.h"
-#include "kube/watcher.h"
-#include "policy/builtin.h"
-#include "sim/scenario_run.h"
+#include "cluster/nodes/node_cache.h"
+#include "kube/watching/watcher.h"
+#include "kube/wire/caller.h"
+#include "policy/bundle/builtin.h"
+#include "sim/scenarios/scenario_run.h"
 #include "support/fake_credentials.h"
 #include "support/fake_log.h"
 #include "support/fake_poller.h"

@@ -16,9 +16,9 @@
 #include <benchmark/benchmark.h>
 #include <nlohmann/json.hpp>
 
-#include "policy/builtin.h"
-#include "policy/facts.h"
-#include "policy/reload.h"
+#include "policy/bundle/builtin.h"
+#include "policy/bundle/reload.h"
+#include "policy/values/facts.h"
 #include "support/fake_poller.h"
 #include "support/policies.h"
 

@@ -130,5 +130,5 @@ class Loaded:
             "live_kubelet = true", "live_kubelet = false"))
         engine = Engine(self.cluster, self.stage.folder, self.account, self.name, next(_numbers), policy,
                         config={"fencingDrivers": f"[{self.workloads.driver}]"}, witnessed=False).start()
-        time.sleep(6)  # until its connections for deletions are open (kube/heartbeat)
+        time.sleep(6)  # until its connections for deletions are open (kube/wire/heartbeat)
         return engine

@@ -127,7 +127,7 @@ class Stage:
         try:
             wait_for("the engine is ready", lambda: self._ready(process, health), 120, every=0.005)
             process.ready_in = time.monotonic() - began
-            time.sleep(6)  # until what begins with it is over: the Lease, events, connections for deletions (kube/heartbeat)
+            time.sleep(6)  # until what begins with it is over: the Lease, events, connections for deletions (kube/wire/heartbeat)
             yield process
         finally:
             process.terminate()

@@ -3,11 +3,11 @@
 #include <stdexcept>
 
 #include "contract/api_under_test.h"
-#include "kube/config.h"
-#include "kube/frames.h"
-#include "os/curl_http.h"
-#include "os/curl_poller.h"
-#include "os/system_files.h"
+#include "kube/auth/config.h"
+#include "kube/text/frames.h"
+#include "os/net/curl_http.h"
+#include "os/net/curl_poller.h"
+#include "os/system/system_files.h"
 #include "support/http_client.h"
 
 namespace moonfence::contract {

@@ -1,7 +1,7 @@
 #include <deque>
 
 #include "contract/api_under_test.h"
-#include "sim/api_server.h"
+#include "sim/server/api_server.h"
 #include "support/fake_poller.h"
 #include "support/fake_random.h"
 

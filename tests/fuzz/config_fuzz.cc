@@ -11,15 +11,15 @@
 #include <string>
 #include <string_view>
 
-#include "app/settings.h"
+#include "app/settings/settings.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "fuzz/config_maps.h"
 #include "fuzz/finding.h"
-#include "kube/config.h"
-#include "kube/kubeconfig.h"
-#include "policy/bindings.h"
-#include "policy/selector.h"
+#include "kube/auth/config.h"
+#include "kube/auth/kubeconfig.h"
+#include "policy/bundle/bindings.h"
+#include "policy/host/selector.h"
 #include "support/fake_files.h"
 #include "support/policies.h"
 

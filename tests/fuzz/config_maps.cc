@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/finding.h"
-#include "kube/config_maps.h"
+#include "kube/calls/config_maps.h"
 #include "loop/loop.h"
-#include "policy/bindings.h"
-#include "policy/bundle.h"
-#include "policy/last_good.h"
-#include "policy/reload.h"
+#include "policy/bundle/bindings.h"
+#include "policy/bundle/bundle.h"
+#include "policy/bundle/last_good.h"
+#include "policy/bundle/reload.h"
 #include "support/fake_poller.h"
 #include "support/policies.h"
 

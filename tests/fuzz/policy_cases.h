@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kube/objects.h"
-#include "policy/policy.h"
+#include "kube/objects/objects.h"
+#include "policy/host/policy.h"
 
 namespace moonfence::fuzz {
 

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "policy/policy.h"
+#include "policy/host/policy.h"
 
 namespace moonfence::fuzz {
 

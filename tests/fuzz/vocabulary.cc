@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "policy/reference.h"
+#include "policy/kit/reference.h"
 
 namespace moonfence::fuzz {
 namespace {

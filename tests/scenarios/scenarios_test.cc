@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "app/simulate_command.h"
-#include "os/system_files.h"
+#include "app/simulate/simulate_command.h"
+#include "os/system/system_files.h"
 
 namespace moonfence {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "port/seeded_random.h"
-#include "sim/chance.h"
 #include "sim/drawing.h"
-#include "sim/settling.h"
+#include "sim/net/chance.h"
+#include "sim/truth/settling.h"
 
 namespace moonfence::sim {
 namespace {

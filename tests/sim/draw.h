@@ -9,7 +9,7 @@
 #include <string>
 
 #include "port/random.h"
-#include "sim/plan.h"
+#include "sim/ground/plan.h"
 
 namespace moonfence::sim {
 
@@ -21,7 +21,7 @@ namespace moonfence::sim {
 [[nodiscard]] std::string describe(const Plan& plan);
 
 // The ConfigMap's data: `moonfence.yaml` and the policies it names. Drawn policies declare what
-// they do in a comment that sim/reach reads.
+// they do in a comment that sim/truth/reach reads.
 [[nodiscard]] std::map<std::string, std::string> default_policies();
 [[nodiscard]] std::map<std::string, std::string> draw_policies(port::Random& random);
 // An edit of them: other modes, other scopes, a policy more or less, or a mistake.

@@ -1,8 +1,8 @@
 #include <array>
 #include <utility>
 
-#include "sim/chance.h"
 #include "sim/drawing.h"
+#include "sim/net/chance.h"
 
 namespace moonfence::sim {
 namespace {

@@ -2,9 +2,9 @@
 #include <array>
 #include <set>
 
-#include "sim/chance.h"
 #include "sim/drawing.h"
-#include "sim/reach.h"
+#include "sim/net/chance.h"
+#include "sim/truth/reach.h"
 
 namespace moonfence::sim {
 namespace {

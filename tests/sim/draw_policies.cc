@@ -2,9 +2,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/chance.h"
 #include "sim/draw.h"
 #include "sim/drawing.h"
+#include "sim/net/chance.h"
 
 namespace moonfence::sim {
 namespace {

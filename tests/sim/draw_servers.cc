@@ -2,10 +2,10 @@
 #include <array>
 #include <span>
 
-#include "sim/chance.h"
 #include "sim/drawing.h"
-#include "sim/hidden_objects.h"
-#include "sim/write_refusals.h"
+#include "sim/net/chance.h"
+#include "sim/server/hidden_objects.h"
+#include "sim/server/write_refusals.h"
 
 namespace moonfence::sim {
 namespace {

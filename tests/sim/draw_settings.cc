@@ -1,6 +1,6 @@
-#include "sim/chance.h"
 #include "sim/draw.h"
 #include "sim/drawing.h"
+#include "sim/net/chance.h"
 
 namespace moonfence::sim {
 namespace {

@@ -1,7 +1,7 @@
 #include <array>
 
-#include "sim/chance.h"
 #include "sim/drawing.h"
+#include "sim/net/chance.h"
 
 namespace moonfence::sim {
 namespace {

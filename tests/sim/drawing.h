@@ -20,7 +20,7 @@
 
 #include "base/time.h"
 #include "port/random.h"
-#include "sim/plan.h"
+#include "sim/ground/plan.h"
 
 namespace moonfence::sim {
 

@@ -29,15 +29,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "app/sim_replica.h"
-#include "app/simulate_command.h"
-#include "app/simulate_setup.h"
-#include "os/system_files.h"
+#include "app/simulate/sim_replica.h"
+#include "app/simulate/simulate_command.h"
+#include "app/simulate/simulate_setup.h"
+#include "os/system/system_files.h"
 #include "sim/draw.h"
-#include "sim/rules.h"
-#include "sim/scenario.h"
 #include "sim/scenario_writer.h"
-#include "sim/world.h"
+#include "sim/scenarios/scenario.h"
+#include "sim/truth/rules.h"
+#include "sim/world/world.h"
 
 namespace moonfence {
 namespace {

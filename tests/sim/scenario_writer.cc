@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "base/text.h"
-#include "sim/scenario.h"
-#include "sim/scenario_words.h"
+#include "sim/scenarios/scenario.h"
+#include "sim/scenarios/scenario_words.h"
 
 namespace moonfence::sim {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "sim/plan.h"
+#include "sim/ground/plan.h"
 
 namespace moonfence::sim {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kube/credentials.h"
+#include "kube/auth/credentials.h"
 
 namespace moonfence::test {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "loop/loop.h"
-#include "os/curl_http.h"
-#include "os/curl_poller.h"
+#include "os/net/curl_http.h"
+#include "os/net/curl_poller.h"
 
 namespace moonfence::test {
 

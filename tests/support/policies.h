@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kube/objects.h"
-#include "policy/policy.h"
+#include "kube/objects/objects.h"
+#include "policy/host/policy.h"
 #include "port/cpu_clock.h"
 
 namespace moonfence {

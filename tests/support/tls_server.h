@@ -210,7 +210,8 @@ class TestServer {
 
   TestServer(Options options, Handler handler)
       : options_(std::move(options)), handler_(std::move(handler)) {
-    // As the engine does (os/signals.h): OpenSSL writes to a socket whether it is closed or not.
+    // As the engine does (os/system/signals.h): OpenSSL writes to a socket whether it is closed or
+    // not.
     std::signal(SIGPIPE, SIG_IGN);
     if (options_.tls) {
       use_certificate(*options_.tls);

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "app/rehearsal.h"
-#include "sim/scenario_run.h"
+#include "app/rehearsal/rehearsal.h"
+#include "sim/scenarios/scenario_run.h"
 #include "support/fake_files.h"
 #include "support/fake_poller.h"
 #include "support/fake_processes.h"

@@ -13,14 +13,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "app/explanation.h"
-#include "app/plan_text.h"
-#include "app/sim_replica.h"
-#include "app/simulate_setup.h"
-#include "app/status_json.h"
-#include "app/status_page.h"
-#include "app/status_text.h"
-#include "kube/decode.h"
+#include "app/cluster_commands/explanation.h"
+#include "app/cluster_commands/plan_text.h"
+#include "app/cluster_commands/status_text.h"
+#include "app/simulate/sim_replica.h"
+#include "app/simulate/simulate_setup.h"
+#include "app/status/status_json.h"
+#include "app/web/status_page.h"
+#include "kube/objects/decode.h"
 #include "unit/app/frozen_world.h"
 
 namespace moonfence::app::truth {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "app/incident_book.h"
-#include "app/status_frame.h"
-#include "app/status_snapshot.h"
+#include "app/status/incident_book.h"
+#include "app/status/status_snapshot.h"
+#include "app/web/status_frame.h"
 #include "unit/app/records_fixture.h"
 
 namespace moonfence::app {

@@ -1,7 +1,7 @@
 #include "fence/eviction.h"
 
 #include "fence/triggers.h"
-#include "kube/decode.h"
+#include "kube/objects/decode.h"
 #include "unit/fence/guard_fixture.h"
 
 namespace moonfence::fence {

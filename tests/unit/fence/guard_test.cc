@@ -1,4 +1,4 @@
-#include "policy/pod_facts.h"
+#include "policy/input/pod_facts.h"
 #include "unit/fence/guard_fixture.h"
 
 namespace moonfence::fence {

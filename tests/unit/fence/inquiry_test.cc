@@ -1,6 +1,6 @@
 #include "fence/inquiry.h"
 
-#include "kube/decode.h"
+#include "kube/objects/decode.h"
 #include "unit/fence/operation_fixture.h"
 
 namespace moonfence::fence {

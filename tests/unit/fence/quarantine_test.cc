@@ -1,6 +1,6 @@
 #include "fence/quarantine.h"
 
-#include "kube/decode.h"
+#include "kube/objects/decode.h"
 #include "unit/fence/desk_fixture.h"
 
 namespace moonfence::fence {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "policy/pod_facts.h"
+#include "policy/input/pod_facts.h"
 
 namespace moonfence::fence {
 namespace {

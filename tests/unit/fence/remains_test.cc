@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kube/decode.h"
-#include "policy/pod_facts.h"
+#include "kube/objects/decode.h"
+#include "policy/input/pod_facts.h"
 
 namespace moonfence::fence {
 namespace {

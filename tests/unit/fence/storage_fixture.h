@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "policy/pod_facts.h"
+#include "policy/input/pod_facts.h"
 #include "unit/fence/desk_fixture.h"
 
 namespace moonfence::fence {

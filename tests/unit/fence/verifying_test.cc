@@ -13,7 +13,7 @@ struct VerifyingTest : DeskTest {
   nlohmann::json events = nlohmann::json::array();
   Duration wait = 5min;
   std::optional<test::FakeAnswer> list_fault;
-  Turns turns{loop};
+  loop::TurnQueue turns{loop};
   std::vector<loop::Timer> ends;
 
   VerifyingTest() {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "kube/live_credentials.h"
+#include "kube/auth/live_credentials.h"
 #include "support/fake_files.h"
 #include "support/fake_poller.h"
 #include "support/fake_processes.h"

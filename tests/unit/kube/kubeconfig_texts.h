@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "kube/base64.h"
+#include "kube/text/base64.h"
 
 namespace moonfence::kube::texts {
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kube/caller.h"
+#include "kube/wire/caller.h"
 #include "support/fake_credentials.h"
 #include "support/fake_http.h"
 #include "support/fake_log.h"

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "policy/reload.h"
+#include "policy/bundle/reload.h"
 #include "support/fake_poller.h"
 #include "support/policies.h"
 

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/cluster.h"
-#include "sim/facts.h"
+#include "sim/ground/facts.h"
+#include "sim/world/cluster.h"
 #include "support/fake_poller.h"
 #include "support/fake_random.h"
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "port/seeded_random.h"
-#include "sim/reach.h"
-#include "sim/settling.h"
+#include "sim/truth/reach.h"
+#include "sim/truth/settling.h"
 
 namespace moonfence::sim {
 namespace {

@@ -11,10 +11,10 @@
 #include <gtest/gtest.h>
 
 #include "port/seeded_random.h"
+#include "sim/checkers/judge.h"
 #include "sim/draw.h"
-#include "sim/fields.h"
-#include "sim/judge.h"
-#include "sim/time_line.h"
+#include "sim/net/time_line.h"
+#include "sim/store/fields.h"
 
 namespace moonfence::sim {
 

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/api_server.h"
+#include "sim/server/api_server.h"
 #include "support/fake_poller.h"
 #include "support/fake_random.h"
 

@@ -1,0 +1,54 @@
+#pragma once
+
+// Performs the commands that ask a cluster and change nothing; one file a command.
+
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "app/cluster_commands/client_options.h"
+#include "app/cluster_commands/cluster_client.h"
+#include "app/rehearsal/plan.h"
+#include "base/error.h"
+#include "port/files.h"
+
+namespace moonfence::app {
+
+struct ClientOutput {
+  ClientExit code = ClientExit::Ok;
+  std::string out;
+  std::string err;
+};
+
+[[nodiscard]] ClientOutput run_client_command(const ClientOptions& options);
+
+// What each of them is given beside its options.
+struct ClientGround {
+  port::Files& files;
+  kube::LoadedConfig config;
+  ClusterClient client;
+  std::string engine_namespace;
+};
+[[nodiscard]] ClientOutput plan_nodes(const ClientOptions& options, ClientGround& ground);
+[[nodiscard]] ClientOutput explain_pod(const ClientOptions& options, ClientGround& ground);
+[[nodiscard]] ClientOutput show_status(const ClientOptions& options, ClientGround& ground);
+[[nodiscard]] ClientOutput list_incidents(const ClientOptions& options, ClientGround& ground);
+[[nodiscard]] ClientOutput show_incident(const ClientOptions& options, ClientGround& ground);
+[[nodiscard]] ClientOutput capture_node(const ClientOptions& options, ClientGround& ground);
+
+// The code that says why nothing could be printed, and the error with its next step.
+[[nodiscard]] ClientOutput refused(ClientExit code, const Error& error);
+[[nodiscard]] ClientOutput refused(const Error& error);  // Failed, or NotFound
+
+// A rehearsal of what the deployed engine is configured to do.
+struct Rehearsal {
+  Rehearsed rehearsed;
+  std::vector<std::string> notes;  // what the rehearsal goes by, where that is not plain
+  nlohmann::json situation = {};   // as the engine that acts tells it; null where none does
+};
+[[nodiscard]] tl::expected<Rehearsal, ClientOutput> rehearse_nodes(
+    const ClientOptions& options, ClientGround& ground, const std::vector<NodeName>& nodes,
+    bool assume_down);
+
+}  // namespace moonfence::app

@@ -1,0 +1,247 @@
+#include "app/cluster_commands/client_options.h"
+
+#include <algorithm>
+#include <array>
+
+#include <CLI/CLI.hpp>
+
+#include "base/text.h"
+
+namespace moonfence::app {
+namespace {
+
+using Verb = ClientOptions::Verb;
+
+constexpr const char* kPlanFooter = R"(
+Nothing is changed: the engine itself runs against the cluster, and none of its writes leaves.
+
+Examples:
+  moonfence plan node-7
+      What the engine would do with node-7, which is down.
+  moonfence plan node-7 --assume-down -o wide
+      The same if its machine died now, with what the policies read.
+  moonfence plan node-7 node-8 --assume-down -o json
+      If both died together, for a program to read.
+  moonfence plan node-7 --assume-down --policy my-db.lua --policy-namespace db --mode enforce
+      With a policy that is not installed yet.
+
+Exit codes: 0 nothing would be done, 10 something would be done, 1 the cluster cannot be read,
+2 wrong command line, 3 kubeconfig or configuration unusable, 4 policy cannot be loaded,
+5 no such node.)";
+
+constexpr const char* kExplainFooter = R"(
+A pod on a node that is up is explained as if its node's machine died now.
+
+Examples:
+  moonfence explain db-0 -n db
+      Why the engine would delete this pod, or why not, and what to do about it.
+  moonfence explain db/db-0 -o json
+      For a program to read.
+
+Exit codes: 0 it would not be touched, 10 it would be, 1 the cluster cannot be read,
+2 wrong command line, 3 kubeconfig or configuration unusable, 4 policy cannot be loaded,
+5 no such pod.)";
+
+constexpr const char* kStatusFooter = R"(
+Examples:
+  moonfence status
+      Who leads, which policies are in force, which nodes are down, what is being done.
+  moonfence status -o yaml
+      For a program to read.
+
+Exit codes: 0 printed, 1 the cluster cannot be read, 2 wrong command line, 3 kubeconfig unusable.)";
+
+constexpr const char* kIncidentsFooter = R"(
+Incidents that deleted something have a record, ConfigMap moonfence-incident-ID; those that deleted
+nothing have none.
+
+Examples:
+  moonfence incidents
+      All that are recorded, the newest first.
+  moonfence incidents -o json
+      For a program to read.
+
+Exit codes: 0 printed, 1 the cluster cannot be read, 2 wrong command line, 3 kubeconfig unusable.)";
+
+constexpr const char* kIncidentFooter = R"(
+Example:
+  moonfence incident 3f09c1d2a7
+      Each step of it, when it was planned, sent and answered, and how it ended.
+
+Exit codes: 0 printed, 1 the cluster cannot be read, 2 wrong command line, 3 kubeconfig unusable,
+5 no such incident.)";
+
+constexpr const char* kCaptureFooter = R"(
+Writes NODE.objects.json, which tests take as fixtures, and NODE.decisions.json, what the policies
+in force say of each pod. Values of environment variables are left out.
+
+Example:
+  moonfence policy capture node-7 --assume-down -o captures
+  moonfence policy replay my-db.lua --records captures
+
+Exit codes: 0 written, 1 the cluster cannot be read, 3 kubeconfig, configuration or folder unusable,
+4 policy cannot be loaded, 5 no such node, or it is up, 64 wrong command line.)";
+
+CLI::App* add_verb(CLI::App& app, ClientOptions& options, Verb verb, const char* name,
+                   const char* help, const char* footer) {
+  CLI::App* command = app.add_subcommand(name, help);
+  command->footer(footer);
+  command->parse_complete_callback([&options, verb] { options.verb = verb; });
+  command
+      ->add_option("--kubeconfig", options.kubeconfig,
+                   "Kubeconfig file (default: KUBECONFIG, the pod's service account, "
+                   "~/.kube/config)")
+      ->type_name("FILE");
+  command->add_option("--context", options.context, "Context of the kubeconfig")->type_name("NAME");
+  return command;
+}
+
+void add_output(CLI::App& command, ClientOptions& options, const std::vector<std::string>& forms) {
+  command
+      .add_option("-o,--output", options.output, "How to print it (default: " + forms.front() + ")")
+      ->check(CLI::IsMember(forms).description(""))
+      ->type_name([&forms] {
+        std::string names;
+        for (const std::string& form : forms) {
+          names += (names.empty() ? "" : "|") + form;
+        }
+        return names;
+      }());
+}
+
+void add_engine_namespace(CLI::App& command, ClientOptions& options, const char* flags) {
+  command
+      .add_option(flags, options.engine_namespace,
+                  "Namespace of the engine's own objects (default: the pod's, else moonfence)")
+      ->type_name("NS");
+}
+
+// What `moonfence run` is told, too.
+void add_engine_options(CLI::App& command, ClientOptions& options) {
+  command
+      .add_option("--config", options.config,
+                  "The engine's configuration file (default: ConfigMap moonfence-config)")
+      ->type_name("FILE");
+  command
+      .add_option("--policy", options.policy,
+                  "Decide by this one policy, a Lua file (default: those of ConfigMap "
+                  "moonfence-policies)")
+      ->type_name("FILE");
+  command
+      .add_option("--policy-namespace", options.policy_namespace,
+                  "The only namespace in which --policy may act")
+      ->type_name("NS");
+  command
+      .add_option("--mode", options.mode,
+                  "The --mode of the engine (default: as the ConfigMap says; of --policy observe)")
+      ->check(CLI::IsMember({"off", "observe", "enforce"}).description(""))
+      ->type_name("observe|enforce|off");
+}
+
+constexpr const char* kOwnNamespace = "-n,--namespace,--engine-namespace";
+const std::vector<std::string>& documents() {
+  static const std::vector<std::string> words = {"table", "json", "yaml"};
+  return words;
+}
+
+}  // namespace
+
+OutputForm ClientOptions::form() const {
+  return output == "json"   ? OutputForm::Json
+         : output == "yaml" ? OutputForm::Yaml
+         : output == "wide" ? OutputForm::Wide
+                            : OutputForm::Table;
+}
+
+void add_client_commands(CLI::App& app, ClientOptions& options) {
+  CLI::App* plan =
+      add_verb(app, options, Verb::Plan, "plan",
+               "Say what the engine would do with nodes; changes nothing", kPlanFooter);
+  plan->add_option("NODE", options.names, "Nodes; several are supposed to fail together")
+      ->required();
+  plan->add_flag("--assume-down", options.assume_down,
+                 "Nodes that are up are supposed to have lost their power now");
+  add_output(*plan, options, {"table", "wide", "json", "yaml"});
+  add_engine_namespace(*plan, options, kOwnNamespace);
+  add_engine_options(*plan, options);
+
+  CLI::App* explain =
+      add_verb(app, options, Verb::Explain, "explain",
+               "Say in sentences what would become of a pod, and why", kExplainFooter);
+  explain->add_option("POD", options.names, "The pod: NAME, or NAMESPACE/NAME")
+      ->required()
+      ->expected(1);
+  explain
+      ->add_option("-n,--namespace", options.space, "The pod's namespace (default: the context's)")
+      ->type_name("NS");
+  add_output(*explain, options, {"text", "json", "yaml"});
+  add_engine_namespace(*explain, options, "--engine-namespace");
+  add_engine_options(*explain, options);
+
+  CLI::App* status =
+      add_verb(app, options, Verb::Status, "status",
+               "Show who leads, what is in force and what is being done", kStatusFooter);
+  add_output(*status, options, documents());
+  add_engine_namespace(*status, options, kOwnNamespace);
+
+  CLI::App* incidents = add_verb(app, options, Verb::Incidents, "incidents",
+                                 "List the recorded incidents", kIncidentsFooter);
+  add_output(*incidents, options, documents());
+  add_engine_namespace(*incidents, options, kOwnNamespace);
+
+  CLI::App* incident = add_verb(app, options, Verb::Incident, "incident",
+                                "Show the record of one incident", kIncidentFooter);
+  incident->add_option("ID", options.names, "Its id, as in events, logs and records")
+      ->required()
+      ->expected(1);
+  add_output(*incident, options, documents());
+  add_engine_namespace(*incident, options, kOwnNamespace);
+}
+
+void add_capture(CLI::App& policy, ClientOptions& options) {
+  CLI::App* capture =
+      add_verb(policy, options, Verb::Capture, "capture",
+               "Record a node's pods from a live cluster, for test, eval and replay; reads only",
+               kCaptureFooter);
+  capture->add_option("NODE", options.names, "The node")->required()->expected(1);
+  capture->add_option("-o,--output", options.folder, "Folder to write to")
+      ->required()
+      ->type_name("DIR");
+  capture->add_flag("--assume-down", options.assume_down,
+                    "A node that is up is recorded as if it had lost its power now");
+  add_engine_namespace(*capture, options, kOwnNamespace);
+  add_engine_options(*capture, options);
+}
+
+bool is_client_command(const CLI::App& app) {
+  if (app.got_subcommand("policy") && app.get_subcommand("policy")->got_subcommand("capture")) {
+    return true;
+  }
+  constexpr std::array kNames = {"plan", "explain", "status", "incidents", "incident"};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&app](const char* name) { return app.got_subcommand(name); });
+}
+
+std::string problem_of(const ClientOptions& options) {
+  const auto fault = [](const char* flag, const std::string& given) {
+    return std::string(flag) + ": '" + escaped(given, 128) +
+           "' is no namespace: name one, in lower case letters, digits and '-'";
+  };
+  if (options.policy.empty() != options.policy_namespace.empty()) {
+    return options.policy.empty()
+               ? "--policy is missing: --policy-namespace says where it may act"
+               : "--policy-namespace is missing: name the one namespace in which --policy may act";
+  }
+  if (!options.engine_namespace.empty() && !is_dns_label(options.engine_namespace)) {
+    return fault("--engine-namespace", options.engine_namespace);
+  }
+  if (!options.space.empty() && !is_dns_label(options.space)) {
+    return fault("--namespace", options.space);
+  }
+  if (!options.policy_namespace.empty() && !is_dns_label(options.policy_namespace)) {
+    return fault("--policy-namespace", options.policy_namespace);
+  }
+  return {};
+}
+
+}  // namespace moonfence::app

@@ -1,0 +1,60 @@
+#pragma once
+
+// The command lines of what asks a cluster and changes nothing: plan, explain, status, incidents,
+// incident, and `policy capture`. As values.
+
+#include <string>
+#include <vector>
+
+#include "app/terminal/output.h"
+#include "policy/values/mode.h"
+
+namespace CLI {
+class App;
+}
+
+namespace moonfence::app {
+
+// Exit codes of these commands, part of their documentation.
+enum class ClientExit : int {
+  Ok = 0,        // the answer was printed; of plan and explain: nothing would be done
+  Failed = 1,    // the cluster could not be read
+  Usage = 2,     // wrong command line
+  Config = 3,    // kubeconfig or configuration unusable
+  Policy = 4,    // --policy cannot be loaded
+  NotFound = 5,  // the cluster has no such node, pod or incident
+  WouldAct = 10  // of plan and explain: something would be done
+};
+
+struct ClientOptions {
+  enum class Verb { Plan, Explain, Status, Incidents, Incident, Capture };
+
+  std::vector<std::string> names;  // nodes, the pod, or the incident's id
+  std::string kubeconfig;
+  std::string context;
+  std::string space;             // of explain: the pod's
+  std::string engine_namespace;  // empty: the pod's in which we run, else moonfence
+  // Of plan and explain: what `moonfence run` is, or would be, given.
+  std::string config;  // empty: ConfigMap moonfence-config of the engine's namespace
+  std::string policy;
+  std::string policy_namespace;
+  std::string mode;  // "" for what the ConfigMap says
+  std::string output = "table";
+  std::string folder;  // of capture: where to write
+
+  Verb verb = Verb::Plan;
+  bool assume_down = false;
+
+  [[nodiscard]] OutputForm form() const;
+};
+
+// Adds the subcommands; `options` outlives the parsing.
+void add_client_commands(CLI::App& app, ClientOptions& options);
+// `moonfence policy capture`.
+void add_capture(CLI::App& policy, ClientOptions& options);
+// Whether one of them was given.
+[[nodiscard]] bool is_client_command(const CLI::App& app);
+// What the parser cannot see; "" when all is well.
+[[nodiscard]] std::string problem_of(const ClientOptions& options);
+
+}  // namespace moonfence::app

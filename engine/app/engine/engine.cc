@@ -1,0 +1,907 @@
+#include "app/engine/engine.h"
+
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "app/engine/policy_feed.h"
+#include "app/engine/rewind.h"
+#include "app/engine/self_test.h"
+#include "app/engine/status_reporter.h"
+#include "app/settings/version.h"
+#include "app/status/situation.h"
+#include "app/telling/announcer.h"
+#include "app/telling/failover_times.h"
+#include "app/telling/records.h"
+#include "audit/trail.h"
+#include "base/text.h"
+#include "cluster/endpoints/endpoint.h"
+#include "cluster/nodes/node_cache.h"
+#include "fence/desks.h"
+#include "fence/hand_back.h"
+#include "fence/idle_nodes.h"
+#include "fence/journal.h"
+#include "fence/leadership.h"
+#include "fence/preplanning.h"
+#include "kube/auth/live_credentials.h"
+#include "kube/calls/events.h"
+#include "kube/leases/revisions.h"
+#include "kube/watching/elector.h"
+#include "kube/wire/heartbeat.h"
+#include "kube/wire/server_clock.h"
+#include "kube/wire/server_pace.h"
+#include "policy/bundle/builtin.h"
+#include "policy/bundle/policy_set.h"
+
+namespace moonfence::app {
+namespace {
+
+// How long deletions that have left are waited for when we are asked to stop.
+constexpr Duration kDrainLimit = std::chrono::seconds(6);
+// What is told of the whole is written this long after it is new, and at the latest then; that a
+// node is looked at again at another time is no more than that.
+constexpr Duration kSituationPause = std::chrono::seconds(2);
+constexpr Duration kSituationLimit = std::chrono::seconds(5);
+constexpr Duration kDrainPoll = std::chrono::milliseconds(20);
+
+// "3f09c1d2a7": short enough to read out at night, long enough not to repeat.
+IncidentId make_incident_id(port::Random& random) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  std::uint64_t value = random.next();
+  for (int i = 0; i < 10; ++i) {
+    text += kDigits[value & 0xFU];
+    value >>= 4U;
+  }
+  return IncidentId(text);
+}
+
+// Never used twice: a replica that starts again must not take its predecessor's term for its own.
+// The part before the first '_' is the pod's name, by which the API server can check the holder
+// too.
+std::string make_identity(const std::string& instance, port::Random& random) {
+  return instance + "_" + make_incident_id(random).text() + make_incident_id(random).text();
+}
+
+// Tells every exchange to the server clock, to the metrics and to the test of ourselves.
+class Observers final : public kube::CallObserver {
+ public:
+  Observers(kube::ServerClock& clock, Metrics& metrics, SelfTest& self_test,
+            std::function<void()> went_back)
+      : clock_(clock), metrics_(metrics), self_test_(self_test), went_back_(std::move(went_back)) {}
+  void on_exchange(port::Method method, int status, Duration took,
+                   std::optional<WallTime> date) override {
+    clock_.on_exchange(method, status, took, date);
+    metrics_.on_exchange(method, status, took, date);
+    self_test_.on_exchange(method, status, took, date);
+  }
+  void on_went_back() override { went_back_(); }
+
+ private:
+  kube::ServerClock& clock_;
+  Metrics& metrics_;
+  SelfTest& self_test_;
+  const std::function<void()> went_back_;
+};
+
+// Who is told about nodes.
+class Audience final : public cluster::NodeListener {
+ public:
+  Audience(fence::Desks& desk, fence::HandBack& hand_back, bool on_demand)
+      : desk_(desk), hand_back_(hand_back), on_demand_(on_demand) {}
+  void look_at(const cluster::NodeView& node, cluster::Look why) override {
+    if (on_demand_) {
+      return;
+    }
+    desk_.look_at(node, why);
+    hand_back_.look_at(node, why);
+  }
+  void census_changed(const cluster::Census& census) override { desk_.census_changed(census); }
+
+ private:
+  fence::Desks& desk_;
+  fence::HandBack& hand_back_;
+  const bool on_demand_;
+};
+
+}  // namespace
+
+class Engine::Graph final : public fence::Leadership {
+ public:
+  Graph(Assignment assignment, const Surroundings& around)
+      : told_(std::move(assignment)),
+        wall_clock_(around.wall_clock),
+        log_(around.log),
+        board_(around.status_board != nullptr ? *around.status_board : own_board_),
+        on_evaluation_(around.on_evaluation),
+        loop_(around.loop),
+        credentials_({loop_, around.http, around.files, around.processes, wall_clock_, log_},
+                     told_.config.connection),
+        caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
+                user_agent()),
+        reader_(caller_),
+        lease_revisions_(loop_, caller_, log_),
+        endpoints_({loop_, around.http, around.files, log_, user_agent()},
+                   told_.settings.endpoints),
+        records_(around.append_audit, log_, metrics_,
+                 [this](const audit::Record& record) { announce(record); }),
+        trail_(wall_clock_, records_),
+        protections_({.namespaces = told_.settings.protected_namespaces,
+                      .own_node = NodeName(told_.node_name),
+                      .hold_marks = told_.settings.hold_marks}),
+        brake_(told_.settings.brake),
+        self_test_(loop_, log_, metrics_),
+        roll_call_(
+            loop_, reader_, *this, [this] { return server_now(); }, lease_revisions_.revisions(),
+            [this](const NodeName& name) { return standing_if_up(name); }),
+        actions_(loop_, kube::Destroyer(caller_), trail_,
+                 [this] {
+                   if (elector_) {
+                     elector_->deposed();
+                   }
+                 }),
+        events_random_(around.random.fork("events")),
+        events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
+        election_random_(around.random.fork("election")),
+        identity_(make_identity(told_.instance, *election_random_)),
+        journal_random_(around.random.fork("journal")),
+        journal_({loop_, caller_, *journal_random_, log_, *this}, Namespace(told_.engine_namespace),
+                 identity_, [this] { return server_now(); }),
+        pods_random_(around.random.fork("pods")),
+        pod_watches_{loop_, caller_, *pods_random_, log_},
+        looks_(loop_),
+        incident_random_(around.random.fork("incidents")),
+        desk_(
+            fence_surroundings(), rules(), [this] { return make_incident_id(*incident_random_); },
+            [this](const NodeName& name) { return nodes_.find(name); }),
+        hand_back_(fence_surroundings(),
+                   [this](const NodeName& name) { return desk_.is_failed(name); }),
+        audience_(desk_, hand_back_, told_.on_demand),
+        nodes_(loop_, log_, told_.settings.cache_expiry, audience_,
+               {.exclude = told_.settings.brake.exclude,
+                .server_now = [this] { return server_now(); },
+                .hold =
+                    [this](const nlohmann::json& node) {
+                      return fence::hold_on_node(node, told_.settings.hold_marks);
+                    }}),
+        idle_nodes_(loop_, reader_, brake_, log_,
+                    [this](const NodeName& name) { nodes_.excuse(name); }),
+        watch_random_(around.random.fork("watch")),
+        node_watch_(loop_, caller_, *watch_random_, log_, cluster::NodeCache::target(), nodes_),
+        policies_random_(around.random.fork("policies")),
+        heartbeat_(loop_, caller_, around.http, log_),
+        server_clock_(loop_),
+        observers_(server_clock_, metrics_, self_test_, [this] { went_back(); }),
+        rewind_(log_) {
+    if (!told_.on_demand) {
+      status_.emplace(board_,
+                      StatusReporter::Identity{
+                          .instance = told_.instance,
+                          .node = told_.node_name,
+                          .server = told_.config.connection.server,
+                          .policy_file = told_.policy == nullptr ? "" : told_.policy->name()},
+                      wall_clock_.now());
+    }
+    caller_.observe(&observers_);
+    caller_.keep_pace(&pace_);
+    metrics_.set_limits(fence::switched_off(told_.settings.brake));
+    desk_.await_records();
+    if (told_.on_demand) {
+      desk_.look_at_named_only();
+    }
+    if (told_.leader_elect) {
+      step_down();  // until the Lease is ours
+      elector_.emplace(
+          kube::Elector::Surroundings{loop_, caller_, *election_random_, wall_clock_, log_, pace_},
+          ObjectRef{.space = Namespace(told_.engine_namespace), .name = "moonfence"}, identity_,
+          told_.settings.election,
+          kube::Elector::Receivers{.lead = [this] { lead(); },
+                                   .lose = [this](const auto& /*why*/) { step_down(); },
+                                   .wanted = [this] { yield(); }},
+          kube::Seats{.node = told_.node_name,
+                      .seat_of = [this](const auto& node) { return seat_of(NodeName(node)); }});
+    }
+    events_.hold_while([this] { return actions_.in_flight() > 0; });
+    if (told_.policy != nullptr) {
+      activate(set_of_the_file());
+      metrics_.set_policies(
+          {{.policy = told_.policy->name(),
+            .version = told_.policy->version(),
+            .digest = told_.policy->digest(),
+            .mode = std::string(policy::to_string(file_mode())),
+            .state = file_mode() == policy::Mode::Enforce ? "Active" : "Observe"}});
+    } else {
+      feed_.emplace(
+          PolicyFeed::Surroundings{loop_, caller_, *policies_random_, log_, around.cpu_clock,
+                                   events_},
+          Namespace(told_.engine_namespace), told_.instance, reload_rules(),
+          PolicyFeed::Receivers{
+              .now = [this] { return server_now(); },
+              .activate = [this](auto set) { activate(std::move(set)); },
+              .report = [this](const auto& report, const auto& news) { tell_reload(report, news); },
+              .changed = [this](const auto& report) { show_policies(report); }});
+    }
+    tell_readiness();
+  }
+
+  ~Graph() override {
+    caller_.observe(nullptr);
+    caller_.keep_pace(nullptr);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void start() {
+    health_.alive(loop_.now());
+    tell_start();
+    tell_state();
+    heartbeat_.start();
+    if (!told_.on_demand) {
+      lease_revisions_.start();
+    }
+    if (elector_) {
+      elector_->start();
+    } else {
+      leads_ = true;
+      read_records();
+    }
+    node_watch_.start();
+    if (feed_) {
+      feed_->start();
+    }
+  }
+
+  void drain(std::function<void()> left) {
+    left_ = std::move(left);
+    log_.info("stopping", {{"in_flight", static_cast<std::int64_t>(actions_.in_flight())}});
+    desk_.stop();
+    hand_back_.stop();
+    journal_.flush();
+    drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
+    leave_when_drained();
+  }
+
+  Supposed suppose_fallen(const NodeName& name, bool although_up) {
+    const cluster::NodeView* known = nodes_.find(name);
+    if (known == nullptr) {
+      supposed_deleted_.insert(name);  // a record may name it
+      review_records();
+      return Supposed::Unknown;
+    }
+    cluster::NodeView view = *known;
+    if (!cluster::is_down(view.readiness)) {
+      if (!although_up) {
+        desk_.name(name);
+        return desk_.is_failed(name) ? Supposed::Fallen : Supposed::Up;
+      }
+      cluster::Census& census = supposed_ ? *supposed_ : supposed_.emplace(nodes_.census());
+      census.remove(view);
+      view.readiness = cluster::Readiness::Unknown;
+      view.keeps_replacements_off = true;
+      census.add(view);
+      desk_.census_changed(census);
+      desk_.suppose_failed(name);
+    } else {
+      desk_.name(name);
+    }
+    desk_.look_at(view, cluster::Look::Fell);
+    return Supposed::Fallen;
+  }
+  [[nodiscard]] std::shared_ptr<const policy::PolicySet> policies() const {
+    return active_.current();
+  }
+
+  [[nodiscard]] Metrics& metrics() { return metrics_; }
+  [[nodiscard]] Health& health() { return health_; }
+
+  [[nodiscard]] std::optional<Moment> acts_until() const override {
+    return elector_ ? elector_->leading_until() : Moment::max();
+  }
+  [[nodiscard]] fence::Limits limits() const override {
+    const Moment now = loop_.now();
+    return {.reading = pace_.reading_lifetime(now),
+            .call = pace_.call_limit(now),
+            .longest_call = pace_.longest_call_under_way(now)};
+  }
+  [[nodiscard]] std::string slowness() const override { return pace_.slowness(loop_.now()); }
+
+ private:
+  [[nodiscard]] fence::Surroundings fence_surroundings() {
+    return {loop_,
+            reader_,
+            actions_,
+            journal_,
+            trail_,
+            log_,
+            active_,
+            *this,
+            brake_,
+            self_test_.doubt(),
+            roll_call_,
+            protections_,
+            [this] { return facts(); },
+            told_.settings.fencing_drivers,
+            told_.settings.allowed_reads,
+            &endpoints_,
+            told_.settings.release,
+            told_.settings.quarantine,
+            /*source=*/nullptr,
+            [this](const std::string& policy, const policy::Usage& usage) {
+              metrics_.count_run(policy, usage);
+            },
+            &pod_watches_,
+            on_evaluation_,
+            &looks_,
+            told_.on_demand ? nullptr : &preplannings_,  // a plan shows what a pass does
+            told_.policy != nullptr
+                ? fence::ProvePolicies()
+                : [this](std::weak_ptr<const void> alive,
+                         std::function<void(const Result<void>&)>
+                             done) { feed_->prove(std::move(alive), std::move(done)); },
+            [this](const kube::Lease& lease) { return written(lease); }};
+  }
+
+  // A plan is asked for by somebody who has watched nothing yet, and acts on nothing: it believes
+  // the stamps. Whoever acts has looked on for long.
+  [[nodiscard]] kube::Revisions::Written written(const kube::Lease& lease) const {
+    if (!told_.on_demand) {
+      return lease_revisions_.revisions().written(lease.version);
+    }
+    const auto& renewed = lease.record.renewed;
+    const auto at = renewed ? std::optional(loop_.now() - (server_now() - *renewed)) : std::nullopt;
+    return {.after = at, .by = at};
+  }
+
+  void lead() {
+    leads_ = true;
+    if (rewind_.is_listing()) {
+      return;  // by what stands there now, when it is known
+    }
+    metrics_.set_leader(
+        true);               // not at the next tick: whoever sees us act may ask in the same moment
+    if (!told_.on_demand) {  // a plan is answered what it asks for
+      hand_back_.check_right();
+    }
+    leads_ = true;
+    desk_.lead();
+    hand_back_.lead();
+    desk_.await_records();
+    read_records();
+    nodes_.look_again(cluster::Look::TookOver);
+  }
+
+  // Nothing is done before what other leaders left behind is known.
+  void read_records() {
+    journal_.read([this](const std::vector<fence::Journal::Found>& found) {
+      desk_.take_over(found);
+      review_records();
+      for (const fence::Journal::Found& each : found) {
+        if (status_) {
+          status_->recall(each.record);
+        }
+      }
+    });
+  }
+
+  void review_records() {
+    if (nodes_.synced()) {
+      const auto find = [this](const NodeName& name) { return nodes_.find(name); };
+      desk_.review(find);
+      desk_.take_up_deleted(find, [this](const NodeName& name) {
+        return !told_.on_demand || supposed_deleted_.contains(name);
+      });
+    }
+  }
+
+  void step_down() {
+    leads_ = false;
+    yield_poll_.cancel();
+    metrics_.set_leader(false);
+    desk_.step_down();
+    hand_back_.step_down();
+    journal_.forget();
+  }
+
+  // Another replica sits better: what has left ends first, and what came of it is written down.
+  void yield() {
+    leads_ = false;
+    metrics_.set_leader(false);
+    desk_.step_down();
+    hand_back_.step_down();
+    journal_.flush();
+    yield_when_drained();
+  }
+
+  void yield_when_drained() {
+    if (actions_.in_flight() == 0 && journal_.idle()) {
+      elector_->hand_over();  // step_down() follows
+      return;
+    }
+    yield_poll_ = loop_.after(kDrainPoll, [this] { yield_when_drained(); });
+  }
+
+  // As long as nobody knows the nodes, that is no reason to lead or not to. One that is not there
+  // is no place to lead from; nobody asks about a replica that names none.
+  [[nodiscard]] kube::Seat seat_of(const NodeName& name) const {
+    const cluster::NodeView* node = nodes_.find(name);
+    if (node == nullptr) {
+      return nodes_.synced() ? kube::Seat::Down : kube::Seat::Well;
+    }
+    const bool failed = name.text() == told_.node_name && loop_.now() < own_node_failed_until_;
+    if (cluster::is_down(node->readiness) || desk_.is_failed(name) || failed) {
+      return kube::Seat::Down;
+    }
+    return node->unschedulable || node->fenced || !node->out_of_service_mark.empty()
+               ? kube::Seat::Leaving
+               : kube::Seat::Well;
+  }
+
+  [[nodiscard]] policy::Mode file_mode() const {
+    return told_.mode.value_or(policy::Mode::Observe);
+  }
+
+  // What --policy, --policy-namespace and --mode say, as a set of one binding.
+  [[nodiscard]] std::shared_ptr<const policy::PolicySet> set_of_the_file() const {
+    const policy::Policy& policy = *told_.policy;
+    const policy::Mode mode = file_mode();
+    policy::PolicySet set;
+    set.digest = policy.digest();
+    if (mode != policy::Mode::Off) {
+      set.bindings.push_back(
+          {.name = policy.name(),
+           .policy = told_.policy,
+           .scope = policy::NamespaceScope::of({Namespace(told_.policy_namespace)}),
+           .mode = mode,
+           .allow = {},
+           .hold_down = told_.hold_down,
+           .digest = policy.digest(),
+           .error = {}});
+    }
+    return std::make_shared<const policy::PolicySet>(std::move(set));
+  }
+
+  [[nodiscard]] policy::ReloadRules reload_rules() const {
+    policy::ReloadRules rules;
+    rules.ceiling = told_.mode.value_or(policy::Mode::Enforce);
+    rules.validation.needs = {"node",     "volumes", "placement", "root_owner",
+                              "siblings", "fetch",   "source"};
+    for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
+      rules.builtins.emplace(builtin.name, builtin.source);
+    }
+    return rules;
+  }
+
+  [[nodiscard]] fence::IncidentRules rules() const {
+    return {.hold_downs = {},
+            .retry_interval = told_.settings.retry_interval,
+            .retry_window = told_.settings.retry_window,
+            .replacement_wait = told_.settings.replacement_wait};
+  }
+
+  // Everybody decides by this set from now on.
+  void activate(std::shared_ptr<const policy::PolicySet> set) {
+    active_.activate(std::move(set));
+    desk_.policies_changed();
+    // Which of the two lists comes first at the start says nothing.
+    nodes_.look_again(std::exchange(knows_policies_, true) ? cluster::Look::PoliciesChanged
+                                                           : cluster::Look::Swept);
+  }
+
+  void tell_reload(const policy::ReloadReport& report,
+                   const std::vector<policy::ReloadNews>& news) {
+    show_policies(report);
+    tell_stale();
+    for (const std::string& fault : report.faults) {
+      log_.warning("policies_faulty", {{"text", fault}});
+    }
+    for (const std::string& key : report.unknown_keys) {
+      log_.warning("policies_unknown_key", {{"key", key}});
+    }
+    for (const policy::ReloadNews& item : news) {
+      log_.write(item.kind == policy::ReloadNews::Kind::PolicyActivated ? port::Log::Level::Info
+                                                                        : port::Log::Level::Warning,
+                 "policy", {{"news", policy::to_string(item.kind)}, {"text", item.text}});
+    }
+    log_.info("policies_in_force", {{"mode", policy::to_string(report.mode)},
+                                    {"set_by", report.mode_set_by},
+                                    {"version", report.resource_version},
+                                    {"set", report.active_set.substr(0, 12)}});
+  }
+
+  void show_policies(const policy::ReloadReport& report) {
+    bool accepted = report.faults.empty();
+    std::vector<Metrics::PolicyInfo> shown;
+    std::map<std::string, std::size_t> absent;
+    for (const policy::PolicyStatus& status : report.policies) {
+      accepted = accepted && !status.error;
+      if (!status.absent.empty()) {
+        absent[status.name] += status.absent.size();
+      }
+      shown.push_back({.policy = status.name,
+                       .version = version_of(status),
+                       .digest = status.digest,
+                       .mode = std::string(policy::to_string(status.mode)),
+                       .state = std::string(policy::to_string(status.state))});
+    }
+    metrics_.set_policies(shown);
+    metrics_.set_absent_namespaces(absent);
+    const policy::Idleness idle = report.idleness();
+    metrics_.set_idle(std::string(policy::to_string(idle.kind)));
+    metrics_.set_unbound(report.unbound);
+    health_.note("policies", idle.text.empty() ? "" : "nothing is fenced: " + idle.text);
+    if (report.resource_version != counted_version_) {  // else only the mode has changed
+      counted_version_ = report.resource_version;
+      metrics_.count_reload(accepted);
+      if (accepted) {
+        metrics_.set_reloaded(server_now());
+      }
+    }
+  }
+
+  [[nodiscard]] std::string version_of(const policy::PolicyStatus& status) const {
+    for (const policy::Binding& binding : active_.current()->bindings) {
+      if (binding.name == status.name && binding.policy != nullptr &&
+          binding.digest == status.digest) {
+        return binding.policy->version();
+      }
+    }
+    return {};
+  }
+
+  void tell_stale() {
+    std::map<std::string, Duration> stale;
+    for (const policy::PolicyStatus& status : feed_->last_report().policies) {
+      if (status.state == policy::PolicyStatus::State::Stale) {
+        stale[status.name] = server_now() - status.since;
+      }
+    }
+    metrics_.set_stale(stale);
+  }
+
+  [[nodiscard]] WallTime server_now() const {
+    return server_clock_.now().value_or(wall_clock_.now());
+  }
+
+  // What a node counts for that is believed to be up.
+  [[nodiscard]] const cluster::Standing* standing_if_up(const NodeName& name) const {
+    const cluster::NodeView* node = nodes_.find(name);
+    return node != nullptr && !cluster::is_down(node->readiness) ? &node->standing : nullptr;
+  }
+
+  [[nodiscard]] policy::ClusterFacts facts() const {
+    const cluster::NodeCounts counts = nodes_.counts();
+    return {.now = server_now(),
+            .nodes_total = counts.total,
+            .nodes_ready = counts.ready,
+            .nodes_schedulable = counts.schedulable};
+  }
+
+  void announce(const audit::Record& record) {
+    if (status_) {
+      status_->hear(record, wall_clock_.now());
+    }
+    times_.note(record, loop_.now(), down_for(record.node));
+    if (const auto news = news_of(record)) {
+      events_.record(*news);
+    }
+  }
+
+  // By Kubernetes' own stamp.
+  [[nodiscard]] std::optional<Duration> down_for(const NodeName& name) const {
+    const cluster::NodeView* node = nodes_.find(name);
+    return node == nullptr || !node->since ? std::nullopt
+                                           : std::optional<Duration>(server_now() - *node->since);
+  }
+
+  void tell_start() {
+    for (const std::string& warning : told_.config.warnings) {
+      log_.warning("configuration", {{"text", warning}});
+    }
+    log_.info(
+        "started",
+        {{"version", version()},
+         {"server", told_.config.connection.server},
+         {"config", told_.config.connection.origin},
+         {"ceiling", policy::to_string(told_.mode.value_or(
+                         told_.policy == nullptr ? policy::Mode::Enforce : policy::Mode::Observe))},
+         {"policies", told_.policy == nullptr
+                          ? "ConfigMap " + told_.engine_namespace + "/moonfence-policies"
+                          : told_.policy->name() + " in namespace " + told_.policy_namespace}});
+  }
+
+  // Whoever does not lead asks no health source, and would ask for leadership back at once.
+  void remember_own_node() {
+    constexpr Duration kRemembered = std::chrono::hours(1);
+    if (leads_) {
+      own_node_failed_until_ =
+          desk_.is_failed(NodeName(told_.node_name)) ? loop_.now() + kRemembered : Moment{};
+    }
+  }
+
+  // Gauges, readiness and the sign of life, every second. Also what wakes an idle loop.
+  void tell_state() {
+    health_.alive(loop_.now());
+    heed_rewind();
+    test_self();
+    brake_.pass_time(loop_.now());
+    if (acts_until() > loop_.now()) {
+      idle_nodes_.look();
+    }
+    remember_own_node();
+    tell_readiness();
+    if (feed_) {
+      feed_->tell_failing(desk_.failing_policies());
+      feed_->tell_sources(desk_.source_states());
+      const kube::WatchHealth& policies = feed_->watch_health();
+      metrics_.set_watch("policies", policies, loop_.now() - policies.last_heard);
+      tell_stale();
+    }
+    metrics_.set_nodes(nodes_.counts());
+    review_records();
+    const auto until = acts_until();
+    metrics_.set_leader(until && *until > loop_.now() && !yield_poll_.pending());
+    metrics_.set_pace(limits(), elector_ ? elector_->term() : Duration::zero(),
+                      pace_.is_too_slow(loop_.now()));
+    metrics_.set_awaited_replacements(desk_.awaited_replacements());
+    const kube::WatchHealth& watch = node_watch_.health();
+    metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
+    metrics_.set_audit_failures(trail_.failures());
+    tell_status();
+    metrics_.set_events(events_.queued(), events_.dropped());
+    metrics_.set_missed_heartbeats(heartbeat_.misses());
+    if (nodes_.synced() && !told_synced_) {
+      told_synced_ = true;
+      log_.info("synced", {{"nodes", nodes_.counts().total}, {"ready", nodes_.counts().ready}});
+    }
+    // Until the first list is through somebody may be waiting for /readyz.
+    const Duration pause =
+        told_synced_ ? Duration(std::chrono::seconds(1)) : Duration(std::chrono::milliseconds(20));
+    tick_ = loop_.after(pause, [this] { tell_state(); });
+  }
+
+  // Also before the start: whoever asks in between is told what is missing.
+  void tell_readiness() {
+    const kube::WatchHealth& watch = node_watch_.health();
+    health_.set_ready("nodes-synced", nodes_.synced() ? "" : "the nodes were not listed yet");
+    health_.set_ready("nodes-watch",
+                      doubts(fence::SelfDoubt::Cause::NodesUnwatched) && watch.last_error.empty()
+                          ? "what became of the nodes was last known " +
+                                format_duration(loop_.now() - watch.whole_at) + " ago"
+                          : watch.last_error);
+    if (feed_) {
+      const kube::WatchHealth& policies = feed_->watch_health();
+      const std::string unproven = doubts(fence::SelfDoubt::Cause::PoliciesUnwatched)
+                                       ? "mode and policies were last read live " +
+                                             format_duration(loop_.now() - feed_->proven_at()) +
+                                             " ago"
+                                       : "";
+      health_.set_ready("policies", feed_->not_ready().empty()    ? unproven
+                                    : policies.last_error.empty() ? feed_->not_ready()
+                                                                  : policies.last_error);
+    }
+    if (elector_) {
+      health_.set_ready("lease", elector_->problem());
+    }
+    health_.set_ready("incident-records", journal_.problem());
+    health_.note("nodes-synced", lease_revisions_.problem());
+  }
+
+  [[nodiscard]] bool doubts(fence::SelfDoubt::Cause cause) const {
+    return self_test_.doubt().causes().contains(cause);
+  }
+
+  // One collection went back in time: the whole store did, and the others are no better known. In
+  // the middle of somebody's call: what follows comes in the next turn.
+  void went_back() {
+    rewind_.heard();
+    self_test_.went_back();
+    forget_leases();
+    rewind_turn_ = loop_.in_next_turn([this] { heed_rewind(); });
+  }
+
+  void forget_leases() {
+    lease_revisions_.forget();
+    roll_call_.forget();
+  }
+
+  void heed_rewind() {
+    rewind_.look({.nodes = node_watch_,
+                  .policies = feed_ ? &*feed_ : nullptr,
+                  .journal = journal_,
+                  .drop = [this] { drop_incidents(); },
+                  .take_up =
+                      [this] {
+                        if (leads_) {
+                          lead();
+                        }
+                      }},
+                 loop_.now());
+    health_.set_ready("store", rewind_.problem());
+  }
+
+  // What is known of them may be of a time that never was. They are opened anew by what stands
+  // there.
+  void drop_incidents() {
+    desk_.step_down(audit::Reason::StoreWentBack);
+    hand_back_.step_down();
+    journal_.begin_anew();
+  }
+
+  void tell_status() {
+    if (!status_) {
+      return;
+    }
+    status_->publish({.health = health_,
+                      .nodes = nodes_,
+                      .desks = desk_,
+                      .brake = brake_,
+                      .brake_rules = told_.settings.brake,
+                      .hand_back = hand_back_,
+                      .doubt = self_test_.doubt(),
+                      .slowness = slowness(),
+                      .trail = trail_,
+                      .active = *active_.current(),
+                      .feed = feed_ ? &*feed_ : nullptr,
+                      .elector = elector_ ? &*elector_ : nullptr,
+                      .mode = file_mode()},
+                     loop_.now(), wall_clock_.now());
+    tell_situation();
+  }
+
+  // What whoever asks the cluster is told, and the metrics: what the page shows. Telling must not
+  // compete with doing, which is mostly over when the news is two seconds old; when no incident is
+  // open there is nothing to do.
+  void tell_situation() {
+    const std::shared_ptr<const StatusSnapshot> snapshot = board_.read();
+    metrics_.set_stands(*snapshot);
+    nlohmann::ordered_json situation = situation_of(*snapshot, snapshot->taken);
+    if (!feed_ || situation == situation_) {
+      situation_new_.reset();
+      return;
+    }
+    const bool says_more = without_times(situation) != without_times(situation_);
+    const Moment now = loop_.now();
+    const Duration age = now - situation_new_.value_or(now);
+    situation_new_ = now - age;
+    const bool idle = snapshot->stands.empty();
+    if (age >= kSituationLimit ||
+        (says_more && (idle || age >= kSituationPause) && actions_.in_flight() == 0)) {
+      situation_new_.reset();
+      situation_ = situation;
+      feed_->tell(std::move(situation));
+    }
+  }
+
+  void test_self() {
+    self_test_.look({.nodes = node_watch_,
+                     .policies = feed_ ? &*feed_ : nullptr,
+                     .elector = elector_ ? &*elector_ : nullptr,
+                     .went_back = rewind_.lasts(),
+                     .trusted_again = [this] {
+                       forget_leases();  // a store may have been restored meanwhile
+                       desk_.trust_restored();
+                     }});
+  }
+
+  void leave_when_drained() {
+    if (actions_.in_flight() == 0) {
+      journal_.flush();
+    }
+    if (actions_.in_flight() == 0 && journal_.idle()) {
+      // Freed last: what we started must not run beside what the next leader starts.
+      if (elector_) {
+        metrics_.set_leader(false);  // another may lead before we hear that it is free
+        elector_->release([this] { leave(); });
+      } else {
+        leave();
+      }
+      return;
+    }
+    drain_poll_ = loop_.after(kDrainPoll, [this] { leave_when_drained(); });
+  }
+
+  void leave() {
+    drain_deadline_.cancel();
+    if (const auto left = std::exchange(left_, nullptr)) {
+      left();
+    }
+  }
+
+  // Built from top to bottom, destroyed in reverse: whatever is used stands above its users.
+  const Assignment told_;
+  port::WallClock& wall_clock_;
+  port::Log& log_;
+  StatusBoard own_board_;  // where nobody wants to see a page
+  StatusBoard& board_;
+  const fence::EvaluationWatch on_evaluation_;
+  Metrics metrics_;
+  FailoverTimes times_{
+      [this](std::string_view stage, Duration took) { metrics_.observe_stage(stage, took); }};
+  Health health_;
+  loop::Loop& loop_;
+  kube::LiveCredentials credentials_;
+  kube::ServerPace pace_;
+  kube::Caller caller_;
+  kube::Reader reader_;
+  kube::LeaseRevisions lease_revisions_;
+  cluster::Endpoints endpoints_;
+  std::optional<StatusReporter> status_;  // absent: a rehearsal
+  Records records_;
+  audit::Trail trail_;
+  policy::ActiveSet active_;  // before the actions, which ask it until they are gone
+  const fence::Protections protections_;
+  fence::Brake brake_;
+  SelfTest self_test_;
+  fence::RollCall roll_call_;
+  fence::GuardedActions actions_;
+  std::unique_ptr<port::Random> events_random_;
+  kube::EventRecorder events_;
+  std::unique_ptr<port::Random> election_random_;
+  const std::string identity_;
+  std::unique_ptr<port::Random> journal_random_;
+  fence::Journal journal_;
+  std::optional<kube::Elector> elector_;  // absent: --leader-elect=false
+  std::unique_ptr<port::Random> pods_random_;
+  fence::PodWatches pod_watches_;
+  loop::TurnQueue looks_;
+  fence::Preplannings preplannings_;
+  std::unique_ptr<port::Random> incident_random_;
+  fence::Desks desk_;
+  fence::HandBack hand_back_;
+  Audience audience_;
+  cluster::NodeCache nodes_;
+  fence::IdleNodes idle_nodes_;
+  std::unique_ptr<port::Random> watch_random_;
+  kube::Watcher node_watch_;
+  std::unique_ptr<port::Random> policies_random_;
+  std::optional<PolicyFeed> feed_;                                       // absent: --policy
+  nlohmann::ordered_json situation_ = nlohmann::ordered_json::object();  // as it was told last
+  std::optional<Moment> situation_new_;  // since when it says something else
+  std::string counted_version_;          // of the ConfigMap, counted as a reload
+  kube::Heartbeat heartbeat_;
+  kube::ServerClock server_clock_;
+  Observers observers_;
+  Rewind rewind_;
+  loop::Timer rewind_turn_;
+  loop::Timer tick_;
+  loop::Timer drain_deadline_;
+  loop::Timer drain_poll_;
+  loop::Timer yield_poll_;
+  bool leads_ = false;              // or will as soon as a rewind was heeded
+  Moment own_node_failed_until_{};  // by a health source's word, when we last led
+  bool told_synced_ = false;
+  bool knows_policies_ = false;
+  std::set<NodeName> supposed_deleted_;      // that are asked about and do not exist
+  std::optional<cluster::Census> supposed_;  // with the nodes that are only supposed to be down
+  std::function<void()> left_;
+};
+
+Engine::Engine(Assignment assignment, const Surroundings& around)
+    : graph_(std::make_unique<Graph>(std::move(assignment), around)) {}
+Engine::~Engine() = default;
+
+void Engine::start() {
+  graph_->start();
+}
+
+void Engine::drain(std::function<void()> left) {
+  graph_->drain(std::move(left));
+}
+
+Engine::Supposed Engine::suppose_fallen(const NodeName& name, bool although_up) {
+  return graph_->suppose_fallen(name, although_up);
+}
+
+std::shared_ptr<const policy::PolicySet> Engine::policies() const {
+  return graph_->policies();
+}
+
+Metrics& Engine::metrics() {
+  return graph_->metrics();
+}
+
+Health& Engine::health() {
+  return graph_->health();
+}
+
+}  // namespace moonfence::app

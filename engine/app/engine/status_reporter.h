@@ -1,0 +1,73 @@
+#pragma once
+
+// StatusReporter makes the snapshots for the status page, on the loop's thread: it hears every
+// audit record, and looks at the engine's parts when it is told to. It changes nothing, and nothing
+// waits for it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/engine/policy_feed.h"
+#include "app/status/incident_book.h"
+#include "app/status/status_board.h"
+#include "app/telling/health.h"
+#include "fence/brake.h"
+#include "fence/desks.h"
+#include "fence/hand_back.h"
+#include "fence/self_doubt.h"
+#include "kube/watching/elector.h"
+
+namespace moonfence::app {
+
+class StatusReporter {
+ public:
+  // What it looks at.
+  struct Subjects {
+    const Health& health;
+    const cluster::NodeCache& nodes;
+    const fence::Desks& desks;
+    const fence::Brake& brake;
+    const fence::BrakeRules& brake_rules;
+    const fence::HandBack& hand_back;
+    const fence::SelfDoubt& doubt;
+    std::string slowness;  // see fence::Leadership
+    const audit::Trail& trail;
+    const policy::PolicySet& active;
+    const PolicyFeed* feed;        // null: --policy
+    const kube::Elector* elector;  // null: --leader-elect=false
+    policy::Mode mode;             // of --policy
+  };
+  // Who we are: what does not change while we run.
+  struct Identity {
+    std::string instance;
+    std::string node;
+    std::string server;
+    std::string policy_file;
+  };
+
+  static constexpr std::size_t kMaxNodes = 250;
+  static constexpr Duration kPeriod = std::chrono::seconds(1);
+
+  StatusReporter(StatusBoard& board, Identity identity, WallTime started)
+      : board_(board), identity_(std::move(identity)), started_(started) {}
+  StatusReporter(const StatusReporter&) = delete;
+  StatusReporter& operator=(const StatusReporter&) = delete;
+
+  void hear(const audit::Record& record, WallTime at) { book_.hear(record, at); }
+  void recall(const fence::IncidentRecord& record) { book_.recall(record); }
+  // Makes and publishes a snapshot, unless the last one is younger than the period.
+  void publish(const Subjects& subjects, Moment now, WallTime wall);
+
+ private:
+  [[nodiscard]] StatusSnapshot::Replica replica(const Subjects& subjects, Moment now) const;
+  void show_policies(StatusSnapshot& snapshot, const Subjects& subjects) const;
+
+  StatusBoard& board_;
+  const Identity identity_;
+  const WallTime started_;
+  std::optional<Moment> published_;
+  IncidentBook book_;
+};
+
+}  // namespace moonfence::app

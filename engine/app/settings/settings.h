@@ -1,0 +1,58 @@
+#pragma once
+
+// The engine's own configuration file (--config): what may lift a guard or change a pace, kept
+// apart from the ConfigMap that policy authors edit. YAML, strict: an unknown key is an error with
+// the nearest known one, every value is checked with its place, and times that belong together are
+// checked together. Read once at start.
+
+#include <set>
+#include <string>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "cluster/endpoints/endpoint.h"
+#include "fence/brake.h"
+#include "fence/holds.h"
+#include "fence/quarantine.h"
+#include "fence/release.h"
+#include "kube/watching/election.h"
+
+namespace moonfence::app {
+
+struct Settings {
+  // How long the belief about a down node lasts before it is looked at again; zero: for ever.
+  Duration cache_expiry = std::chrono::hours(1);
+  // Pause between passes while something fails, and how long after the first pass the last may
+  // start.
+  Duration retry_interval = std::chrono::seconds(5);
+  Duration retry_window = std::chrono::seconds(25);
+  // How long after its last deletion an incident stays open until what replaces the deleted pods is
+  // Ready; zero: not at all.
+  Duration replacement_wait = std::chrono::minutes(5);
+  // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing. Only
+  // their volume attachments are ever deleted.
+  std::set<std::string> fencing_drivers;
+  // Whether a detached volume is taken out of its dead node's status (fence/release.h).
+  fence::ReleaseRules release;
+  // What fence.get may read: "group/version/resource" ("v1/resource" of the core group).
+  std::set<std::string> allowed_reads;
+  // What policies may ask beside the API server (fence.http).
+  cluster::EndpointTable endpoints;
+  // Which of several replicas acts (kube/watching/election.h).
+  kube::ElectionRules election;
+  // How many nodes may be fenced, and when none (fence/brake.h).
+  fence::BrakeRules brake;
+  // Whether nodes are tainted by us before something is deleted (fence/quarantine.h).
+  fence::Quarantine quarantine = fence::Quarantine::Off;
+  // Annotations of nodes that hold them as moonfence.io/hold does (fence/holds.h).
+  fence::HoldMarks hold_marks;
+  // No policy reaches these, whatever is bound to them.
+  std::set<Namespace> protected_namespaces = {Namespace("kube-node-lease"),
+                                              Namespace("kube-public"), Namespace("kube-system")};
+};
+
+// `file` stands in every message.
+[[nodiscard]] Result<Settings> parse_settings(const std::string& text, const std::string& file);
+
+}  // namespace moonfence::app

@@ -1,0 +1,52 @@
+#include "app/settings/settings_values.h"
+
+#include "base/text.h"
+
+namespace moonfence::app {
+namespace {
+
+// A year. The incident multiplies and adds these; sums and products must stay in range.
+constexpr Duration kLongest = std::chrono::hours(8760);
+
+}  // namespace
+
+std::string place(const std::string& file, const YAML::Mark& mark) {
+  return mark.is_null() ? file : file + ":" + std::to_string(mark.line + 1);
+}
+
+Failure bad(const std::string& file, const YAML::Node& node, const std::string& what,
+            const std::string& hint) {
+  return failure(Error::Kind::Invalid, place(file, node.Mark()) + ": " + what, hint);
+}
+
+Failure unknown_key(const std::string& file, const YAML::Node& name,
+                    std::span<const std::string_view> known) {
+  const std::string key = name.IsScalar() ? name.Scalar() : "";
+  std::string hint;
+  for (const std::string_view each : known) {
+    hint += hint.empty() ? "known keys: " : ", ";
+    hint += each;
+  }
+  return bad(file, name, "unknown key '" + escaped(key) + "'" + did_you_mean(key, known), hint);
+}
+
+Result<void> read_duration(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                           Duration& into) {
+  const auto parsed = value.IsScalar() ? parse_duration(value.Scalar()) : std::nullopt;
+  if (!parsed) {
+    return bad(file, name,
+               name.Scalar() + ": '" + escaped(value.IsScalar() ? value.Scalar() : "…") +
+                   "' is no duration",
+               "write a number with its unit, for example 25s or 1h30m");
+  }
+  if (*parsed > kLongest) {
+    return bad(file, name,
+               name.Scalar() + ": " + format_duration(*parsed) + " is longer than " +
+                   format_duration(kLongest),
+               "nothing here is meant to take longer; cacheExpiry: 0 means never");
+  }
+  into = *parsed;
+  return {};
+}
+
+}  // namespace moonfence::app

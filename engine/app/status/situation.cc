@@ -1,0 +1,132 @@
+#include "app/status/situation.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "app/status/status_words.h"
+
+namespace moonfence::app {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+ordered_json incident_json(const StatusSnapshot& snapshot, const StatusSnapshot::Stand& stand) {
+  const fence::Footing& footing = stand.footing;
+  ordered_json incident = {{"id", footing.incident.text()},
+                           {"node", footing.node.text()},
+                           {"opened", format_rfc3339(footing.opened)},
+                           {"openedFor", audit::code(footing.opened_for)}};
+  put_stand(incident, stand);
+  const auto story = std::find_if(
+      snapshot.under_way.begin(), snapshot.under_way.end(),
+      [&footing](const IncidentBook::Story& each) { return each->id == footing.incident; });
+  if (story != snapshot.under_way.end()) {  // else it is one of too many to be remembered
+    incident["counts"] = counts_json(count_pods(**story));
+  }
+  return incident;
+}
+
+}  // namespace
+
+void put_stand(ordered_json& incident, const StatusSnapshot::Stand& stand) {
+  incident["state"] = fence::to_string(stand.footing.state);
+  if (stand.footing.reason) {
+    incident["reason"] = audit::code(*stand.footing.reason);
+  }
+  if (!stand.footing.text.empty()) {
+    incident["text"] = stand.footing.text;
+  }
+  if (stand.next) {
+    incident["nextLook"] = format_rfc3339(*stand.next);
+  }
+}
+
+ordered_json counts_json(const PodCounts& counts) {
+  return {{"deleted", counts.deleted},
+          {"wouldBeDeleted", counts.would_delete},
+          {"notDone", counts.not_done},
+          {"waiting", counts.waiting},
+          {"leftAlone", counts.left_alone}};
+}
+
+ordered_json headline_json(const Headline& headline) {
+  ordered_json notices = ordered_json::array();
+  for (const Notice& notice : headline.notices) {
+    ordered_json json = {{"tone", class_of(notice.tone).text()}, {"text", notice.text}};
+    if (!notice.hint.empty()) {
+      json["hint"] = notice.hint;
+    }
+    notices.push_back(std::move(json));
+  }
+  return {{"tone", class_of(headline.tone).text()},
+          {"title", headline.title},
+          {"text", headline.text},
+          {"notices", std::move(notices)}};
+}
+
+ordered_json brake_json(const StatusSnapshot::Guard& guard) {
+  return {{"tooManyDown", guard.too_many_down},
+          {"workers", guard.workers},
+          {"workersDown", guard.workers_down},
+          {"workersDownNames", guard.down_names}};
+}
+
+ordered_json kept_json(const StatusSnapshot::Guard& guard) {
+  ordered_json kept = ordered_json::array();
+  for (const auto& [node, why] : guard.kept) {
+    kept.push_back({{"node", node.text()}, {"why", why}});
+  }
+  return kept;
+}
+
+ordered_json sources_json(const StatusSnapshot::Guard& guard) {
+  ordered_json sources = ordered_json::array();
+  for (const fence::SourceState& source : guard.sources) {
+    if (source.fault.empty() && source.strangers.empty()) {
+      continue;
+    }
+    ordered_json json = {{"policy", source.policy}};
+    if (!source.fault.empty()) {
+      json["unreadable"] = source.fault;
+    }
+    for (const NodeName& name : source.strangers) {
+      json["noNodes"].push_back(name.text());
+    }
+    sources.push_back(std::move(json));
+  }
+  return sources;
+}
+
+ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now) {
+  ordered_json situation = {{"state", headline_json(headline_of(snapshot, now))}};
+  if (!snapshot.replica.leads) {
+    return situation;
+  }
+  ordered_json incidents = ordered_json::array();
+  for (const StatusSnapshot::Stand& stand : snapshot.stands) {
+    if (incidents.size() == kIncidentsInSituation) {
+      break;
+    }
+    incidents.push_back(incident_json(snapshot, stand));
+  }
+  // Whatever a plan comes to: nothing is deleted before that is over.
+  situation["frozen"] = !snapshot.guard.doubts.empty() || snapshot.guard.too_many_down;
+  situation["brake"] = brake_json(snapshot.guard);
+  situation["brake"]["limit"] = snapshot.guard.max_down;
+  situation["taintsKept"] = kept_json(snapshot.guard);
+  situation["healthSources"] = sources_json(snapshot.guard);
+  situation["openIncidents"] = snapshot.stands.size();
+  situation["incidents"] = std::move(incidents);
+  return situation;
+}
+
+ordered_json without_times(ordered_json situation) {
+  for (ordered_json& incident : situation["incidents"]) {
+    incident.erase("nextLook");
+  }
+  return situation;
+}
+
+}  // namespace moonfence::app

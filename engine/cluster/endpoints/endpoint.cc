@@ -1,0 +1,202 @@
+#include "cluster/endpoints/endpoint.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "cluster/endpoints/endpoint_credentials.h"
+#include "kube/auth/tls_files.h"
+#include "kube/wire/url.h"
+
+namespace moonfence::cluster {
+namespace {
+
+// Exchanges with one endpoint: on a lane where they hold up nothing of the API server, under TLS
+// settings of their own.
+class OwnTls final : public port::Http {
+ public:
+  explicit OwnTls(port::Http& http) : http_(http) {}
+  OwnTls(const OwnTls&) = delete;
+  OwnTls& operator=(const OwnTls&) = delete;
+
+  std::unique_ptr<port::Transfer> start(port::HttpRequest request, port::HttpSink& sink) override {
+    request.tls = tls_;
+    request.lane = port::Lane::Endpoints;
+    return http_.start(std::move(request), sink);
+  }
+  void use_tls(port::TlsSettings settings) override {
+    tls_ = std::make_shared<const port::TlsSettings>(std::move(settings));
+  }
+  // Connections are told apart by their settings: none is used on with an older certificate.
+  void drop_connections() override {}
+
+  [[nodiscard]] const port::TlsSettings& tls() const { return *tls_; }
+
+ private:
+  port::Http& http_;
+  std::shared_ptr<const port::TlsSettings> tls_ = std::make_shared<const port::TlsSettings>();
+};
+
+kube::Connection connection_of(const EndpointRules& rules, port::Files& files) {
+  constexpr std::size_t kPemLimit = 4U << 20U;
+  kube::Connection connection;
+  connection.server = rules.url;
+  connection.ca_file = rules.ca_file;
+  connection.identity.certificate_file = rules.certificate_file;
+  connection.identity.key_file = rules.key_file;
+  // A pair in force from the start; TlsFiles takes later ones when they have settled.
+  if (!rules.certificate_file.empty()) {
+    auto certificate = files.read(rules.certificate_file, kPemLimit);
+    auto key = files.read(rules.key_file, kPemLimit);
+    if (certificate && key) {
+      connection.identity.certificate_pem = *std::move(certificate);
+      connection.identity.key_pem = *std::move(key);
+    }
+  }
+  return connection;
+}
+
+}  // namespace
+
+class Endpoints::One final : private kube::Credentials {
+ public:
+  One(const Surroundings& around, const std::string& name, EndpointRules rules)
+      : loop_(around.loop),
+        name_(name),
+        rules_(std::move(rules)),
+        http_(around.http),
+        tls_(around.loop, http_, around.files, around.log, connection_of(rules_, around.files)),
+        credentials_(around.loop, http_, around.files, around.log, name, rules_, around.user_agent),
+        caller_(around.loop, http_, *this, around.log, rules_.url, around.user_agent) {
+    tls_.reload();
+  }
+  One(const One&) = delete;
+  One& operator=(const One&) = delete;
+
+  kube::CallHandle get(const std::string& path, Done done) {
+    kube::ApiRequest request;
+    const std::size_t mark = path.find('?');
+    request.path = path.substr(0, mark);
+    request.query = kube::decoded_query(mark == path.npos ? "" : path.substr(mark + 1));
+    request.timeout = rules_.timeout;
+    request.body_limit = kBodyLimit;
+    return caller_.call(std::move(request), [this, path, sent = loop_.now(),
+                                             done = std::move(done)](Result<kube::ApiReply> reply) {
+      done(answer_of(std::move(reply), path, loop_.now() - sent));
+    });
+  }
+
+ private:
+  [[nodiscard]] EndpointResult answer_of(Result<kube::ApiReply> reply, const std::string& path,
+                                         Duration took) {
+    if (reply) {
+      rows_.succeeded(path);
+      return EndpointAnswer{.status = reply->status,
+                            .body = std::make_shared<const nlohmann::json>(std::move(reply->body))};
+    }
+    Error& error = reply.error();
+    if (error.http_status == 404) {
+      rows_.succeeded(path);
+      return EndpointAnswer{.status = 404, .body = nullptr};
+    }
+    const EndpointFailure::Why why = reason_of(error, took);
+    const bool refused =
+        error.http_status != 0 && (error.http_status < 200 || error.http_status > 299);
+    if (refused) {
+      // Its own words may repeat what we sent.
+      error.text = "GET " + escaped(path, 512) + ": HTTP " + std::to_string(error.http_status);
+    } else if (error.kind == Error::Kind::Malformed) {
+      error.text = "GET " + escaped(path, 512) + ": the answer is not the JSON that was expected";
+    }
+    error.hint.clear();  // speaks of the API server
+    return tl::unexpected<EndpointFailure>(
+        EndpointFailure{.why = why,
+                        .error = std::move(error).within("endpoint " + name_),
+                        .since = rows_.failed(path, loop_.now())});
+  }
+
+  [[nodiscard]] EndpointFailure::Why reason_of(const Error& error, Duration took) const {
+    using Why = EndpointFailure::Why;
+    if (error.kind == Error::Kind::Malformed) {
+      return Why::NotJson;
+    }
+    if (error.kind == Error::Kind::Limit) {
+      return Why::TooLarge;
+    }
+    if (error.http_status != 0) {
+      return Why::Status;
+    }
+    if (error.kind == Error::Kind::Unauthorized) {
+      return Why::Unauthorized;
+    }
+    return took >= rules_.timeout ? Why::Timeout : Why::Unreachable;
+  }
+
+  // Nothing is sent, not even a password, before we can recognise the endpoint as configured.
+  void headers(Ready ready) override {
+    const bool no_authority = !rules_.ca_file.empty() && http_.tls().ca_pem.empty();
+    const bool no_certificate =
+        !rules_.certificate_file.empty() && http_.tls().certificate_pem.empty();
+    if (no_authority || no_certificate) {
+      tls_.reload();
+    }
+    if (no_authority && http_.tls().ca_pem.empty()) {
+      ready(failure(Error::Kind::Unauthorized, "tls.ca: " + tls_.authority_reloads().fault));
+    } else if (no_certificate && http_.tls().certificate_pem.empty()) {
+      ready(failure(Error::Kind::Unauthorized,
+                    "tls.clientCertificate: " + tls_.certificate_reloads().fault));
+    } else {
+      credentials_.headers(std::move(ready));
+    }
+  }
+  bool refused(Moment asked) override { return credentials_.refused(asked); }
+
+  loop::Loop& loop_;
+  const std::string name_;
+  const EndpointRules rules_;
+  FailureRows rows_;
+  OwnTls http_;
+  kube::TlsFiles tls_;
+  EndpointCredentials credentials_;
+  kube::Caller caller_;
+};
+
+namespace {
+
+class Unknown final : public kube::ApiCall {
+ public:
+  Unknown(loop::Loop& loop, const std::string& name, Endpoints::Done done)
+      : timer_(loop.after(Duration::zero(), [name, done = std::move(done)] {
+          done(tl::unexpected<EndpointFailure>(unconfigured(name)));
+        })) {}
+
+ private:
+  loop::Timer timer_;
+};
+
+}  // namespace
+
+EndpointFailure unconfigured(const std::string& name) {
+  return {.why = EndpointFailure::Why::Unconfigured,
+          .error = {.kind = Error::Kind::Invalid,
+                    .text = "endpoint " + name + " is not configured",
+                    .hint = "name it under endpoints in the engine's configuration"}};
+}
+
+Endpoints::Endpoints(const Surroundings& surroundings, const EndpointTable& table)
+    : loop_(surroundings.loop) {
+  for (const auto& [name, rules] : table) {
+    all_.emplace(name, std::make_unique<One>(surroundings, name, rules));
+  }
+}
+
+Endpoints::~Endpoints() = default;
+
+kube::CallHandle Endpoints::get(const std::string& name, const std::string& path, Done done) {
+  const auto found = all_.find(name);
+  if (found == all_.end()) {
+    return std::make_unique<Unknown>(loop_, name, std::move(done));
+  }
+  return found->second->get(path, std::move(done));
+}
+
+}  // namespace moonfence::cluster

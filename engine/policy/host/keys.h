@@ -1,0 +1,86 @@
+#pragma once
+
+// The keys that the tables of a policy file may have. Reading a declaration, its "did you mean" and
+// the reference documentation use these.
+
+#include <array>
+#include <string_view>
+
+#include "policy/lua/spec.h"
+
+namespace moonfence::policy {
+
+inline constexpr std::array<Key, 13> kPolicyKeys = {{
+    {"api", "integer", "The version of the policy API: 1.", true},
+    {"name", "string", "[a-z][a-z0-9-]* of at most 40 letters; the file's name demands it.", true},
+    {"version", "string", "The policy's own semantic version, such as 1.0.0.", true},
+    {"summary", "string", "One line on what it does; at most 256 bytes.", true},
+    {"doc", "string", "More, for people; at most 16 KiB."},
+    {"select", "PolicySelect", "Which pods it is asked about; all of them without it."},
+    {"needs",
+     "(\"volumes\"|\"placement\"|\"root_owner\"|\"siblings\")[]|fun(s: Settings): string[]",
+     "What it reads beside the pod's own object."},
+    {"settings", "table<string, PolicySetting>", "What a binding may set, by name."},
+    {"trigger", "PolicyTrigger|fun(s: Settings): PolicyTrigger",
+     "When a node counts as down for it; the first observation without it."},
+    {"source", "PolicySource|fun(s: Settings): PolicySource",
+     "Where it learns itself which nodes are down, instead of from the Node."},
+    {"node", "fun(node: Node, s: Settings, cluster: Cluster): NodeVerdict",
+     "Judges the node before any of its pods is looked at."},
+    {"fetch", "fun(pod: Pod, s: Settings, got: table<string, Answer>): table<string, Request>?",
+     "Names what has to be read for a pod; called again with the answers until it returns nil."},
+    {"pod", "fun(pod: Pod, s: Settings, cluster: Cluster, node: Node): Verdict",
+     "Judges one pod of the node.", true},
+}};
+
+inline constexpr std::array<Key, 1> kSelectKeys = {{
+    {"labels", "string", "A label selector, such as app=web,tier in (a, b)."},
+}};
+
+inline constexpr std::array<Key, 5> kTriggerKeys = {{
+    {"failures", "integer", "Down observations before it acts; 1 to 1000, 1 acts at once."},
+    {"interval", "string|number", "Between the observations; seconds or a text such as 30s."},
+    {"sweep", "boolean", "Whether nodes that are down when the engine starts count; true."},
+    {"deleted", "boolean", "Whether a node that is gone from the API counts as down; false."},
+    {"live_kubelet", "boolean",
+     "Whether Ready=False or missing counts as down while the kubelet's Lease lives; false."},
+}};
+
+inline constexpr std::array<Key, 4> kSourceKeys = {{
+    {"every", "string|number", "How often it is asked; 1s to 1h.", true},
+    {"expiry", "string|number", "How long a node keeps its state unmentioned; at most 24h.", true},
+    {"plan", "fun(s: Settings, got: table<string, Answer>): table<string, Request>?",
+     "Names what has to be read; called again with the answers until it returns nil.", true},
+    {"nodes",
+     "fun(s: Settings, got: table<string, Answer>): "
+     "table<string, \"healthy\"|\"failed\"|\"unknown\">",
+     "The state of each node by name.", true},
+}};
+
+inline constexpr std::array<Key, 8> kSettingKeys = {{
+    {"type", "\"string\"|\"integer\"|\"number\"|\"boolean\"|\"duration\"|\"enum\"|\"list\"",
+     "What a value of it is.", true},
+    {"default", "any", "The value when the binding sets none.", true},
+    {"min", "number|string", "Of integer, number, duration: the smallest value."},
+    {"max", "number|string", "Of integer, number, duration: the largest value."},
+    {"values", "string[]", "Of enum: what it may be."},
+    {"of", "\"string\"|\"integer\"|\"number\"", "Of list: the type of its items."},
+    {"doc", "string", "One line for people; at most 1 KiB."},
+    {"clamp", "boolean", "Moves a value out of range to the limit, with a notice; false."},
+}};
+
+// The options of fence.delete_pod_and_attachments.
+inline constexpr std::array<Key, 1> kReleaseOptionKeys = {{
+    {"release", "boolean",
+     "Release the volumes to another node once every attachment is absent; false."},
+}};
+
+// The options of fence.delete_attachments.
+inline constexpr std::array<Key, 3> kAttachmentOptionKeys = {{
+    {"order", "\"attachments-first\"", "Before the pod; the only order."},
+    {"wait", "string|number", "How long the attachments may take; 60s, from 1s to 1h."},
+    {"on_timeout", "\"hold\"|\"delete\"",
+     "What becomes of the pod when they do not go in time; hold."},
+}};
+
+}  // namespace moonfence::policy

@@ -1,0 +1,52 @@
+// fence.*: verdicts, and requests for what has to be read first.
+
+#include <array>
+
+#include "policy/host/request_values.h"
+#include "policy/host/verdicts.h"
+#include "policy/lua/library.h"
+
+namespace moonfence::policy {
+namespace {
+
+constexpr std::array<HostFunction, 12> kFence = {{
+    {"skip", fence_skip, "(reason: string): Verdict", "No reason to act on this pod."},
+    {"forbid", fence_forbid, "(reason: string): Verdict",
+     "Nobody may act on this pod; asked again every minute. The policy becomes a guard."},
+    {"wait", fence_wait, "(reason: string, seconds?: number): Verdict",
+     "Look again after 10 s, or 1 s to 1 h as given."},
+    {"delete_pod", fence_delete_pod, "(reason: string): Verdict",
+     "Delete the pod with grace period 0 and a UID precondition."},
+    {"delete_pod_and_attachments", fence_delete_pod_and_attachments,
+     "(reason: string, volumes?: Volume[]|ReleaseOptions, options?: ReleaseOptions): Verdict",
+     "Delete the pod; once it is gone, the attachments of these volumes, of all CSI volumes "
+     "without them."},
+    {"delete_attachments", fence_delete_attachments,
+     "(reason: string, volumes: Volume[], options?: AttachmentOptions): Verdict",
+     "Delete the attachments of these volumes while the pod is still there."},
+    {"proceed", fence_proceed, "(reason: string): NodeVerdict", "The node's pods may be judged."},
+    {"hold", fence_hold, "(reason: string, seconds?: number): Verdict|NodeVerdict",
+     "Nobody may act for now on this pod, or in node() on the pods that the policy does not skip; "
+     "ask again after 30 s, or 1 s to 1 h as given, which node() has to."},
+    {"taint_out_of_service", fence_taint_out_of_service, "(reason: string): NodeVerdict",
+     "Mark the node, so that Kubernetes evicts every pod of it; needs the binding's allow."},
+    {"http", fence_http, "(endpoint: string, path: string, ...: string|integer|table): Request",
+     "A GET of an endpoint that the engine's configuration names. What follows the path are its "
+     "further parts, and last a table with the query; each is escaped."},
+    {"get", fence_get,
+     "(apiVersion: string, resource: string, namespace: string, name: string): Request",
+     "One object of the Kubernetes API that the engine's configuration allows; never a secret."},
+    {"try", fence_try, "(request: Request): Request",
+     "The same request of fence.http, of which a failure is an answer too: it has error, message "
+     "and "
+     "since in place of a body. Without it nothing is judged while the request fails."},
+}};
+
+}  // namespace
+
+const Library& fence_library() {
+  static constexpr Library kLibrary{.name = "fence", .functions = kFence};
+  return kLibrary;
+}
+
+}  // namespace moonfence::policy

@@ -1,0 +1,13 @@
+#pragma once
+
+// A node as a scenario writes it: its name and options. Private to sim.
+
+#include "sim/ground/plan.h"
+#include "sim/scenarios/scenario_line.h"
+
+namespace moonfence::sim {
+
+// What the line says more of it.
+[[nodiscard]] Result<void> parse_node(const ScenarioLine& line, NodePlan& node);
+
+}  // namespace moonfence::sim

@@ -1,0 +1,44 @@
+#include "sim/truth/checker.h"
+
+#include <algorithm>
+
+#include "sim/truth/node_marks.h"
+
+namespace moonfence::sim {
+
+bool Checker::is_own_node_of_all(const std::string& node) const {
+  const std::vector<std::string>& seats = plan().seats;
+  const auto is_up = [this](const std::string& name) {
+    return std::any_of(truth().nodes().begin(), truth().nodes().end(), [&name](const auto& entry) {
+      return entry.second.name == name && entry.second.exists.holds && !entry.second.down.holds;
+    });
+  };
+  // One that was made anew is up, but the replica may run on the machine before it.
+  return std::find(seats.begin(), seats.end(), node) != seats.end() &&
+         std::none_of(seats.begin(), seats.end(),
+                      [&](const std::string& seat) { return seat != node && is_up(seat); });
+}
+
+bool Checker::is_node_held(const std::string& node) const {
+  const Object object = truth().store().find({.resource = "nodes", .space = {}, .name = node});
+  return object != nullptr && node_marks(plan()).hold(*object);
+}
+
+bool Checker::was_node_held(const std::string& node) const {
+  const NodeMarks marks = node_marks(plan());
+  return std::any_of(truth().nodes().begin(), truth().nodes().end(), [&](const auto& entry) {
+    const NodeTruth& one = entry.second;
+    return one.name == node && !one.exists.holds && marks.hold(*one.object);
+  });
+}
+
+bool Checker::is_pod_held(const PodTruth& pod) const {
+  const auto holds = [this](const Key& key) {
+    const Object object = truth().store().find(key);
+    return object != nullptr && is_held(*object);
+  };
+  return holds({.resource = "pods", .space = pod.space, .name = pod.name}) ||
+         holds({.resource = "namespaces", .space = {}, .name = pod.space});
+}
+
+}  // namespace moonfence::sim

@@ -1,0 +1,390 @@
+#include "cluster/endpoints/endpoint.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/fake_files.h"
+#include "support/fake_http.h"
+#include "support/fake_log.h"
+#include "support/fake_poller.h"
+
+namespace moonfence::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeAnswer;
+using test::FakeRequest;
+
+EndpointRules login_rules() {
+  EndpointRules rules;
+  rules.url = "http://vendor:5705/api";
+  rules.auth = EndpointRules::Auth::Login;
+  rules.username_file = "/secret/username";
+  rules.password_file = "/secret/password";
+  rules.login.path = "/login";
+  rules.login.token_header = "Authorization";
+  rules.login.expires_header = "Authorization-Expires-Seconds";
+  return rules;
+}
+
+struct EndpointTest : testing::Test {
+  EndpointTest() {
+    files.write("/secret/username", "moon\n");
+    files.write("/secret/password", "s3cret\n");
+    http.on(port::Method::Get, "/api/v2/nodes", FakeAnswer{.body = R"([{"name":"n1"}])"});
+  }
+
+  void use(EndpointRules rules) {
+    endpoints.emplace(Endpoints::Surroundings{loop, http, files, log, "moonfence/1"},
+                      EndpointTable{{"vendor", std::move(rules)}});
+  }
+  // Logins give "token-1", "token-2", … good for `seconds`.
+  void serve_logins(const std::string& seconds = "300") {
+    http.on(port::Method::Post, "/api/login", [this, seconds](const FakeRequest&) {
+      ++logins;
+      return FakeAnswer{.body = "{}",
+                        .headers = {{"content-type", "application/json"},
+                                    {"authorization", "Bearer token-" + std::to_string(logins)},
+                                    {"authorization-expires-seconds", seconds}}};
+    });
+  }
+  EndpointResult get(const std::string& path = "/v2/nodes", const std::string& name = "vendor") {
+    std::optional<EndpointResult> got;
+    const auto call =
+        endpoints->get(name, path, [&got](const EndpointResult& answer) { got.emplace(answer); });
+    EXPECT_FALSE(got.has_value()) << "answered inside get()";
+    if (!test::run_until(
+            loop, [&got] { return got.has_value(); }, 1min)) {
+      return tl::unexpected<EndpointFailure>(EndpointFailure{.error = {.text = "never called"}});
+    }
+    return *got;
+  }
+  [[nodiscard]] std::vector<std::string> tokens_used() const {
+    std::vector<std::string> used;
+    for (const FakeRequest& request : http.requests) {
+      if (request.method == port::Method::Get) {
+        used.push_back(request.header("Authorization"));
+      }
+    }
+    return used;
+  }
+  [[nodiscard]] bool told(const std::string& secret) const { return log.count(secret) > 0; }
+
+  test::FakePoller poller;
+  loop::Loop loop{poller};
+  test::FakeHttp http{loop};
+  test::FakeFiles files;
+  test::FakeLog log;
+  std::optional<Endpoints> endpoints;
+  int logins = 0;
+};
+
+TEST_F(EndpointTest, reads_json_below_its_url_on_a_lane_of_its_own) {
+  EndpointRules rules;
+  rules.url = "http://vendor:5705/api";
+  use(rules);
+  const auto answer = get();
+  ASSERT_TRUE(answer) << answer.error().error.message();
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ((*answer->body)[0]["name"], "n1");
+  ASSERT_EQ(http.requests.size(), 1U);
+  EXPECT_EQ(http.requests[0].lane, port::Lane::Endpoints);
+  EXPECT_EQ(http.requests[0].header("Authorization"), "");
+}
+
+TEST_F(EndpointTest, not_found_is_an_answer_and_the_rest_is_not) {
+  EndpointRules rules;
+  rules.url = "http://vendor:5705/api";
+  use(rules);
+  http.on(port::Method::Get, "/api/gone", FakeAnswer{.status = 404, .body = R"({"error":"x"})"});
+  const auto gone = get("/gone");
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->status, 404);
+  EXPECT_EQ(gone->body, nullptr);
+  for (const int status : {301, 302, 400, 403, 429, 500, 503}) {
+    http.on(port::Method::Get, "/api/bad",
+            FakeAnswer{.status = status,
+                       .body = R"({"error":"Bearer echoed"})",
+                       .headers = {{"location", "http://vendor:5705/api/v2/nodes"}}});
+    const auto bad = get("/bad");
+    ASSERT_FALSE(bad) << status;
+    EXPECT_EQ(bad.error().error.text, "endpoint vendor: GET /bad: HTTP " + std::to_string(status));
+  }
+  EXPECT_EQ(http.count("GET /api/v2/nodes"), 0U) << "a redirect was followed";
+}
+
+TEST_F(EndpointTest, a_failure_says_why_and_for_how_long_the_same_request_has_failed) {
+  using Why = EndpointFailure::Why;
+  EndpointRules rules;
+  rules.url = "http://vendor:5705/api";
+  rules.timeout = 2s;
+  use(rules);
+  const auto why = [this](const std::string& path, FakeAnswer answer) {
+    http.on(port::Method::Get, "/api" + path, std::move(answer));
+    const auto failed = get(path);
+    EXPECT_FALSE(failed);
+    return failed ? Why::Unconfigured : failed.error().why;
+  };
+  EXPECT_EQ(why("/a", FakeAnswer{.status = 503}), Why::Status);
+  EXPECT_EQ(why("/b", FakeAnswer{.body = "<html>"}), Why::NotJson);
+  EXPECT_EQ(why("/c", FakeAnswer::silent()), Why::Timeout);
+  EXPECT_EQ(why("/d", FakeAnswer::refused()), Why::Unreachable);
+  test::run_for(loop, 5min);
+  EXPECT_GE(get("/a").error().since, 5min);
+  EXPECT_EQ(why("/e", FakeAnswer{.status = 503}), Why::Status);
+  EXPECT_EQ(get("/e").error().since, 0s) << "another request has a row of its own";
+  http.on(port::Method::Get, "/api/a", FakeAnswer{.status = 404});
+  EXPECT_TRUE(get("/a"));
+  EXPECT_EQ(why("/a", FakeAnswer{.status = 503}), Why::Status);
+  EXPECT_EQ(get("/a").error().since, 0s) << "an answer ends the row";
+  test::run_for(loop, 11min);
+  EXPECT_EQ(get("/a").error().since, 0s) << "nobody knows what was meanwhile";
+}
+
+TEST_F(EndpointTest, an_answer_that_is_no_json_is_none) {
+  EndpointRules rules;
+  rules.url = "http://vendor:5705/api";
+  use(rules);
+  for (const std::string body : {"<html>secret</html>", "", "[1,", "{\"a\":}"}) {
+    http.on(port::Method::Get, "/api/odd", FakeAnswer{.body = body});
+    const auto odd = get("/odd");
+    ASSERT_FALSE(odd) << body;
+    EXPECT_EQ(odd.error().error.message().find("secret"), std::string::npos);
+  }
+}
+
+TEST_F(EndpointTest, an_answer_that_is_too_large_or_too_slow_is_none) {
+  EndpointRules rules;
+  rules.url = "http://vendor:5705/api";
+  rules.timeout = 2s;
+  use(rules);
+  http.on(port::Method::Get, "/api/large",
+          FakeAnswer{.body = "\"" + std::string(Endpoints::kBodyLimit, 'x') + "\"",
+                     .chunk = 1U << 20U});
+  const auto large = get("/large");
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().error.kind, Error::Kind::Limit);
+  http.on(port::Method::Get, "/api/slow", FakeAnswer::silent());
+  const Moment before = loop.now();
+  ASSERT_FALSE(get("/slow"));
+  EXPECT_EQ(loop.now() - before, 2s);
+}
+
+TEST_F(EndpointTest, an_endpoint_that_is_not_configured_is_not_asked) {
+  use(EndpointRules{.url = "http://vendor:5705/api"});
+  const auto answer = get("/v2/nodes", "other");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().error.text, "endpoint other is not configured");
+  EXPECT_TRUE(http.requests.empty());
+}
+
+TEST_F(EndpointTest, basic_and_bearer_come_from_files_as_they_are_now) {
+  EndpointRules basic = login_rules();
+  basic.auth = EndpointRules::Auth::Basic;
+  use(basic);
+  ASSERT_TRUE(get());
+  EXPECT_EQ(tokens_used().back(), "Basic bW9vbjpzM2NyZXQ=");
+  endpoints.reset();
+
+  EndpointRules bearer = login_rules();
+  bearer.auth = EndpointRules::Auth::Bearer;
+  bearer.token_file = "/secret/token";
+  files.write("/secret/token", "first\n");
+  use(bearer);
+  ASSERT_TRUE(get());
+  EXPECT_EQ(tokens_used().back(), "Bearer first");
+  files.write("/secret/token", "second");
+  ASSERT_TRUE(get());
+  EXPECT_EQ(tokens_used().back(), "Bearer second");
+  files.write("/secret/token", "two\nlines");
+  ASSERT_FALSE(get()) << "a header cannot hold a line break";
+  files.remove("/secret/token");
+  ASSERT_FALSE(get());
+  EXPECT_FALSE(told("second"));
+}
+
+TEST_F(EndpointTest, logs_in_once_for_all_that_wait) {
+  use(login_rules());
+  serve_logins();
+  int answered = 0;
+  std::vector<kube::CallHandle> calls;
+  for (int i = 0; i < 5; ++i) {
+    calls.push_back(endpoints->get("vendor", "/v2/nodes", [&](const auto& answer) {
+      EXPECT_TRUE(answer) << answer.error().error.message();
+      ++answered;
+    }));
+  }
+  ASSERT_TRUE(test::run_until(
+      loop, [&] { return answered == 5; }, 1min));
+  EXPECT_EQ(logins, 1);
+  EXPECT_EQ(tokens_used(), std::vector<std::string>(5, "Bearer token-1"));
+  const FakeRequest& login = http.requests.front();
+  EXPECT_EQ(login.line(), "POST /api/login");
+  EXPECT_EQ(login.body, R"({"password":"s3cret","username":"moon"})");
+  EXPECT_EQ(login.lane, port::Lane::Endpoints);
+}
+
+TEST_F(EndpointTest, takes_the_token_and_its_life_from_the_body) {
+  EndpointRules rules = login_rules();
+  rules.login.token_header.clear();
+  rules.login.expires_header.clear();
+  rules.login.token_field = "session.token";
+  rules.login.expires_field = "session.expiresInSeconds";
+  use(rules);
+  http.on(port::Method::Post, "/api/login", [this](const FakeRequest&) {
+    ++logins;
+    return FakeAnswer{.body = R"({"session":{"token":"deep","expiresInSeconds":10}})"};
+  });
+  ASSERT_TRUE(get());
+  EXPECT_EQ(tokens_used().back(), "Bearer deep");
+  test::run_for(loop, 11s);
+  ASSERT_TRUE(get());
+  EXPECT_EQ(logins, 2);
+}
+
+TEST_F(EndpointTest, renews_a_token_before_it_ends_while_the_old_one_serves) {
+  use(login_rules());
+  serve_logins("100");
+  ASSERT_TRUE(get());
+  test::run_for(loop, 79s);
+  ASSERT_TRUE(get());
+  EXPECT_EQ(logins, 1);
+  test::run_for(loop, 2s);
+  ASSERT_TRUE(get());
+  EXPECT_EQ(tokens_used().back(), "Bearer token-1") << "nobody waits for the renewal";
+  test::run_for(loop, 1s);
+  EXPECT_EQ(logins, 2);
+  ASSERT_TRUE(get());
+  EXPECT_EQ(tokens_used().back(), "Bearer token-2");
+}
+
+TEST_F(EndpointTest, so_31_after_a_401_it_logs_in_anew_with_files_read_anew) {
+  use(login_rules());
+  serve_logins();
+  ASSERT_TRUE(get());
+  files.write("/secret/password", "rotated");
+  http.on(port::Method::Get, "/api/v2/nodes", [](const FakeRequest& request) {
+    return request.header("Authorization") == "Bearer token-1"
+               ? FakeAnswer{.status = 401, .body = "{}"}
+               : FakeAnswer{.body = "[]"};
+  });
+  test::run_for(loop, 1s);
+  ASSERT_TRUE(get());
+  EXPECT_EQ(logins, 2);
+  EXPECT_EQ(http.count("POST /api/login"), 2U);
+  EXPECT_EQ(tokens_used().back(), "Bearer token-2");
+  bool rotated = false;
+  for (const FakeRequest& request : http.requests) {
+    rotated = rotated || request.body.find("rotated") != std::string::npos;
+  }
+  EXPECT_TRUE(rotated);
+  EXPECT_FALSE(told("rotated") || told("token-"));
+}
+
+TEST_F(EndpointTest, a_401_after_a_new_login_is_the_end) {
+  use(login_rules());
+  serve_logins();
+  ASSERT_TRUE(get());
+  test::run_for(loop, 1s);
+  http.on(port::Method::Get, "/api/v2/nodes", FakeAnswer{.status = 401, .body = "{}"});
+  const auto answer = get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().error.http_status, 401);
+  EXPECT_EQ(logins, 2) << "once per request";
+  EXPECT_EQ(http.count("GET /api/v2/nodes"), 3U);
+}
+
+TEST_F(EndpointTest, a_login_that_fails_is_told_once_and_repeated_after_a_pause) {
+  use(login_rules());
+  http.on(port::Method::Post, "/api/login",
+          FakeAnswer{.status = 401, .body = R"({"error":"s3cret is wrong"})"});
+  for (int i = 0; i < 10; ++i) {
+    const auto answer = get();
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().error.kind, Error::Kind::Unauthorized);
+    EXPECT_EQ(answer.error().error.message().find("s3cret"), std::string::npos);
+    test::run_for(loop, 500ms);
+  }
+  // After 1 s, 2 s, 4 s: at 0, 1 and 3 s.
+  EXPECT_EQ(http.count("POST /api/login"), 3U);
+  EXPECT_EQ(http.count("GET"), 0U);
+  EXPECT_EQ(log.count("endpoint_login_failed"), 1U);
+  EXPECT_FALSE(told("s3cret"));
+  serve_logins();
+  test::run_for(loop, 4s);
+  ASSERT_TRUE(get());
+  EXPECT_EQ(log.count("endpoint_login_recovered"), 1U);
+}
+
+TEST_F(EndpointTest, a_login_without_a_token_is_a_failure) {
+  use(login_rules());
+  http.on(port::Method::Post, "/api/login", FakeAnswer{.body = "{}"});
+  const auto answer = get();
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().error.text.find("no token in its header Authorization"),
+            std::string::npos)
+      << answer.error().error.text;
+}
+
+TEST_F(EndpointTest, a_login_that_never_answers_ends_with_the_request) {
+  EndpointRules rules = login_rules();
+  rules.timeout = 2s;
+  use(rules);
+  http.on(port::Method::Post, "/api/login", FakeAnswer::silent());
+  const Moment before = loop.now();
+  ASSERT_FALSE(get());
+  EXPECT_EQ(loop.now() - before, 2s);
+}
+
+TEST_F(EndpointTest, sends_nothing_to_whom_it_cannot_recognise) {
+  EndpointRules rules = login_rules();
+  rules.url = "https://vendor:5705/api";
+  rules.ca_file = "/secret/ca.crt";
+  use(rules);
+  serve_logins();
+  const auto answer = get();
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().error.text.find("/secret/ca.crt"), std::string::npos)
+      << answer.error().error.text;
+  EXPECT_TRUE(http.requests.empty());
+}
+
+TEST_F(EndpointTest, a_call_that_is_dropped_hears_nothing) {
+  use(login_rules());
+  serve_logins();
+  bool called = false;
+  auto call = endpoints->get("vendor", "/v2/nodes", [&](const auto&) { called = true; });
+  loop.turn();
+  call.reset();
+  test::run_for(loop, 10s);
+  EXPECT_FALSE(called);
+}
+
+TEST(TokenOf, is_strict_about_what_a_token_is) {
+  LoginRules rules;
+  rules.token_header = "X-Token";
+  const auto with = [&rules](const std::string& value) {
+    return token_of(rules, port::HttpHead{.status = 200, .headers = {{"x-token", value}}}, "");
+  };
+  EXPECT_EQ(with("abc")->text, "abc");
+  EXPECT_EQ(with("bearer abc")->text, "abc");
+  EXPECT_EQ(with("abc")->lifetime, 5min);
+  EXPECT_FALSE(with(""));
+  EXPECT_FALSE(with("a b"));
+  EXPECT_FALSE(with("a\x01"));
+  EXPECT_FALSE(with(std::string(20000, 'a')));
+  rules.expires_header = "X-Life";
+  for (const auto& [life, lasts] : std::vector<std::pair<std::string, Duration>>{
+           {"60", 1min}, {"0", 5min}, {"-1", 5min}, {"soon", 5min}, {"99999999", 24h}}) {
+    const auto token = token_of(
+        rules, port::HttpHead{.status = 200, .headers = {{"x-token", "a"}, {"x-life", life}}}, "");
+    EXPECT_EQ(token->lifetime, lasts) << life;
+  }
+}
+
+}  // namespace
+}  // namespace moonfence::cluster
