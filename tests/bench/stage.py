@@ -94,7 +94,7 @@ class Stage:
             keep_to(cores, [engine.pid, *beside])
 
     def _grant(self):
-        """The engine's ServiceAccount with the permissions of docs/operating.md."""
+        """The engine's ServiceAccount with the permissions of docs/reference.md."""
         self.client.create("namespaces", {"metadata": {"name": "moonfence"}})
         self.client.create("serviceaccounts", {"metadata": {"name": "moonfence"}}, "moonfence")
         self.client.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles",

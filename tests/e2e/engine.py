@@ -19,7 +19,7 @@ start_engine(**arguments) makes an Engine, starts it and waits for /readyz. Argu
     kubeconfig  file                      default one with a token of the account (Engine.account)
     elect       --leader-elect            default False: most tests restart engines, and would wait for the Lease
                 to run out; None: not given
-    rules       rights of the account     default RULES, the table of docs/operating.md
+    rules       rights of the account     default RULES, the table of docs/reference.md
     flags       more words for the command line
     env         more environment variables
     status      False: no status page
@@ -71,7 +71,7 @@ START_LIMIT = 150  # a bound, not a wait; with sanitizers and other work on the 
 STOP_LIMIT = 30
 SANITIZER = re.compile(r"ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|: runtime error: |WARNING: ThreadSanitizer")
 
-# what docs/operating.md grants, and nothing else
+# what docs/reference.md grants, and nothing else
 RULES = (
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "delete"]},

@@ -89,15 +89,15 @@ def without(role: dict, right: Right) -> list:
     return rules
 
 
-# how the table of docs/operating.md says where a right is for
+# how the table of docs/reference.md says where a right is for
 PLACES = {"": "", "in its own namespace": NAMESPACE,
           # in their shipped place; of `attacherLeases` none is shipped
           "the Leases of `controllerLease` and `attacherLeases`": "kube-system"}
 
 
 def documented_rights() -> set:
-    """The table of docs/operating.md."""
-    page = (REPO / "docs" / "operating.md").read_text()
+    """The table of docs/reference.md."""
+    page = (REPO / "docs" / "reference.md").read_text()
     table = page.split("## What it may do in the cluster")[1].split("\n## ")[0]
     found = set()
     for line in re.findall(r"^\| (?!API group|---)(.*) \|$", table, re.M):

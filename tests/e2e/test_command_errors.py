@@ -199,7 +199,7 @@ def test_who_may_read_nothing(verb, tool, stranger, make_nodes, workloads):
     (node,) = make_nodes(1)
     done = run(*line(verb, tool.folder, node, f"{tool.space}/web-0"), "--engine-namespace", tool.space, "--kubeconfig", stranger)
     assert done.returncode == FAILED, done
-    assert "orbidden" in done.stderr and re.search(r"docs/operating.md( lists)?", done.stderr), done.stderr
+    assert "orbidden" in done.stderr and re.search(r"docs/reference.md( lists)?", done.stderr), done.stderr
     assert "within 15 s" not in done.stderr, "a refusal is no reason to wait"
     assert "nobody: there is no Lease" not in done.stdout
 

@@ -301,7 +301,7 @@ def test_a_change_of_labels_reloads_nothing(policies, start, cluster, workloads)
 
 
 def test_rights_are_no_more_than_told(policies, start):
-    """RULES and POLICY_RULES are the tables of docs/operating.md; the engine asked for nothing beyond them."""
+    """RULES and POLICY_RULES are the tables of docs/reference.md; the engine asked for nothing beyond them."""
     policies.write(db=CAREFUL)
     engine = start()
     policies.wait_state("db", "Active")

@@ -24,7 +24,7 @@ class Silence final : public port::Log {
 std::string_view advice(Error::Kind kind) {
   switch (kind) {
     case Error::Kind::Forbidden:
-      return "ask for the right to read it; docs/operating.md lists under Commands what is read";
+      return "ask for the right to read it; docs/reference.md lists under Commands what is read";
     case Error::Kind::Unauthorized:
       return "log in again; the API server does not know the credentials of this kubeconfig";
     default:

@@ -38,7 +38,7 @@ std::string step_by_detail(Reason reason, std::string_view detail) {
   if (has(detail, "403") || has(detail, "orbidden")) {
     return reason == Reason::LeaseUnreadable
                ? "give the engine the right to read Leases in kube-node-lease."
-               : "give the engine the right to read it; docs/operating.md has the table of rights.";
+               : "give the engine the right to read it; docs/reference.md has the table of rights.";
   }
   return has(detail, "GET /api")
              ? "see whether the API server answers; it is asked again by itself."

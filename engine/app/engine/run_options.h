@@ -15,7 +15,7 @@ class App;
 
 namespace moonfence::app {
 
-// Exit codes, part of the documentation (docs/operating.md). A script can rely on them.
+// Exit codes, part of the documentation (docs/reference.md). A script can rely on them.
 enum class ExitCode : int {
   Ok = 0,
   Failed = 1,        // it ran and ended badly

@@ -124,7 +124,7 @@ class Stage {
     }
     return failure(Error::Kind::Retryable, std::move(what),
                    "check --kubeconfig and --context, and that the account may read what "
-                   "docs/operating.md lists under Commands");
+                   "docs/reference.md lists under Commands");
   }
 
   Result<void> note(std::string_view line) {

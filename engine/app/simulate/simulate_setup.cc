@@ -86,7 +86,7 @@ Result<std::map<std::string, std::string>> read_policies(const std::string& fold
   if (!data.contains(std::string(policy::kBindingsKey))) {
     return failure(Error::Kind::NotFound,
                    "--policies: " + escaped(folder) + " has no moonfence.yaml",
-                   "it says which policy runs where: docs/operating.md, The policies");
+                   "it says which policy runs where: docs/reference.md, The policies");
   }
   return data;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The status page's data as JSON, for programs. The shape is documented in docs/operating.md: keys
+// The status page's data as JSON, for programs. The shape is documented in docs/reference.md: keys
 // are added, none changes its meaning without another number in "api".
 
 #include <string>
