@@ -28,7 +28,7 @@ constexpr Duration kLongestIdlePause = std::chrono::seconds(30);
 // Six minutes after the pod Kubernetes acts as if the storage had let go: time to do something.
 constexpr Duration kAlarm = std::chrono::minutes(4);
 
-// Two PersistentVolumes may name one volume: it is known by driver and handle (release-step.md §3),
+// Two PersistentVolumes may name one volume: it is known by driver and handle,
 // and one without a handle by its PersistentVolume.
 std::string key_of(const policy::VolumeFacts& volume) {
   return volume.handle.empty() ? volume.driver + "/" + volume.pv
@@ -70,7 +70,7 @@ bool is_finished(const kube::Pod& pod) {
 }
 
 // Why the controller could never act on a release, "" when it could. Asked before the pod goes, so
-// that nothing is promised that the guard would have to refuse in the end (release-step.md §3).
+// that nothing is promised that the guard would have to refuse in the end.
 std::string unfit_for_release(const policy::VolumeFacts& volume, const Reading& reading) {
   if (volume.handle.find('^') != std::string::npos) {
     return "its handle contains '^'";

@@ -7,8 +7,8 @@
 // however many pods use it. Where many PersistentVolumes or attachments are wanted they are one
 // list too, if that is cheaper (fence/lookups).
 //
-// Attachments are looked for by name (design.md §3.5). What could not be read is told as `missing`
-// and holds only the pods that need it.
+// Attachments are looked for by name, a hash of handle, driver and node: no selector finds those of
+// a node. What could not be read is told as `missing` and holds only the pods that need it.
 
 #include <functional>
 #include <map>

@@ -227,8 +227,8 @@ class Inquiry {
   void ask_later(std::size_t index, Case& asked);
   [[nodiscard]] Opinion run(std::size_t index, Case& asked);
   [[nodiscard]] std::optional<Deed> enforce(Case& asked, PassResult& result);
-  // A release begins with a pod whose volumes somebody will detach, and can (release-step.md §3):
-  // why it does not begin yet. Before the pod is gone that costs nothing.
+  // A release begins with a pod whose volumes somebody will detach, and can: why it does not begin
+  // yet. Before the pod is gone that costs nothing.
   struct Obstacle {
     audit::Reason reason;
     std::string text;

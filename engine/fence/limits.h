@@ -10,7 +10,8 @@
 namespace moonfence::fence {
 
 struct Limits {
-  // How old a reading may be when the bytes of a deed that rests on it leave (design.md §3.6).
+  // How old a reading may be when the bytes of a deed that rests on it leave: the node may have
+  // come back since.
   Duration reading = std::chrono::seconds(1);
   // When both sides of the wire give up a write.
   Duration call = std::chrono::seconds(5);

@@ -42,7 +42,7 @@ std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell, std::st
     return {};
   }
   if (may_detach(set) || may_taint(set)) {
-    // Whoever shares a volume must be seen (design.md §3.4), and whom a taint evicts.
+    // A pod of any namespace may share a volume, or be evicted by a taint.
     return {PodList{}};
   }
   if (everywhere || spaces.size() > kNamespaceListsMax) {

@@ -2,7 +2,7 @@
 
 // A release takes volumes that the storage has let go of out of a dead node's status.volumesInUse.
 // kube-controller-manager's attach/detach controller detaches at once then, instead of noticing
-// within a minute (design.md §5). It comes last, when the attachment is gone: it only tells the
+// within a minute. It comes last, when the attachment is gone: it only tells the
 // controller what the storage has confirmed. Here is what a release is made of, as pure functions;
 // whether it may happen says the guard.
 

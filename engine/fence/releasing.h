@@ -25,8 +25,7 @@ namespace moonfence::fence {
 
 class Releasing {
  public:
-  // How many volumes go at once: the controller takes its time for each before it attaches any
-  // (release-step.md §6).
+  // How many volumes go at once: the controller takes its time for each before it attaches any.
   static constexpr std::size_t kPortion = 8;
   // How long an acknowledgement may take before the next portion goes.
   static constexpr Duration kAcknowledgement = std::chrono::seconds(10);
@@ -82,7 +81,7 @@ class Releasing {
 };
 
 // The node came back: what of its storage had been told to let go is told of; of what was released
-// also for how long another node may have had it (release-step.md §3).
+// also for how long another node may have had it.
 void report_return(Surroundings& surroundings, const Authority& authority,
                    const IncidentId& incident, const Memory& memory);
 

@@ -6,7 +6,7 @@
 //
 // Volumes: a kubelet that lives stops the containers of pods that are gone, unmounts their volumes
 // and stops reporting them; one that was restarted meanwhile never reports the volumes that it
-// found mounted (release-step.md §2), so that for them silence proves nothing.
+// found mounted when it started, so that for them silence proves nothing.
 
 #include <optional>
 #include <set>

@@ -24,7 +24,7 @@ class Health {
   // it back.
   void note(const std::string& check, const std::string& text);
   // The loop turns. Liveness is about ourselves only: an API server that is away must never get us
-  // restarted (k8s-client item 130).
+  // restarted.
   void alive(Moment now);
 
   [[nodiscard]] Answer ready(bool verbose) const;

@@ -32,7 +32,7 @@ enum class Readiness {
 
 // Carries a NoSchedule taint that says "down" or "keep off", so that no replacement is bound to it.
 // Kubernetes sets its own 4 to 14 ms after NotReady; a pod deleted before that gets its replacement
-// bound to the dead node in 4 of 12 runs (release-step measurements). Taints of the cluster's own
+// bound to the dead node in 4 of 12 runs (measured). Taints of the cluster's own
 // ("dedicated=db") do not count: the very pods that live there tolerate them. NoExecute does not
 // count either: pods tolerate not-ready and unreachable for 300 s by default.
 [[nodiscard]] bool keeps_replacements_off(const kube::Node& node);

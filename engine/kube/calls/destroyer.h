@@ -21,7 +21,7 @@ struct DeleteRequest {
   Uid uid;               // the object we mean; another one of that name is left alone (409)
   bool dry_run = false;  // dryRun=All: full admission and validation, nothing persisted
   // Both sides of the wire give up after this: `timeout=` bounds the server, so that a call which
-  // we gave up cannot commit half a minute later (k8s-client.md finding 6).
+  // we gave up cannot commit half a minute later.
   Duration timeout = std::chrono::seconds(5);
   std::function<bool()> may_send;
 };

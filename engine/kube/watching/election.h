@@ -10,7 +10,7 @@
 // Only our own monotonic clock counts. A record is judged by how long *we* have seen it unchanged,
 // and what we hold counts from the moment the successful write was *sent*, or from a read sent
 // later that still showed the record before it: client-go counts from the answer, and a process
-// that slept in between would believe too long (k8s-client.md items 108, 111). leading_until() is
+// that slept in between would believe too long. leading_until() is
 // when another replica may take over at the earliest. Whoever acts must be done by then; the guard
 // sees to that. A term that ran out ends acting, not leading: nobody else leads before he has
 // written his name there, and we look.

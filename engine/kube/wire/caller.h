@@ -3,7 +3,7 @@
 // Caller performs single API requests: builds the URL, adds credentials and standard headers,
 // collects a bounded body, turns HTTP answers into Results and repeats once after a 401 when new
 // credentials are at hand. It knows no resource and takes no decision; retries beyond that belong
-// to whoever knows whether repeating is safe. k8s-client rules: a reply is complete when its JSON
+// to whoever knows whether repeating is safe. Rules: a reply is complete when its JSON
 // is, whatever the transport says; errors are told apart by Status.reason, never by message.
 
 #include <functional>

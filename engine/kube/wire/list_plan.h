@@ -3,7 +3,7 @@
 // ListPlan knows which requests make up one list and when what was read so far must be thrown away.
 // Pure; shared by WatchMachine and Reader. Two beginnings: `consistent` (resourceVersion unset:
 // most recent, paged) and `not_older_than` (served from the watch cache and only there, hence
-// unpaged). Source: client-go tools/pager/pager.go; k8s-client.md 30-34.
+// unpaged). Source: client-go tools/pager/pager.go.
 
 #include <string>
 

@@ -516,7 +516,7 @@ TEST_F(AttacherTest, who_releases_nothing_needs_no_attacher) {
   EXPECT_EQ(deleted().size(), 2U);
 }
 
-// release-step.md §3, step 1.
+// Its deletion would only start the six minutes after which Kubernetes detaches by force.
 TEST_F(ReleasingTest, a_pod_whose_volume_the_storage_refuses_to_detach_is_held) {
   const std::string attachment = add("web-0", "vol-1");
   attachments[attachment]["status"]["detachError"]["message"] = "array is offline";
