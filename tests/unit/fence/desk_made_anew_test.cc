@@ -24,6 +24,17 @@ struct MadeAnewTest : DeskTest {
     tell();
     run_for(1min);
   }
+  void replace_node() {
+    nodes["n1"] = {.ready = "True",
+                   .uid = "node-2",
+                   .tainted = false,
+                   .boot_id = "boot-2",
+                   .created = "2026-01-02T05:05:00Z"};
+  }
+  void runs_since(const std::string& started) {
+    pods["web-0"]["status"]["containerStatuses"] = {
+        {{"name", "main"}, {"state", {{"running", {{"startedAt", started}}}}}}};
+  }
 };
 
 TEST_F(MadeAnewTest, what_was_bound_before_the_new_one_existed_is_deleted_and_nothing_else) {
@@ -83,16 +94,12 @@ TEST_F(MadeAnewTest, who_held_the_old_one_holds_what_is_left_of_it) {
 // The new machine's kubelet had started it again, while a policy made it wait: it was deleted as
 // one that is lost, and ran.
 TEST_F(MadeAnewTest, what_the_new_one_has_started_since_is_its_own) {
-  const auto running_since = [this](const std::string& started) {
-    pods["web-0"]["status"]["containerStatuses"] = {
-        {{"name", "main"}, {"state", {{"running", {{"startedAt", started}}}}}}};
-  };
   const auto dead = nodes.at("n1");
   for (const std::string by_its_clock : {"2026-01-02T05:06:00Z", "2026-01-02T03:59:00Z"}) {
     SCOPED_TRACE(by_its_clock);
     add_pod("web-0");
     bind_at("web-0", "2026-01-02T04:00:00Z");
-    running_since("2026-01-02T04:00:05Z");
+    runs_since("2026-01-02T04:00:05Z");
     open_desk(on_every_signal("return fence.wait('not yet', 10)"));
     nodes["n1"] = dead;
     tell(Look::Fell);
@@ -105,9 +112,33 @@ TEST_F(MadeAnewTest, what_the_new_one_has_started_since_is_its_own) {
     tell();
     run_for(2s);
     EXPECT_EQ(desk->open_incidents(), 1U);
-    running_since(by_its_clock);
+    runs_since(by_its_clock);
     run_for(30s);
     EXPECT_EQ(desk->open_incidents(), 0U) << "nothing is left behind";
+  }
+}
+
+// The same before anybody had listed it beside the new Node: there is no older list to compare
+// with, and the stamp has to tell.
+TEST_F(MadeAnewTest, what_it_had_started_before_the_first_look_is_its_own_too) {
+  for (const auto& [started, goes] :
+       {std::pair("2026-01-02T05:06:00Z", false), std::pair("2026-01-02T04:00:05Z", true)}) {
+    SCOPED_TRACE(started);
+    nodes["n1"] = {};
+    scripts["web-0"] = {broken()};
+    add_pod("web-0");
+    bind_at("web-0", "2026-01-02T04:00:00Z");
+    runs_since("2026-01-02T04:00:05Z");
+    open_desk();
+    tell(Look::Fell);
+    run_for(2s);
+    runs_since(started);
+    replace_node();
+    scripts.clear();
+    tell();
+    run_for(1min);
+    EXPECT_EQ(pods.contains("web-0"), !goes);
+    EXPECT_EQ(desk->open_incidents(), 0U);
   }
 }
 
