@@ -318,6 +318,28 @@ TEST_F(DetachingTest, a_pod_that_is_deleted_slowly_and_in_vain_keeps_no_attachme
   EXPECT_GE(std::count(done.begin(), done.end(), "pod web-1"), 3) << "it is tried as before";
 }
 
+// Attachments whose reading takes longer than a list lasts never have their turn, whoever comes
+// first. Pods that always came after them would have none either.
+TEST_F(DetachingTest, where_attachments_are_read_too_slowly_pods_come_first_in_every_other_pass) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  crash_before_the_attachment(detaching_policy());
+  http.on(port::Method::Get, "/apis/storage.k8s.io/v1/volumeattachments/*",
+          [this](const test::FakeRequest& request) {
+            return test::FakeAnswer{.body = attachments.at(name_in(request)).dump(), .delay = 8s};
+          });
+  add_pod("web-2");
+  scripts["web-2"] = {broken()};
+  restart();
+  tell(Look::Fell);
+  run_for(10s);
+  scripts.clear();
+  run_for(1min);
+  const Lines done = deleted();
+  EXPECT_EQ(std::count(done.begin(), done.end(), "attachment " + attachment), 0);
+  EXPECT_EQ(std::count(done.begin(), done.end(), "pod web-2"), 2);
+  EXPECT_FALSE(pods.contains("web-2"));
+}
+
 // It may live for years, and the incident stayed open as long.
 TEST_F(DetachingTest, an_attachment_that_a_pod_of_the_machine_made_anew_uses_is_not_waited_for) {
   add_pod_with_volume("web-0");
