@@ -482,13 +482,15 @@ void DeleteChecker::note_node(const std::string& name, const WireRequest& reques
   readings.push_back(reading);
 }
 
-// A list of the nodes of one name that is empty bears out a 404, and is the younger of the two.
+// A list of the nodes of one name that is empty bears out a 404, and is the younger of the two. One
+// that may be of a cache proves nothing.
 void DeleteChecker::note_absence(const WireRequest& request, const ServerAnswer& answer) {
   constexpr std::string_view kByName = "fieldSelector=metadata.name%3D";
   const std::size_t found = request.target.find(kByName);
   const Json list = Json::parse(answer.body, nullptr, false);
   const Json* items = find_field(list, {"items"});
-  if (found == std::string::npos || items == nullptr || !items->empty()) {
+  const bool of_store = request.target.find("resourceVersion=") == std::string::npos;
+  if (found == std::string::npos || !of_store || items == nullptr || !items->empty()) {
     return;
   }
   const std::size_t begin = found + kByName.size();

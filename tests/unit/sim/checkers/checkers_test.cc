@@ -204,6 +204,14 @@ struct DeletedNodeJudgeTest : JudgeTest {
     answer.body = Json{{"kind", "Status"}, {"details", {{"name", named}}}}.dump();
     judge.on_answered(request(port::Method::Get, "/api/v1/nodes/n1"), answer);
   }
+  // The list of the nodes of that name, which is empty.
+  void list_absence(const std::string& more = "") {
+    ServerAnswer answer;
+    answer.body = Json{{"kind", "NodeList"}, {"items", Json::array()}}.dump();
+    judge.on_answered(
+        request(port::Method::Get, "/api/v1/nodes?fieldSelector=metadata.name%3Dn1" + more),
+        answer);
+  }
   // Read as down, long before it is deleted.
   void prepare_and_delete_node() {
     prepare();
@@ -239,6 +247,22 @@ TEST_F(DeletedNodeJudgeTest, a_404_that_names_another_or_is_old_is_none) {
   pass(1001ms);
   send_delete(pod_uid);
   EXPECT_FALSE(breaks(rules::kDeletedNode));
+}
+
+TEST_F(DeletedNodeJudgeTest, an_empty_list_of_that_name_is_as_good) {
+  bind("live_kubelet = true, deleted = true");
+  prepare_and_delete_node();
+  list_absence();
+  send_delete(pod_uid);
+  EXPECT_EQ(broken(), Names{});
+}
+
+TEST_F(DeletedNodeJudgeTest, one_of_a_cache_may_be_of_any_age) {
+  bind("live_kubelet = true, deleted = true");
+  prepare_and_delete_node();
+  list_absence("&resourceVersion=0");
+  send_delete(pod_uid);
+  EXPECT_TRUE(breaks(rules::kLiveRead));
 }
 
 TEST_F(DeletedNodeJudgeTest, not_while_another_node_has_its_name) {
