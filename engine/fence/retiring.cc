@@ -258,6 +258,7 @@ Retiring::Next Retiring::succeed(const TaintWish& wish, PassResult& result) {
 Retiring::Next Retiring::end(const ActionOutcome& outcome, PassResult& result) {
   const Reason reason = outcome.reason;
   ended_ = true;
+  memory_.retire_failed = false;
   if (reason == Reason::PolicyChanged) {
     result.policies_changed = true;
   } else if (reason == Reason::LeaseAlive || reason == Reason::LeaseUnreadable) {

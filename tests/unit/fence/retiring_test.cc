@@ -312,6 +312,24 @@ TEST_F(RetiringTest, after_a_pass_that_failed_it_is_tried_once_in_the_next) {
   EXPECT_EQ(deletes().size(), 2U);
 }
 
+// What had failed before something else kept the node in service cost a later pass its second try.
+TEST_F(RetiringTest, after_one_that_a_guard_stopped_it_is_tried_as_often_as_at_first) {
+  patch_answers.assign(3, status(500, "InternalError"));
+  protections.namespaces = {Namespace("kube-system")};
+  open();
+  tell(Look::Fell);
+  run_for(3s);
+  ASSERT_EQ(patches().size(), 3U);
+  add_pod("dns-0", "n1", "kube-system", "dns");
+  run_for(1min);
+  ASSERT_EQ(patches().size(), 3U);
+  patch_answers = {status(422, "Invalid")};
+  pods.erase("dns-0");
+  ASSERT_TRUE(run_until([this] { return patches().size() == 4; }));
+  run_for(1s);
+  EXPECT_TRUE(nodes["n1"].is_out_of_service()) << "somebody wrote to the node in between";
+}
+
 // The server does not let us write to the node, whatever it is.
 TEST_F(RetiringTest, whoever_cannot_set_our_taint_does_not_try_this_one_in_the_same_pass) {
   quarantine = Quarantine::Always;
