@@ -19,7 +19,7 @@ Examples:
   moonfence reason
       All of them.
 
-Exit codes: 0 told, 2 there is no such reason.)";
+Exit codes: 0 printed, 2 there is no such reason.)";
 
 std::string row_of(audit::Reason reason) {
   std::string row(audit::code(reason));

@@ -13,7 +13,7 @@ namespace {
 using Verb = ClientOptions::Verb;
 
 constexpr const char* kPlanFooter = R"(
-Nothing is changed: the engine itself runs against the cluster, and none of its writes leaves.
+Nothing is changed: this runs the engine on the cluster and sends none of its writes.
 
 Examples:
   moonfence plan node-7
@@ -133,7 +133,7 @@ void add_engine_options(CLI::App& command, ClientOptions& options) {
       ->type_name("NS");
   command
       .add_option("--mode", options.mode,
-                  "The --mode of the engine (default: as the ConfigMap says; of --policy observe)")
+                  "The --mode of the engine (default: the ConfigMap's; with --policy: observe)")
       ->check(CLI::IsMember({"off", "observe", "enforce"}).description(""))
       ->type_name("observe|enforce|off");
 }
@@ -157,10 +157,9 @@ void add_client_commands(CLI::App& app, ClientOptions& options) {
   CLI::App* plan =
       add_verb(app, options, Verb::Plan, "plan",
                "Say what the engine would do with nodes; changes nothing", kPlanFooter);
-  plan->add_option("NODE", options.names, "Nodes; several are supposed to fail together")
-      ->required();
+  plan->add_option("NODE", options.names, "Nodes; several fail together")->required();
   plan->add_flag("--assume-down", options.assume_down,
-                 "Nodes that are up are supposed to have lost their power now");
+                 "Treat nodes that are up as if they lost their power now");
   add_output(*plan, options, {"table", "wide", "json", "yaml"});
   add_engine_namespace(*plan, options, kOwnNamespace);
   add_engine_options(*plan, options);

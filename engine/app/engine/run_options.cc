@@ -76,10 +76,11 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->type_name("NS");
   run->add_option("--config", options.config, "The engine's own configuration file, YAML")
       ->type_name("FILE");
-  add_choice(*run, "--mode", options.mode, modes(),
-             "observe: decide and record, delete nothing; enforce: act; off. The mode of --policy "
-             "(default: observe); without it, more than this no binding may do",
-             "observe|enforce|off");
+  add_choice(
+      *run, "--mode", options.mode, modes(),
+      "observe: decide and record, delete nothing; enforce: act; off: nothing. With --policy its "
+      "mode (default: observe), else the most that any binding may do",
+      "observe|enforce|off");
   run->add_option("--policy", options.policy,
                   "Run this one policy, a Lua file (default: those that ConfigMap "
                   "moonfence-policies binds)")
@@ -88,8 +89,8 @@ void add_run(CLI::App& app, RunOptions& options) {
                   "The only namespace in which --policy may act")
       ->type_name("NS");
   run->add_option("--hold-down", options.hold_down,
-                  "How long a node must be down whose kubelet still speaks before --policy acts "
-                  "(default: 10s)")
+                  "How long a node must be down before --policy acts, while its kubelet still "
+                  "renews its Lease (default: 10s)")
       ->type_name("TIME");
   run->add_option("--leader-elect", options.leader_elect,
                   "Act only while holding the Lease moonfence of --namespace, so that several "

@@ -32,7 +32,7 @@ Examples:
   moonfence policy check moonfence.yaml
       The bindings, and whether each policy takes its settings; NAME.lua is read beside it.
   moonfence policy check policies/noobaa other-db.lua --strict
-      Several; fails also when one is warned of or has no tests.)";
+      Several; also fails on warnings and missing tests.)";
 
 constexpr const char* kTestFooter = R"(
 Examples:
@@ -52,8 +52,8 @@ Example:
   moonfence policy capture node-7 --assume-down -o captures
   moonfence policy replay my-db.lua --records captures --set grace=60s
 
-Every pod of the captured node is decided in which the policy's binding could act; one that it newly
-selects was not_selected. What a node function says (hold, taint_out_of_service) is not decided again.
+Decides every captured pod that the policy's binding covers. A pod that only the new policy selects
+was not_selected. What a node function says (hold, taint_out_of_service) is not decided again.
 
 Exit codes: 0 every verdict stays, 1 some change, 2 a file cannot be used, 3 nothing to decide again.)";
 

@@ -69,8 +69,7 @@ void add_simulate(CLI::App& app, SimulateOptions& options) {
       ->type_name("N|max");
   simulate->add_flag("--json", options.json, "One JSON object a line, then a summary");
   simulate
-      ->add_option("--seed", options.seed,
-                   "Chance: another number, another run (default: the scenario's)")
+      ->add_option("--seed", options.seed, "Seed of the random numbers (default: the scenario's)")
       ->type_name("N");
   simulate->add_flag("--list", options.list, "List the built-in scenarios and leave");
 }
