@@ -15,7 +15,7 @@ from .kube import Client, wait_for
 from .workloads import node_ready
 
 # one cluster for both, so one worker
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("500 nodes")]
+pytestmark = pytest.mark.xdist_group("500 nodes")
 
 
 @dataclass
@@ -58,6 +58,7 @@ def has_sanitizer() -> bool:
     return any(name in binary().read_bytes() for name in (b"__asan_init", b"__tsan_init"))
 
 
+@pytest.mark.slow
 def test_they_stay_ready_for_a_minute(large):
     until = time.monotonic() + 60
     while time.monotonic() < until:

@@ -235,7 +235,7 @@ def test_with_reads_of_a_second_and_a_half_a_node_is_fenced(victims_of, start_en
     assert slow.hits
 
 
-@pytest.mark.parametrize("pause, times", [(10, 1000), (30, 3)], ids=["10-always", "30-three-times"])
+@pytest.mark.parametrize("pause, times", [(6, 1000), (30, 3)], ids=["6-always", "30-three-times"])
 def test_a_webhook_that_takes_its_time_over_deletions_is_waited_for(
         victims_of, start_engine, webhook, records, pause, times):
     victims = victims_of(1)
