@@ -4,9 +4,10 @@ from typing import Any, Callable, Optional
 
 from .explain import explain, wait_explained
 from .hollow_objects import attachment_name
-from .kube import ApiError, Client
+from .kube import ApiError, Client, path_of
 
 WORKLOAD = "moonfence.io/workload"
+MAKERS = ("deployments", "statefulsets", "daemonsets", "jobs", "replicasets")  # of pods
 UNREACHABLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -234,12 +235,13 @@ class Workloads:
 
     # --- cleaning up
 
-    def remove_all(self):
-        """Deletes everything that was made here, whatever state it is in."""
-        for kind in ("statefulsets", "deployments", "daemonsets"):
-            for item in self.client.list(kind, self.namespace):
-                self.client.delete(kind, item["metadata"]["name"], self.namespace, missing_ok=True)
-        self.client.delete("namespaces", self.namespace, missing_ok=True)
+    def remove_all(self, namespace: bool = False):
+        """Deletes everything that was made here, whatever state it is in. The namespace itself and what nobody acts on
+        in it stay unless `namespace`: to take one away costs Kubernetes 70 requests and a third of a second of a core."""
+        for kind in MAKERS:
+            self._remove_each(kind)
+        if namespace:
+            self.client.delete("namespaces", self.namespace, missing_ok=True)
 
         def no_pods():
             pods = self.pods()
@@ -247,9 +249,16 @@ class Workloads:
                 free(self.client, "pods", pod, grace=0)
             return not pods
         self.wait(f"the pods of {self.namespace} are gone", no_pods, 30)
+        if not namespace:
+            self._remove_each("persistentvolumeclaims")
         for item in self.attachments():
             free(self.client, "volumeattachments", item)
         for name in self.volumes:
             self.client.delete("persistentvolumes", name, missing_ok=True)
         for kind in ("storageclasses", "csidrivers"):
             self.client.delete(kind, self.driver, missing_ok=True)
+
+    def _remove_each(self, kind: str):
+        """All of a kind in the namespace, by one request; what they own follows them."""
+        self.client.request("DELETE", path_of(kind, "", self.namespace), {
+            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})

@@ -85,8 +85,7 @@ def workloads(whole, test_id):
     made = Workloads(whole.client, test_id, {}, whole.control_plane)
     made.create_namespace()
     yield made
-    whole.client.delete("jobs", "once", test_id, missing_ok=True)
-    made.remove_all()
+    made.remove_all(namespace=True)
 
 
 @pytest.fixture
