@@ -34,15 +34,16 @@ class Large:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """A cluster of its own: their heartbeats are too much for the short grace period of the others."""
-    grace = 20
+    """A cluster of its own: their heartbeats are too much for the short grace period of the others. Each comes every ten
+    seconds, as that of a kubelet does."""
+    grace = 40
     plane = ControlPlane(tmp_path_factory.mktemp("large") / "cluster", grace=grace)
     try:
         plane.start()
         start_hollow(plane.processes, plane.folder, nodes=500, interval=lease_interval(grace), images=50,
                      conditions=True, status_period=300)
         large = Large(plane, plane.client())
-        wait_for("500 nodes are Ready", lambda: len(large.ready()) == 500, 300, every=2)
+        wait_for("500 nodes are Ready", lambda: len(large.ready()) == 500, 300, every=5)
         yield large
     finally:
         plane.stop()
