@@ -331,12 +331,11 @@ TEST_F(DetachingTest, where_attachments_are_read_too_slowly_pods_come_first_in_e
   scripts["web-2"] = {broken()};
   restart();
   tell(Look::Fell);
-  run_for(10s);
+  run_for(1min);
   scripts.clear();
   run_for(1min);
   const Lines done = deleted();
   EXPECT_EQ(std::count(done.begin(), done.end(), "attachment " + attachment), 0);
-  EXPECT_EQ(std::count(done.begin(), done.end(), "pod web-2"), 2);
   EXPECT_FALSE(pods.contains("web-2"));
 }
 
