@@ -1,6 +1,6 @@
 #include "sim/checkers/liveness_checker.h"
 
-#include "judge_fixture.h"
+#include "unit/sim/judge_fixture.h"
 
 namespace moonfence::sim {
 namespace {
