@@ -89,6 +89,12 @@ def without(role: dict, right: Right) -> list:
     return rules
 
 
+def question(entry) -> tuple:
+    """What the authorizer is asked about an entry of the audit log: the same of all requests for the same."""
+    return (entry.verb, entry.raw["objectRef"].get("apiGroup", ""), entry.resource, entry.subresource, entry.namespace,
+            entry.name)
+
+
 # how the table of docs/reference.md says where a right is for
 PLACES = {"": "", "in its own namespace": NAMESPACE,
           # in their shipped place; of `attacherLeases` none is shipped
@@ -159,12 +165,11 @@ class Installation:
 
     # --- rights
 
-    def allowed(self, entry) -> bool:
-        """Whether the authorizer lets our account do what this entry of the audit log did."""
-        reference = entry.raw["objectRef"]
-        spec = {"user": USER, "groups": ["system:serviceaccounts", "system:authenticated"], "resourceAttributes": {
-            "verb": entry.verb, "group": reference.get("apiGroup", ""), "resource": entry.resource,
-            "subresource": entry.subresource, "namespace": entry.namespace, "name": entry.name}}
+    def allowed(self, asked: tuple) -> bool:
+        """Whether the authorizer lets our account do this: what question() makes of an entry of the audit log."""
+        names = ("verb", "group", "resource", "subresource", "namespace", "name")
+        spec = {"user": USER, "groups": ["system:serviceaccounts", "system:authenticated"],
+                "resourceAttributes": dict(zip(names, asked))}
         return self.client.request("POST", REVIEWS, {"spec": spec})["status"]["allowed"]
 
     def granting(self, found: list, right: Right) -> dict:
@@ -173,11 +178,12 @@ class Installation:
         return role
 
     def needed_without(self, found: list, right: Right, requests: list) -> list:
-        """Which of these requests the authorizer refuses when the right is taken out of the shipped role."""
+        """Which questions of these requests the authorizer answers with no when the right is taken out of the shipped role."""
         role = self.granting(found, right)
-        mine = [entry for entry in requests if entry.verb == right.verb and right.namespace in ("", entry.namespace)
-                and entry.raw["objectRef"].get("apiGroup", "") == right.group
-                and "/".join(filter(None, (entry.resource, entry.subresource))) == right.resource]
+        mine = sorted({question(entry) for entry in requests if entry.verb == right.verb
+                       and right.namespace in ("", entry.namespace)
+                       and entry.raw["objectRef"].get("apiGroup", "") == right.group
+                       and "/".join(filter(None, (entry.resource, entry.subresource))) == right.resource})
         if not mine:
             return []
         patch = functools.partial(self.client.request, "PATCH", self.path(role),
@@ -186,7 +192,7 @@ class Installation:
         try:
             # its watch of the roles takes the authorizer some milliseconds
             wait_for(f"{right} is missed", lambda: not all(map(self.allowed, mine)), 5, 0.02)
-            return [entry for entry in mine if not self.allowed(entry)]
+            return [asked for asked in mine if not self.allowed(asked)]
         except TimeoutError:
             return []
         finally:
