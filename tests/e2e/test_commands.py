@@ -102,7 +102,7 @@ def test_a_pod_of_a_node_that_a_policy_holds_or_fails_over(policies, victims_of,
     assert 'It would be kept for now. policy db: policy_holds_node, "its storage rests".' in held
     assert held.endswith("Next: nothing; it is asked about the node again by itself.\n")
     failed = explained(f'if node.name == "{victims.node}" then error("oh no") end return fence.proceed("well")')
-    assert "It would be kept for now. policy db: policy_failed, " in failed and "Next: mend the policy; " in failed
+    assert "It would be kept for now. policy db: policy_failed, " in failed and "Next: read `text` and mend the policy; " in failed
     assert tool.writes() == []
 
 

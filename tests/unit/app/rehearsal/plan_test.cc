@@ -358,7 +358,7 @@ TEST(Explanation, OfAPolicyThatFailsOrObservesOverTheNode) {
   EXPECT_THAT(failed,
               HasSubstr("It would be kept for now. policy db: policy_failed, \"db.lua:3: oh "
                         "no\".\n"));
-  EXPECT_THAT(failed, HasSubstr("Next: mend the policy; "));
+  EXPECT_THAT(failed, HasSubstr("Next: read `text` and mend the policy; "));
   EXPECT_THAT(failed, Not(HasSubstr("bind a policy")));
   const std::string observes = explained_by({bound("db", policy::Mode::Observe)},
                                             rehearsed({held("mode_observes", "db", "its power")}));
