@@ -136,7 +136,7 @@ def test_prometheus_reads_what_the_dashboard_asks(tmp_path):
 
 
 def metrics() -> list:
-    return re.findall(r'(?:gauge|counter|histogram)\(\s*"(\w+)"', (REPO / "engine" / "app" / "metrics.h").read_text())
+    return re.findall(r'(?:gauge|counter|histogram)\(\s*"(\w+)"', (REPO / "engine" / "app" / "telling" / "metrics.h").read_text())
 
 
 def test_what_is_asked_for_are_metrics_of_the_engine():
@@ -153,11 +153,11 @@ def table(page: str, heading: str) -> list:
 
 def test_every_metric_and_every_event_is_documented():
     page = (REPO / "docs" / "reference.md").read_text()
-    sources = {path.name: path.read_text() for path in (REPO / "engine" / "app").glob("*.cc")}
+    sources = {path.name: path.read_text() for path in (REPO / "engine" / "app").rglob("*.cc")}
     assert sorted(table(page, "Metrics")) == sorted(metrics())
     told = re.findall(r'"((?:Fencing|Node|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement|Health|Namespace)[A-Z]\w+)"',
                       sources["announcer.cc"] + sources["policy_feed.cc"])
-    reload = re.findall(r'"(Polic\w+)"', (REPO / "engine" / "policy" / "reload_report.cc").read_text())
+    reload = re.findall(r'"(Polic\w+)"', (REPO / "engine" / "policy" / "bundle" / "reload_report.cc").read_text())
     assert sorted(table(page, "Events")) == sorted({*told, *reload})
 
 

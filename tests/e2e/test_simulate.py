@@ -13,7 +13,7 @@ from .control_plane import REPO
 from .engine import binary
 from .kube import wait_for
 
-SCENARIOS = sorted(file.stem for file in (REPO / "engine" / "sim" / "scenarios").glob("*.txt"))
+SCENARIOS = sorted(file.stem for file in (REPO / "engine" / "sim" / "scenarios" / "builtin").glob("*.txt"))
 
 
 def simulate(*words, **more):

@@ -19,7 +19,16 @@ int start(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : static_cast<int>(ExitCode::Usage);
+    if (app.exit(problem) == 0) {
+      return static_cast<int>(ExitCode::Ok);
+    }
+    if (!app.got_subcommand("run")) {
+      std::fputs(
+          "moonfenced: it is the daemon and has `run` alone; every other command is one of "
+          "moonfence\n",
+          stderr);
+    }
+    return static_cast<int>(ExitCode::Usage);
   }
   if (const std::string problem = problem_of(options); !problem.empty()) {
     std::fprintf(stderr, "moonfence run: %s\nRun with --help for more information.\n",
