@@ -223,7 +223,8 @@ def test_something_that_speaks_no_tls_is_asked_seldom(start_engine):
         engine = start_engine(ready=False, server=f"https://127.0.0.1:{door.port}")
         unready(engine, "TLS")
         backs_off(engine)
-        assert len(door.rings) <= 20
+        # of its first ten seconds only: how long the engine took to say so depends on the machine
+        assert 0 < door.within(10) <= 20
 
 
 def test_a_server_with_a_foreign_certificate_is_not_trusted(start_engine, proxy, tmp_path):
