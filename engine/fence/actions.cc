@@ -11,7 +11,7 @@ using audit::Reason;
 using audit::Record;
 
 struct GuardedActions::Call {
-  PodDeletion deletion;
+  DeletePod deletion;
   std::optional<AttachmentCase> target;  // absent: the pod itself
   std::shared_ptr<const Authority> authority;
   Listeners listeners;
@@ -24,7 +24,7 @@ struct GuardedActions::Call {
 
 namespace {
 
-Ground ground_of(const PodDeletion& deletion) {
+Ground ground_of(const DeletePod& deletion) {
   return {.policy = deletion.policy,
           .digest = deletion.policy_digest,
           .set = deletion.set_digest,
@@ -39,7 +39,7 @@ std::string held_by(const Authority& authority, const kube::Pod& pod) {
 }  // namespace
 
 struct GuardedActions::ReleasePart {
-  VolumeRelease volume;
+  ReleaseVolume volume;
   Listeners listeners;
 };
 
@@ -52,36 +52,21 @@ struct GuardedActions::Release {
   kube::CallHandle handle = nullptr;
 };
 
-bool ActionOutcome::settled() const {
-  return reason == Reason::Done || reason == Reason::MarkedOnly || reason == Reason::AlreadyGone ||
-         reason == Reason::Replaced;
-}
-
-std::string ActionOutcome::about(const std::string& what) const {
-  return what + ": " + std::string(code(reason)) + (text.empty() ? "" : "; " + text);
-}
-
-// What the engine's own configuration says, and what never changes of an object.
-bool is_hopeless(Reason reason) {
-  return reason == Reason::ProtectedNamespace || reason == Reason::DriverNotDeclared ||
-         reason == Reason::AttachmentMismatch;
-}
-
 GuardedActions::GuardedActions(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,
                                std::function<void()> deposed)
     : loop_(loop),
       destroyer_(std::move(destroyer)),
       trail_(trail),
       deposed_(std::move(deposed)),
-      node_actions_(loop, destroyer_, trail, deposed_) {}
+      taints_(loop, destroyer_, trail, deposed_) {}
 
 GuardedActions::~GuardedActions() = default;
 
 std::size_t GuardedActions::in_flight() const {
-  return calls_.size() + releases_.size() + node_actions_.in_flight();
+  return calls_.size() + releases_.size() + taints_.in_flight();
 }
 
-void GuardedActions::delete_pod(PodDeletion deletion, std::shared_ptr<const Authority> authority,
+void GuardedActions::delete_pod(DeletePod deletion, std::shared_ptr<const Authority> authority,
                                 std::weak_ptr<const void> listener, Done done) {
   start({.deletion = std::move(deletion),
          .target = std::nullopt,
@@ -89,7 +74,7 @@ void GuardedActions::delete_pod(PodDeletion deletion, std::shared_ptr<const Auth
          .listeners = {{.alive = std::move(listener), .done = std::move(done)}}});
 }
 
-void GuardedActions::delete_attachment(AttachmentDeletion deletion,
+void GuardedActions::delete_attachment(DeleteAttachment deletion,
                                        std::shared_ptr<const Authority> authority,
                                        std::weak_ptr<const void> listener, Done done) {
   start({.deletion = std::move(deletion.verdict),
@@ -98,24 +83,9 @@ void GuardedActions::delete_attachment(AttachmentDeletion deletion,
          .listeners = {{.alive = std::move(listener), .done = std::move(done)}}});
 }
 
-void GuardedActions::set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
-                                    const std::shared_ptr<const Authority>& authority,
-                                    std::weak_ptr<const void> listener, Done done) {
-  node_actions_.set_quarantine(waiting, std::move(operations), authority, std::move(listener),
-                               std::move(done));
-}
-
-void GuardedActions::set_out_of_service(const Retirement& retirement, nlohmann::json operations,
-                                        const std::shared_ptr<const Authority>& authority,
-                                        std::weak_ptr<const void> listener, Done done) {
-  node_actions_.set_out_of_service(retirement, std::move(operations), authority,
-                                   std::move(listener), std::move(done));
-}
-
-void GuardedActions::lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,
-                                     std::weak_ptr<const void> listener, Done done) {
-  node_actions_.lift_quarantine(std::move(lift), std::move(operations), std::move(listener),
-                                std::move(done));
+void GuardedActions::perform(Action action, std::shared_ptr<const Authority> authority,
+                             std::weak_ptr<const void> listener, Done done) {
+  taints_.perform(std::move(action), std::move(authority), std::move(listener), std::move(done));
 }
 
 std::optional<Reason> GuardedActions::refusal(const Call& call, Moment now) {
@@ -218,7 +188,7 @@ void GuardedActions::finish(Calls::iterator call, const Result<kube::DeleteReply
 }
 
 Record GuardedActions::record_of(const Call& call, Record::Kind kind, Reason reason) {
-  const PodDeletion& deletion = call.deletion;
+  const DeletePod& deletion = call.deletion;
   Record record;
   record.kind = kind;
   record.reason = reason;
@@ -238,11 +208,11 @@ Record GuardedActions::record_of(const Call& call, Record::Kind kind, Reason rea
   return record;
 }
 
-void GuardedActions::release(std::vector<VolumeRelease> volumes,
+void GuardedActions::release(std::vector<ReleaseVolume> volumes,
                              const std::shared_ptr<const Authority>& authority,
                              const std::weak_ptr<const void>& listener, const Released& done) {
   Release release = {.parts = {}, .authority = authority, .started = loop_.now()};
-  for (VolumeRelease& volume : volumes) {
+  for (ReleaseVolume& volume : volumes) {
     const auto ended = [volume, done](const ActionOutcome& outcome) { done(volume, outcome); };
     ReleasePart part = {.volume = std::move(volume),
                         .listeners = {{.alive = listener, .done = ended}}};
@@ -269,7 +239,7 @@ void GuardedActions::release(std::vector<VolumeRelease> volumes,
   patch.timeout = started->authority->leadership->limits().call;
   patch.may_send = [this, started] {
     for (const ReleasePart& part : started->parts) {
-      const VolumeRelease& volume = part.volume;
+      const ReleaseVolume& volume = part.volume;
       const auto reason = refuse_release(*started->authority, ground_of(volume.verdict),
                                          volume.verdict.pod, volume.target, loop_.live_now());
       started->refused_at_the_wire = reason ? reason : started->refused_at_the_wire;
@@ -295,7 +265,7 @@ bool GuardedActions::join(ReleasePart& part, const std::shared_ptr<const Authori
 }
 
 bool GuardedActions::may_begin(const ReleasePart& part, const Authority& authority) {
-  const VolumeRelease& volume = part.volume;
+  const ReleaseVolume& volume = part.volume;
   auto reason = refuse_release(authority, ground_of(volume.verdict), volume.verdict.pod,
                                volume.target, loop_.now());
   if (!reason) {
@@ -339,9 +309,9 @@ void GuardedActions::finish(Releases::iterator release, const Result<kube::NodeP
   }
 }
 
-Record GuardedActions::record_of(const VolumeRelease& volume, const Authority& authority,
+Record GuardedActions::record_of(const ReleaseVolume& volume, const Authority& authority,
                                  Record::Kind kind, Reason reason) {
-  const PodDeletion& verdict = volume.verdict;
+  const DeletePod& verdict = volume.verdict;
   Record record;
   record.kind = kind;
   record.reason = reason;

@@ -5,76 +5,21 @@
 // with its outcome, in the audit and on the incident's page. A call that has left is followed to
 // its end even when its incident is closed meanwhile: what happened is never left unrecorded.
 
-#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "audit/reason.h"
 #include "audit/trail.h"
-#include "fence/guard.h"
+#include "fence/guarded_call.h"
 #include "fence/listener.h"
-#include "fence/node_actions.h"
 #include "kube/calls/destroyer.h"
 #include "kube/objects/objects.h"
 #include "loop/loop.h"
 
 namespace moonfence::fence {
-
-struct PodDeletion {
-  kube::Pod pod;
-  IncidentId incident;
-  std::string policy;
-  std::string policy_digest;  // of its binding
-  std::string set_digest;     // of the set that judged: all three must be in force when it leaves
-  std::string why;            // the policy's reason
-  std::uint32_t attempt = 1;
-  Moment judged{};  // by then a list had shown it on the node
-};
-
-// The deletion of a VolumeAttachment rests on the verdict about a pod.
-struct AttachmentDeletion {
-  PodDeletion verdict;
-  AttachmentCase target;
-};
-
-// The release of a volume rests on the verdict about the pod that used it.
-struct VolumeRelease {
-  PodDeletion verdict;
-  ReleaseCase target;
-};
-
-// Putting a node out of service rests on the word of a policy about the node, and on what becomes
-// of all its pods.
-struct Retirement {
-  IncidentId incident;
-  std::string policy;
-  std::string policy_digest;
-  std::string set_digest;
-  std::string why;
-  std::uint32_t attempt = 1;
-  std::shared_ptr<const Eviction> eviction;
-};
-
-struct ActionOutcome {
-  audit::Reason reason = audit::Reason::Done;
-  std::optional<Duration> retry_after;
-  std::string text = {};  // the server's words, if it refused
-
-  // Nothing is left to do for this object: it is done, marked, was gone, or another took its name.
-  [[nodiscard]] bool settled() const;
-  // "pod db/web-0: refused; HTTP 403 …", for people.
-  [[nodiscard]] std::string about(const std::string& what) const;
-};
-
-// By what it failed it will fail for as long as this process lives. Everything else is tried again,
-// for ever: permissions are mended, webhooks come back, guards let go.
-[[nodiscard]] bool is_hopeless(audit::Reason reason);
 
 class GuardedActions {
  public:
@@ -93,32 +38,23 @@ class GuardedActions {
   // `listener` has died by then. The authority is shared because the call may outlive the incident;
   // it is asked when the call is made and again when its bytes leave. What is under way by the same
   // authority is not sent again: `done` hears of that call. So with all of them below.
-  void delete_pod(PodDeletion deletion, std::shared_ptr<const Authority> authority,
+  void delete_pod(DeletePod deletion, std::shared_ptr<const Authority> authority,
                   std::weak_ptr<const void> listener, Done done);
 
   // The same for a VolumeAttachment. `marked_only` is its usual outcome: it is gone when its
   // attacher lets go.
-  void delete_attachment(AttachmentDeletion deletion, std::shared_ptr<const Authority> authority,
+  void delete_attachment(DeleteAttachment deletion, std::shared_ptr<const Authority> authority,
                          std::weak_ptr<const void> listener, Done done);
 
   // Volumes of one node, by one patch. `done` hears of each of them. `release_overtaken`: the
   // node's status is not what it was read as, and stays as it is.
-  using Released = std::function<void(const VolumeRelease&, const ActionOutcome&)>;
-  void release(std::vector<VolumeRelease> volumes,
+  using Released = std::function<void(const ReleaseVolume&, const ActionOutcome&)>;
+  void release(std::vector<ReleaseVolume> volumes,
                const std::shared_ptr<const Authority>& authority,
                const std::weak_ptr<const void>& listener, const Released& done);
-  // Sets our taint, by operations_to_set(), before the deletion that waits for it and by the
-  // deletion's own right. `node_changed`: it was read by what is no longer so.
-  void set_quarantine(const PodDeletion& waiting, nlohmann::json operations,
-                      const std::shared_ptr<const Authority>& authority,
-                      std::weak_ptr<const void> listener, Done done);
-  // Sets Kubernetes' taint out-of-service, by operations_to_set().
-  void set_out_of_service(const Retirement& retirement, nlohmann::json operations,
-                          const std::shared_ptr<const Authority>& authority,
-                          std::weak_ptr<const void> listener, Done done);
-  // Takes what is ours off again, by operations_to_lift().
-  void lift_quarantine(std::shared_ptr<const Lift> lift, nlohmann::json operations,
-                       std::weak_ptr<const void> listener, Done done);
+  // What changes the taints of a node.
+  void perform(Action action, std::shared_ptr<const Authority> authority,
+               std::weak_ptr<const void> listener, Done done);
 
   [[nodiscard]] std::size_t in_flight() const;
 
@@ -150,7 +86,7 @@ class GuardedActions {
   [[nodiscard]] bool join(ReleasePart& part, const std::shared_ptr<const Authority>& authority);
   [[nodiscard]] bool may_begin(const ReleasePart& part, const Authority& authority);
   void finish(Releases::iterator release, const Result<kube::NodePatchReply>& reply);
-  [[nodiscard]] static audit::Record record_of(const VolumeRelease& volume,
+  [[nodiscard]] static audit::Record record_of(const ReleaseVolume& volume,
                                                const Authority& authority, audit::Record::Kind kind,
                                                audit::Reason reason);
 
@@ -160,7 +96,7 @@ class GuardedActions {
   const std::function<void()> deposed_;
   Calls calls_;
   Releases releases_;
-  NodeActions node_actions_;
+  GuardedCall taints_;
 };
 
 }  // namespace moonfence::fence

@@ -248,7 +248,7 @@ void Detaching::read(const std::vector<std::string>& names) {
 }
 
 Detaching::Stand Detaching::stand_of(Detachment& detachment, bool complete) {
-  const PodDeletion& verdict = detachment.verdict;
+  const DeletePod& verdict = detachment.verdict;
   const Uid& pod = verdict.pod.uid;
   const bool is_judged = present_.contains(pod) && !memory_.handled.contains(pod);
   if (is_judged && detachment.wanted_in != occasion_.attempt &&
@@ -278,7 +278,7 @@ Detaching::Stand Detaching::stand_of(Detachment& detachment, bool complete) {
 // A pod that is gone cannot be judged again. After a reload its verdict holds when the same policy
 // enforces it as before and nobody is there who might forbid it.
 bool Detaching::is_in_force(Detachment& detachment) const {
-  PodDeletion& verdict = detachment.verdict;
+  DeletePod& verdict = detachment.verdict;
   if (verdict.set_digest == occasion_.set->digest) {
     return true;
   }
@@ -388,8 +388,8 @@ void Detaching::consider(Detachment& detachment, const kube::Attachment& attachm
   }
   detachment.asked = attachment.uid;  // one of another UID is another one, whatever comes of this
   detachment.inherited = detachment.carried = false;
-  AttachmentDeletion deletion = {.verdict = detachment.verdict,
-                                 .target = target_of(detachment, attachment)};
+  DeleteAttachment deletion = {.verdict = detachment.verdict,
+                               .target = target_of(detachment, attachment)};
   if (authority_->page != nullptr) {
     authority_->page->plan(step_of(deletion, detachment, *authority_));
   }
@@ -466,7 +466,7 @@ std::string Detaching::other_user(const Detachment& detachment, const std::strin
   return {};
 }
 
-void Detaching::ended(const AttachmentDeletion& deletion, const ActionOutcome& outcome,
+void Detaching::ended(const DeleteAttachment& deletion, const ActionOutcome& outcome,
                       PassResult& result) {
   const std::string& name = deletion.target.attachment.name;
   const auto found = memory_.detachments.find(name);
@@ -536,7 +536,7 @@ void Detaching::tell(Detachment& detachment, Reason reason, const std::string& t
 
 void Detaching::record(const Detachment& detachment, Record::Kind kind, Reason reason,
                        const std::string& text) {
-  const PodDeletion& verdict = detachment.verdict;
+  const DeletePod& verdict = detachment.verdict;
   Record record;
   record.kind = kind;
   record.reason = reason;

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "fence/actions.h"
+#include "fence/action.h"
 #include "fence/gathering.h"
 #include "fence/incident.h"
 #include "fence/inquiry.h"
@@ -39,7 +39,7 @@ namespace moonfence::fence {
 
 class Detaching {
  public:
-  using Act = std::function<void(AttachmentDeletion)>;
+  using Act = std::function<void(DeleteAttachment)>;
 
   // All references must outlive it.
   Detaching(Surroundings& surroundings, const Occasion& occasion,
@@ -60,7 +60,7 @@ class Detaching {
   void look(bool complete, std::function<bool()> outdated, Act act, std::function<void()> looked);
   // In place of a look: the lists are too old. Where the next pass has no better ones it is told.
   void put_off() { put_off_ = true; }
-  void ended(const AttachmentDeletion& deletion, const ActionOutcome& outcome, PassResult& result);
+  void ended(const DeleteAttachment& deletion, const ActionOutcome& outcome, PassResult& result);
   void sum_up(PassResult& result);
   // Nothing is read or handed over from now on.
   void retire();

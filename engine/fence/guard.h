@@ -99,7 +99,6 @@ struct Ground {
 // Taking our taint off a node that came back.
 struct Lift {
   bool wanted = true;  // false: the node changed, or we do not act any more
-  NodeName node;
   Uid node_uid;
   IncidentId incident;                             // that set it
   std::string why;                                 // what proves the node clean

@@ -31,7 +31,12 @@ constexpr Duration kPatience = std::chrono::minutes(3);
 class HandBack::Patient {
  public:
   Patient(HandBack& owner, NodeName name, Uid uid)
-      : owner_(owner), around_(owner.around_), name_(std::move(name)), uid_(std::move(uid)) {}
+      : owner_(owner), around_(owner.around_), name_(std::move(name)), uid_(std::move(uid)) {
+    authority_->incident_open = false;
+    authority_->node = name_;
+    authority_->node_uid = uid_;
+    authority_->leadership = &around_.leadership;
+  }
   ~Patient() { halt(); }
   Patient(const Patient&) = delete;
   Patient& operator=(const Patient&) = delete;
@@ -148,20 +153,19 @@ class HandBack::Patient {
 
   void lift(const std::string& why) {
     lift_ = std::make_shared<Lift>();
-    lift_->node = name_;
     lift_->node_uid = uid_;
     lift_->incident = incident();
     lift_->why = why;
     lift_->hold = hold_;
     lift_->read = read_;
     lift_->leadership = &around_.leadership;
-    around_.actions.lift_quarantine(
-        lift_, operations_to_lift(*node_), alive_, [this](const ActionOutcome& outcome) {
-          const bool again = outcome.reason == Reason::NodeChanged ||
-                             outcome.reason == Reason::OutcomeLost ||
-                             outcome.reason == Reason::ReadingTooOld;
-          perform(machine_.lifted(outcome.reason == Reason::Done, again));
-        });
+    around_.actions.perform(LiftTaints{.right = lift_, .operations = operations_to_lift(*node_)},
+                            authority_, alive_, [this](const ActionOutcome& outcome) {
+                              const bool again = outcome.reason == Reason::NodeChanged ||
+                                                 outcome.reason == Reason::OutcomeLost ||
+                                                 outcome.reason == Reason::ReadingTooOld;
+                              perform(machine_.lifted(outcome.reason == Reason::Done, again));
+                            });
   }
 
   // What passes by itself is no news before it has lasted, and nothing is news twice: a doubt may
@@ -204,6 +208,8 @@ class HandBack::Patient {
   loop::Timer timer_;
   std::unique_ptr<RemainsSearch> search_;
   std::shared_ptr<Lift> lift_;
+  // Of no incident: it says which node is meant, and permits nothing. That is for the lift.
+  const std::shared_ptr<Authority> authority_ = std::make_shared<Authority>();
   std::shared_ptr<const void> alive_ = std::make_shared<int>(0);
 };
 

@@ -21,7 +21,7 @@
 
 #include "audit/reason.h"
 #include "audit/trail.h"
-#include "fence/actions.h"
+#include "fence/action.h"
 #include "fence/breaker.h"
 #include "fence/gathering.h"
 #include "fence/guard.h"
@@ -52,7 +52,7 @@ struct TaintWish {
 
 // What a policy's verdict comes to for one pod.
 struct Deed {
-  PodDeletion deletion;
+  DeletePod deletion;
   bool deletes_pod = true;                        // false: only its attachments, before it
   std::vector<policy::VolumeFacts> volumes = {};  // whose attachments are to go
   bool releases = false;                          // what is detached is to be released
@@ -60,7 +60,7 @@ struct Deed {
 
 // An attachment that an incident wants gone.
 struct Detachment {
-  PodDeletion verdict;  // about the pod that held it
+  DeletePod verdict;  // about the pod that held it
   policy::VolumeFacts volume;
   bool before_pod = false;               // attachments-first
   std::uint32_t wanted_in = 0;           // the last pass in which its policy wanted it
@@ -131,7 +131,7 @@ struct Memory {
   std::set<std::string> decided;  // attachments of pods that policies wanted deleted, by name
   std::map<std::string, LeftVolume> left_volumes;  // by the attachment's name
   // Before which our taint was set: it is set again when somebody drops it.
-  std::optional<PodDeletion> fenced_for;
+  std::optional<DeletePod> fenced_for;
   bool taint_failed = false;   // the pass before gave that up
   bool retire_failed = false;  // the same of the taint that puts the node out of service
   // By which the node was put out of service: the same for that taint.

@@ -300,10 +300,10 @@ bool Operation::may_leave(const Waiting& waiting) const {
     return unrecorded_;
   }
   // Of a pod that is gone only the record knows whose attachments are still to go.
-  const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
+  const auto* pod = std::get_if<DeletePod>(&waiting.deletion);
   return pod != nullptr ? authority_->page->holds_all_of(pod->pod.uid)
                         : authority_->page->holds(
-                              std::get<AttachmentDeletion>(waiting.deletion).target.attachment.uid);
+                              std::get<DeleteAttachment>(waiting.deletion).target.attachment.uid);
 }
 
 Duration Operation::picture_took() const {
@@ -318,7 +318,7 @@ bool Operation::is_listed_too_long_ago() const {
 
 // The next pass judges it as it is now.
 bool Operation::is_outdated(const Waiting& waiting) const {
-  const auto* pod = std::get_if<PodDeletion>(&waiting.deletion);
+  const auto* pod = std::get_if<DeletePod>(&waiting.deletion);
   return pod != nullptr && (changed_.contains(pod->pod.uid) || is_listed_too_long_ago());
 }
 
@@ -326,9 +326,9 @@ bool Operation::is_outdated(const Waiting& waiting) const {
 bool Operation::is_reading_outdated(const Waiting& waiting) const {
   const Reading& reading = authority_->reading;
   Moment judged{};
-  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+  if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
     judged = pod->judged;
-  } else if (const auto* attachment = std::get_if<AttachmentDeletion>(&waiting.deletion)) {
+  } else if (const auto* attachment = std::get_if<DeleteAttachment>(&waiting.deletion)) {
     judged = attachment->verdict.judged;
   }
   return around_.loop.now() - reading.sent > around_.leadership.limits().reading ||
@@ -336,7 +336,7 @@ bool Operation::is_reading_outdated(const Waiting& waiting) const {
 }
 
 void Operation::drop_outdated() {
-  const kube::Pod& pod = std::get<PodDeletion>(queue_.front().deletion).pod;
+  const kube::Pod& pod = std::get<DeletePod>(queue_.front().deletion).pod;
   if (!changed_.contains(pod.uid)) {
     result_.fail("pod " + pod.ref.text() + ": it was listed too long ago");
   }
@@ -345,10 +345,10 @@ void Operation::drop_outdated() {
 }
 
 bool Operation::are_namespaces_heard(const Waiting& waiting) {
-  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+  if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
     return namespaces_.ask(pod->pod.ref.space);
   }
-  if (const auto* attachment = std::get_if<AttachmentDeletion>(&waiting.deletion)) {
+  if (const auto* attachment = std::get_if<DeleteAttachment>(&waiting.deletion)) {
     return namespaces_.ask(attachment->verdict.pod.ref.space);
   }
   bool heard = true;
@@ -363,25 +363,25 @@ bool Operation::are_namespaces_heard(const Waiting& waiting) {
 
 const Uid& Operation::uid_of(const Waiting& waiting) {
   static const Uid none;
-  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+  if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
     return pod->pod.uid;
   }
-  const auto* attachment = std::get_if<AttachmentDeletion>(&waiting.deletion);
+  const auto* attachment = std::get_if<DeleteAttachment>(&waiting.deletion);
   return attachment != nullptr ? attachment->target.attachment.uid : none;
 }
 
 std::string Operation::name_of(const Waiting& waiting) {
-  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+  if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
     return "pod " + pod->pod.ref.text();
   }
-  const auto* attachment = std::get_if<AttachmentDeletion>(&waiting.deletion);
+  const auto* attachment = std::get_if<DeleteAttachment>(&waiting.deletion);
   return attachment != nullptr ? "attachment " + attachment->target.attachment.name : "a release";
 }
 
 // Deletions that take long made the lists too old for the attachments in the pass before. They come
 // first again in the next one: where everything is slow, one of both is to have its turn.
 void Operation::enqueue(Waiting waiting) {
-  const bool is_pod = std::holds_alternative<PodDeletion>(waiting.deletion);
+  const bool is_pod = std::holds_alternative<DeletePod>(waiting.deletion);
   if (is_pod && memory_.put_off % 2 == 1 && attachments_ == Stage::NotYet) {
     after_volumes_.push_back(std::move(waiting));
   } else {
@@ -458,7 +458,7 @@ void Operation::send_waiting() {
     }
     const bool heard = are_namespaces_heard(queue_.front());
     if (is_reading_outdated(queue_.front())) {
-      if (const auto* pod = std::get_if<PodDeletion>(&queue_.front().deletion)) {
+      if (const auto* pod = std::get_if<DeletePod>(&queue_.front().deletion)) {
         namespaces_.refresh(pod->pod.ref.space);
       }
       node_.begin();
@@ -481,15 +481,15 @@ void Operation::send_waiting() {
   }
 }
 
-const PodDeletion& Operation::next_deletion() const {
+const DeletePod& Operation::next_deletion() const {
   const auto& next = queue_.front().deletion;
-  if (const auto* pod = std::get_if<PodDeletion>(&next)) {
+  if (const auto* pod = std::get_if<DeletePod>(&next)) {
     return *pod;
   }
-  return std::get<AttachmentDeletion>(next).verdict;
+  return std::get<DeleteAttachment>(next).verdict;
 }
 
-void Operation::quarantine(const PodDeletion& waiting) {
+void Operation::quarantine(const DeletePod& waiting) {
   if (quarantining_.is_given_up()) {
     give_up_untainted({.reason = Reason::NodeChanged, .retry_after = std::nullopt});
     return;
@@ -546,11 +546,11 @@ void Operation::send(Waiting waiting) {
   const auto ended = [this, waiting](const ActionOutcome& outcome) {
     deletion_ended(waiting, outcome);
   };
-  if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+  if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
     leaving_.insert(pod->pod.uid);
     around_.actions.delete_pod(*pod, authority_, alive_, ended);
   } else {
-    around_.actions.delete_attachment(std::get<AttachmentDeletion>(waiting.deletion), authority_,
+    around_.actions.delete_attachment(std::get<DeleteAttachment>(waiting.deletion), authority_,
                                       alive_, ended);
   }
 }
@@ -558,7 +558,7 @@ void Operation::send(Waiting waiting) {
 void Operation::send_release(const Portion& portion) {
   in_flight_ += portion.size() - 1;  // it was counted as one
   around_.actions.release(releasing_.order(portion), authority_, alive_,
-                          [this](const VolumeRelease& volume, const ActionOutcome& outcome) {
+                          [this](const ReleaseVolume& volume, const ActionOutcome& outcome) {
                             --in_flight_;
                             releasing_.ended(volume, outcome, result_);
                             if (!pumping_) {
@@ -574,22 +574,22 @@ void Operation::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
   }
   if (outcome.reason == Reason::ReadingTooOld && waiting.late < kLateAttempts) {
     // It waited too long for a connection; it goes after a fresh reading.
-    if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+    if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
       leaving_.erase(pod->pod.uid);
     }
     ++waiting.late;
     queue_.push_back(std::move(waiting));
-  } else if (const auto* pod = std::get_if<PodDeletion>(&waiting.deletion)) {
+  } else if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
     pod_ended(*pod, outcome);
   } else {
-    detaching_.ended(std::get<AttachmentDeletion>(waiting.deletion), outcome, result_);
+    detaching_.ended(std::get<DeleteAttachment>(waiting.deletion), outcome, result_);
   }
   if (!pumping_) {  // a refusal of the guard is answered inside pump()'s loop
     pump();
   }
 }
 
-void Operation::pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome) {
+void Operation::pod_ended(const DeletePod& deletion, const ActionOutcome& outcome) {
   if (outcome.settled()) {
     ++result_.deleted;
     memory_.handled.insert(deletion.pod.uid);
@@ -743,7 +743,7 @@ bool Operation::look_at_volumes() {
     detaching_.look(
         /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_,
         [this] { return is_listed_too_long_ago(); },
-        [this](AttachmentDeletion deletion) { enqueue({.deletion = std::move(deletion)}); },
+        [this](DeleteAttachment deletion) { enqueue({.deletion = std::move(deletion)}); },
         [this] {
           attachments_ = Stage::Looked;
           pump();

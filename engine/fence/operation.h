@@ -27,7 +27,7 @@
 #include <variant>
 #include <vector>
 
-#include "fence/actions.h"
+#include "fence/action.h"
 #include "fence/detaching.h"
 #include "fence/docket.h"
 #include "fence/guard.h"
@@ -92,7 +92,7 @@ class Operation final : private Docket::Court {
   // Volumes to be released at once, by their attachments.
   using Portion = std::vector<std::string>;
   struct Waiting {
-    std::variant<PodDeletion, AttachmentDeletion, Portion> deletion;
+    std::variant<DeletePod, DeleteAttachment, Portion> deletion;
     int late = 0;  // how often its reading grew old on the way
   };
   void reading_arrived(const std::optional<Reading>& reading);
@@ -112,8 +112,8 @@ class Operation final : private Docket::Court {
   void send_waiting();
   // The right by which our taint is set: that of the deletion that is next, and goes on when the
   // node carries it.
-  [[nodiscard]] const PodDeletion& next_deletion() const;
-  void quarantine(const PodDeletion& waiting);
+  [[nodiscard]] const DeletePod& next_deletion() const;
+  void quarantine(const DeletePod& waiting);
   void quarantined(Quarantining::Next next, const ActionOutcome& outcome);
   void give_up_untainted(const ActionOutcome& outcome);
   void refuse_next(const ActionOutcome& outcome);
@@ -135,7 +135,7 @@ class Operation final : private Docket::Court {
   void send(Waiting waiting);
   void send_release(const Portion& portion);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
-  void pod_ended(const PodDeletion& deletion, const ActionOutcome& outcome);
+  void pod_ended(const DeletePod& deletion, const ActionOutcome& outcome);
   void end_if_done();
   // Whether pods that no list shows are being looked for.
   [[nodiscard]] bool look_for_unseen();

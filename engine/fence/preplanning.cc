@@ -169,7 +169,7 @@ void Preplanning::judge(kube::Pod pod, const Gathered& known, const policy::Clus
       page_->record().find(deed->deletion.pod.uid) != nullptr) {
     return;
   }
-  const PodDeletion& deletion = deed->deletion;
+  const DeletePod& deletion = deed->deletion;
   const auto refused = refuse_pod_deletion(
       *authority_,
       {.policy = deletion.policy, .digest = deletion.policy_digest, .set = deletion.set_digest},

@@ -15,20 +15,20 @@ Quarantining::Quarantining(Surroundings& surroundings, const Occasion& occasion,
       most_(memory.taint_failed ? 1 : kAttempts),
       alive_(std::make_shared<int>(0)) {}
 
-void Quarantining::attempt(const PodDeletion& waiting, const kube::Node& node, Ended ended) {
+void Quarantining::attempt(const DeletePod& waiting, const kube::Node& node, Ended ended) {
   const FenceMark mark =
       mark_for(node, occasion_.incident, around_.cluster_facts().now, authority_->reading.renewed);
   ++attempts_;
   under_way_ = true;
-  around_.actions.set_quarantine(
-      waiting, operations_to_set(node, mark), authority_, alive_,
-      [this, waiting, ended = std::move(ended)](const ActionOutcome& outcome) {
+  around_.actions.perform(
+      SetFencedTaint{.waiting = waiting, .operations = operations_to_set(node, mark)}, authority_,
+      alive_, [this, waiting, ended = std::move(ended)](const ActionOutcome& outcome) {
         under_way_ = false;
         ended(after(waiting, outcome), outcome);
       });
 }
 
-Quarantining::Next Quarantining::after(const PodDeletion& waiting, const ActionOutcome& outcome) {
+Quarantining::Next Quarantining::after(const DeletePod& waiting, const ActionOutcome& outcome) {
   switch (outcome.reason) {
     case Reason::Done:
       memory_.fenced_for = waiting;

@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "fence/actions.h"
+#include "fence/action.h"
 #include "fence/inquiry.h"
 #include "fence/surroundings.h"
 
@@ -34,7 +34,7 @@ class Quarantining {
   [[nodiscard]] bool is_given_up() const { return given_up_ || attempts_ == most_; }
   [[nodiscard]] bool is_under_way() const { return under_way_; }
   // `node` as it was read last. `ended` hears it in this turn when the guard refuses.
-  void attempt(const PodDeletion& waiting, const kube::Node& node, Ended ended);
+  void attempt(const DeletePod& waiting, const kube::Node& node, Ended ended);
   // kube-controller-manager, which writes the whole list of taints from a picture that may be old,
   // can drop ours: what was deleted would come back to a node that nobody watches over.
   [[nodiscard]] bool is_lost() const;
@@ -42,7 +42,7 @@ class Quarantining {
   void retire() { alive_.reset(); }
 
  private:
-  [[nodiscard]] Next after(const PodDeletion& waiting, const ActionOutcome& outcome);
+  [[nodiscard]] Next after(const DeletePod& waiting, const ActionOutcome& outcome);
 
   Surroundings& around_;
   const Occasion& occasion_;

@@ -207,8 +207,8 @@ void Releasing::choose() {
   looked_();
 }
 
-std::vector<VolumeRelease> Releasing::order(const std::vector<std::string>& portion) {
-  std::vector<VolumeRelease> volumes;
+std::vector<ReleaseVolume> Releasing::order(const std::vector<std::string>& portion) {
+  std::vector<ReleaseVolume> volumes;
   for (const std::string& name : portion) {
     PendingRelease& pending = memory_.releases.at(name);
     pending.may_have_left = true;  // until its outcome is known
@@ -232,7 +232,7 @@ std::vector<VolumeRelease> Releasing::order(const std::vector<std::string>& port
   return volumes;
 }
 
-void Releasing::ended(const VolumeRelease& volume, const ActionOutcome& outcome,
+void Releasing::ended(const ReleaseVolume& volume, const ActionOutcome& outcome,
                       PassResult& result) {
   const std::string& name = volume.target.attachment.attachment.name;
   const auto found = memory_.releases.find(name);

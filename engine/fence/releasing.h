@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "fence/actions.h"
+#include "fence/action.h"
 #include "fence/detaching.h"
 #include "fence/inquiry.h"
 #include "fence/surroundings.h"
@@ -43,8 +43,8 @@ class Releasing {
   // their volumes are, was known.
   void look(Moment known, Act act, std::function<void()> looked);
   // The portion by the newest reading.
-  [[nodiscard]] std::vector<VolumeRelease> order(const std::vector<std::string>& portion);
-  void ended(const VolumeRelease& volume, const ActionOutcome& outcome, PassResult& result);
+  [[nodiscard]] std::vector<ReleaseVolume> order(const std::vector<std::string>& portion);
+  void ended(const ReleaseVolume& volume, const ActionOutcome& outcome, PassResult& result);
   void sum_up(PassResult& result);
   void retire();
 

@@ -202,21 +202,22 @@ void Retiring::send(const TaintWish& wish, const kube::Node& node,
   sending_ = true;
   const FenceMark mark = mark_for(node, occasion_.incident, around_.cluster_facts().now,
                                   authority_->reading.renewed, OwnTaint::OutOfService);
-  around_.actions.set_out_of_service({.incident = occasion_.incident,
-                                      .policy = wish.policy,
-                                      .policy_digest = wish.policy_digest,
-                                      .set_digest = wish.set_digest,
-                                      .why = wish.why,
-                                      .attempt = occasion_.attempt,
-                                      .eviction = std::move(eviction)},
-                                     operations_to_set(node, mark, OwnTaint::OutOfService),
-                                     authority_, alive_, [this](const ActionOutcome& outcome) {
-                                       waits_ = false;
-                                       outcome_ = outcome;
-                                       if (!sending_) {
-                                         changed_();
-                                       }
-                                     });
+  around_.actions.perform(
+      SetOutOfService{.incident = occasion_.incident,
+                      .policy = wish.policy,
+                      .policy_digest = wish.policy_digest,
+                      .set_digest = wish.set_digest,
+                      .why = wish.why,
+                      .attempt = occasion_.attempt,
+                      .eviction = std::move(eviction),
+                      .operations = operations_to_set(node, mark, OwnTaint::OutOfService)},
+      authority_, alive_, [this](const ActionOutcome& outcome) {
+        waits_ = false;
+        outcome_ = outcome;
+        if (!sending_) {
+          changed_();
+        }
+      });
   sending_ = false;
 }
 

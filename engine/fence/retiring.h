@@ -16,7 +16,7 @@
 #include <set>
 #include <string>
 
-#include "fence/actions.h"
+#include "fence/action.h"
 #include "fence/eviction.h"
 #include "fence/inquiry.h"
 #include "fence/surroundings.h"

@@ -10,7 +10,7 @@ namespace moonfence::fence {
 
 using Step = IncidentRecord::Step;
 
-Step step_of(const PodDeletion& deletion) {
+Step step_of(const DeletePod& deletion) {
   Step step;
   step.kind = Step::Kind::DeletePod;
   step.pod = deletion.pod.ref;
@@ -44,7 +44,7 @@ std::optional<Step::Release> release_of(const Authority& authority) {
 
 }  // namespace
 
-Step step_of(const AttachmentDeletion& deletion, const Detachment& detachment,
+Step step_of(const DeleteAttachment& deletion, const Detachment& detachment,
              const Authority& authority) {
   const policy::VolumeFacts& volume = detachment.volume;
   Step step = step_of(deletion.verdict);
@@ -76,7 +76,7 @@ namespace {
 
 Detachment detachment_of(const Step& step, const IncidentRecord& record) {
   Detachment detachment;
-  PodDeletion& verdict = detachment.verdict;
+  DeletePod& verdict = detachment.verdict;
   verdict.pod.ref = step.pod;
   verdict.pod.uid = step.pod_uid;
   verdict.pod.node = record.node;

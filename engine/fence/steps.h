@@ -3,15 +3,15 @@
 // What an incident does, as steps of its record, and what a record means to whoever goes on with
 // the incident.
 
-#include "fence/actions.h"
+#include "fence/action.h"
 #include "fence/incident_record.h"
 #include "fence/inquiry.h"
 
 namespace moonfence::fence {
 
-[[nodiscard]] IncidentRecord::Step step_of(const PodDeletion& deletion);
+[[nodiscard]] IncidentRecord::Step step_of(const DeletePod& deletion);
 // The authority's reading is what a release of its volume would rest on.
-[[nodiscard]] IncidentRecord::Step step_of(const AttachmentDeletion& deletion,
+[[nodiscard]] IncidentRecord::Step step_of(const DeleteAttachment& deletion,
                                            const Detachment& detachment,
                                            const Authority& authority);
 

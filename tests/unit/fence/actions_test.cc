@@ -46,14 +46,14 @@ struct ActionsTest : FenceTest {
     activate({binding});
   }
 
-  void record(const PodDeletion& made) {
+  void record(const DeletePod& made) {
     authority->page->plan(step_of(made));
     authority->page->stands(authority->page->revision());
   }
 
   // As the set that is in force now would want it.
-  [[nodiscard]] PodDeletion deletion(const std::string& name = "web-0") const {
-    PodDeletion made;
+  [[nodiscard]] DeletePod deletion(const std::string& name = "web-0") const {
+    DeletePod made;
     made.pod.ref = {.space = Namespace("db"), .name = name};
     made.pod.uid = Uid("uid-" + name);
     made.pod.node = NodeName("n1");
@@ -70,9 +70,14 @@ struct ActionsTest : FenceTest {
     return made;
   }
 
-  void start(const PodDeletion& made) {
+  void start(const DeletePod& made) {
     actions->delete_pod(made, authority, listener,
                         [this](const ActionOutcome& outcome) { outcomes.push_back(outcome); });
+  }
+  void set_fenced_taint() {
+    actions->perform(SetFencedTaint{.waiting = deletion(), .operations = nlohmann::json::array()},
+                     authority, listener,
+                     [this](const ActionOutcome& outcome) { outcomes.push_back(outcome); });
   }
   // The reason of the outcome of one deletion that the server answers so.
   Reason answered(const test::FakeAnswer& answer) {
@@ -100,7 +105,7 @@ TEST_F(ActionsTest, the_intent_is_recorded_before_the_request_leaves_and_the_out
 
 TEST_F(ActionsTest, the_records_say_who_decided_what_about_which_object) {
   delete_delay = 40ms;
-  PodDeletion made = deletion();
+  DeletePod made = deletion();
   made.attempt = 3;
   start(made);
   run_for(1s);
@@ -316,14 +321,32 @@ TEST_F(ActionsTest, a_taint_that_is_under_way_is_not_set_again) {
   authority->quarantine = Quarantine::Always;
   for (int pass = 0; pass < 2; ++pass) {
     authority->reading.sent = loop.now();
-    actions->set_quarantine(deletion(), nlohmann::json::array(), authority, listener,
-                            [this](const ActionOutcome& outcome) { outcomes.push_back(outcome); });
+    set_fenced_taint();
     run_for(1s);
   }
   run_for(5s);
   EXPECT_EQ(http.requests.size(), 1U);
   EXPECT_EQ(outcomes.size(), 2U);
   EXPECT_EQ(story.told().size(), 2U);
+}
+
+TEST_F(ActionsTest, a_taint_counts_as_an_act_on_its_node_when_its_intent_stands_and_not_before) {
+  authority->quarantine = Quarantine::Always;
+  story.full = true;
+  set_fenced_taint();
+  EXPECT_EQ(outcomes.at(0).reason, Reason::AuditUnwritable);
+  EXPECT_FALSE(brake.dealt_with(NodeName("n1"), loop.now()));
+  EXPECT_EQ(brake.being_fenced(), 0U);
+  story.full = false;
+  story.hook = [this](const Record& record) {
+    EXPECT_EQ(brake.dealt_with(NodeName("n1"), loop.now()), record.kind == Record::Kind::Outcome);
+  };
+  set_fenced_taint();
+  EXPECT_TRUE(brake.dealt_with(NodeName("n1"), loop.now()));
+  EXPECT_EQ(brake.being_fenced(), 1U);
+  run_for(1s);
+  EXPECT_EQ(story.told(), (Lines{"intent sets_quarantine", "outcome done"}));
+  EXPECT_EQ(brake.being_fenced(), 0U);
 }
 
 TEST_F(ActionsTest, a_release_that_is_under_way_is_not_sent_again) {
@@ -341,7 +364,7 @@ TEST_F(ActionsTest, a_release_that_is_under_way_is_not_sent_again) {
   authority->reading.storage = storage;
   patch_answers = {{.body = node_json("n1").dump(), .delay = 3s}, {.body = node_json("n1").dump()}};
   const auto order = [&](const std::string& volume) {
-    VolumeRelease made = {.verdict = deletion(), .target = {}};
+    ReleaseVolume made = {.verdict = deletion(), .target = {}};
     made.target = {.attachment = {.attachment = {.name = "csi-" + volume,
                                                  .uid = Uid("va-" + volume),
                                                  .attacher = "csi.example.com",
@@ -367,10 +390,10 @@ TEST_F(ActionsTest, a_release_that_is_under_way_is_not_sent_again) {
   Lines heard;
   const auto send = [&](const Lines& volumes) {
     authority->reading.sent = loop.now();
-    std::vector<VolumeRelease> orders;
+    std::vector<ReleaseVolume> orders;
     std::transform(volumes.begin(), volumes.end(), std::back_inserter(orders), order);
     actions->release(orders, authority, listener,
-                     [&heard](const VolumeRelease& volume, const ActionOutcome& outcome) {
+                     [&heard](const ReleaseVolume& volume, const ActionOutcome& outcome) {
                        heard.push_back(volume.target.name.substr(volume.target.name.size() - 1) +
                                        " " + std::string(audit::code(outcome.reason)));
                      });

@@ -311,7 +311,7 @@ TEST_F(InheritedReleaseTest, a_node_that_booted_in_the_incident_leaves_no_releas
   authority.boot_id = "boot-1";
   authority.reading.storage =
       std::make_shared<kube::NodeStorage>(kube::NodeStorage{.boot_id = "boot-1"});
-  AttachmentDeletion deletion;
+  DeleteAttachment deletion;
   deletion.target.attachment.held_by_attacher = true;
   Detachment detachment;
   detachment.releases = true;
