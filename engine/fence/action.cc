@@ -24,6 +24,16 @@ Ground ground_of(const DeletePod& verdict) {
 std::optional<Reason> refuse(const Action& action, const Authority& authority, Moment now) {
   return std::visit(
       Overloaded{
+          [&](const DeletePod& it) {
+            return refuse_pod_deletion(authority, ground_of(it), it.pod, now);
+          },
+          [&](const DeleteAttachment& it) {
+            return refuse_attachment_deletion(authority, ground_of(it.verdict), it.verdict.pod,
+                                              it.target, now);
+          },
+          [&](const ReleaseVolume& it) {
+            return refuse_release(authority, ground_of(it.verdict), it.verdict.pod, it.target, now);
+          },
           [&](const SetFencedTaint& it) {
             return refuse_quarantine(authority, ground_of(it.waiting), it.waiting.pod, now);
           },
@@ -60,9 +70,63 @@ Record about_node(const char* action, const Authority& authority, const By& by) 
 
 }  // namespace
 
+Record record_about(const char* action, const Authority& authority, const DeletePod& verdict) {
+  Record record = about_node(action, authority, verdict);
+  record.pod = verdict.pod.ref;
+  record.pod_uid = verdict.pod.uid;
+  return record;
+}
+
+namespace {
+
+Record about_attachment(const char* action, const Authority& authority, const DeletePod& verdict,
+                        const kube::Attachment& attachment) {
+  Record record = record_about(action, authority, verdict);
+  record.attachment = attachment.name;
+  record.attachment_uid = attachment.uid;
+  return record;
+}
+
+}  // namespace
+
+std::string held_by(const Action& action, const Authority& authority) {
+  const auto* attachment = std::get_if<DeleteAttachment>(&action);
+  const DeletePod* deletion =
+      attachment != nullptr ? &attachment->verdict : std::get_if<DeletePod>(&action);
+  return deletion == nullptr ? std::string()
+                             : hold_text(authority.node, authority.reading.hold, deletion->pod,
+                                         authority.namespaces, authority.held_pods);
+}
+
 Form form_of(const Action& action, const Authority& authority) {
   return std::visit(
       Overloaded{
+          [&](const DeletePod& it) -> Form {
+            return {.told = record_about("delete_pod", authority, it),
+                    .intent = Reason::PolicyDeletesPod,
+                    .subject = it.pod.uid,
+                    .why = it.why};
+          },
+          [&](const DeleteAttachment& it) -> Form {
+            const kube::Attachment& attachment = it.target.attachment;
+            return {
+                .told = about_attachment("delete_attachment", authority, it.verdict, attachment),
+                .intent = it.target.before_pod ? Reason::PolicyDeletesAttachments
+                                               : Reason::PolicyDeletesPodAndAttachments,
+                .subject = attachment.uid,
+                .why = it.verdict.why};
+          },
+          [&](const ReleaseVolume& it) -> Form {
+            const kube::Attachment& attachment = it.target.attachment.attachment;
+            return {.told = about_attachment("release_volume", authority, it.verdict, attachment),
+                    .intent = Reason::PolicyReleases,
+                    .subject = attachment.uid,
+                    .why = it.verdict.why,
+                    .refused = it.target.name,
+                    .done = it.target.name,
+                    .is_step = false,
+                    .overtaken = Reason::ReleaseOvertaken};
+          },
           [&](const SetFencedTaint& it) -> Form {
             return {.told = about_node("set_quarantine", authority, it.waiting),
                     .intent = Reason::SetsQuarantine,

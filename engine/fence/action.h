@@ -70,7 +70,8 @@ struct LiftTaints {
   nlohmann::json operations;
 };
 
-using Action = std::variant<SetFencedTaint, SetOutOfService, LiftTaints>;
+using Action = std::variant<DeletePod, DeleteAttachment, ReleaseVolume, SetFencedTaint,
+                            SetOutOfService, LiftTaints>;
 
 // The guard's word on it.
 [[nodiscard]] std::optional<audit::Reason> refuse(const Action& action, const Authority& authority,
@@ -80,13 +81,22 @@ using Action = std::variant<SetFencedTaint, SetOutOfService, LiftTaints>;
 struct Form {
   audit::Record told;  // what its records have in common
   audit::Reason intent;
-  Uid subject;            // what it is done to
-  std::string why;        // beside its intent, and its refusal
-  std::string done = {};  // beside its outcome, when it is done
-  bool is_step = true;    // of the incident's record, known there by its subject
-  bool fences = true;     // its node is being fenced while it is under way, and counts as fenced
+  Uid subject;               // what it is done to
+  std::string why;           // beside its intent, and its refusal
+  std::string refused = {};  // in place of that beside its refusal; "": the same
+  std::string done = {};     // beside its outcome, when it is done
+  bool is_step = true;       // of the incident's record, known there by its subject
+  bool fences = true;        // its node is being fenced while it is under way, and counts as fenced
+  // Where a test of its patch fails: what it was read by is no longer so.
+  audit::Reason overtaken = audit::Reason::NodeChanged;
 };
 [[nodiscard]] Form form_of(const Action& action, const Authority& authority);
+// Beside the refusal of a deletion that is on hold: who holds its pod. "" of anything else.
+[[nodiscard]] std::string held_by(const Action& action, const Authority& authority);
+
+// What every record of something that rests on the verdict about a pod has in common.
+[[nodiscard]] audit::Record record_about(const char* action, const Authority& authority,
+                                         const DeletePod& verdict);
 
 struct ActionOutcome {
   audit::Reason reason = audit::Reason::Done;

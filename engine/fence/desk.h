@@ -64,7 +64,7 @@ class IncidentDesk final : public cluster::NodeListener, public OpenIncident::Ke
   // which ones.
   void take_up_deleted(const Find& find, const std::function<bool(const NodeName&)>& may);
 
-  // Closes every incident. Calls that have left are followed to their end by GuardedActions.
+  // Closes every incident. Calls that have left are followed to their end by GuardedCall.
   void stop();
 
   [[nodiscard]] std::size_t open_incidents() const { return open_.size(); }

@@ -536,20 +536,13 @@ void Detaching::tell(Detachment& detachment, Reason reason, const std::string& t
 
 void Detaching::record(const Detachment& detachment, Record::Kind kind, Reason reason,
                        const std::string& text) {
-  const DeletePod& verdict = detachment.verdict;
-  Record record;
+  Record record =
+      record_about(reason == Reason::VolumeUnfit ? "release_volume" : "delete_attachment",
+                   *authority_, detachment.verdict);
   record.kind = kind;
   record.reason = reason;
-  record.incident = occasion_.incident;
-  record.node = authority_->node;
-  record.node_uid = authority_->node_uid;
-  record.pod = verdict.pod.ref;
-  record.pod_uid = verdict.pod.uid;
   record.attachment = detachment.volume.attachment.value_or(std::string());
   record.attachment_uid = detachment.asked.value_or(Uid());
-  record.policy = verdict.policy;
-  record.policy_digest = verdict.policy_digest;
-  record.action = reason == Reason::VolumeUnfit ? "release_volume" : "delete_attachment";
   record.text = text;
   record.attempt = occasion_.attempt;
   if (reason == Reason::Detached) {

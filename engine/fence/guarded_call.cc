@@ -1,5 +1,6 @@
 #include "fence/guarded_call.h"
 
+#include <set>
 #include <utility>
 
 #include "base/overloaded.h"
@@ -31,20 +32,26 @@ struct GuardedCall::Item {
   [[nodiscard]] Page* page(const Authority& authority) const {
     return form.is_step ? authority.page.get() : nullptr;
   }
+  // Beside a record of it: who holds it, or what would be said otherwise.
+  [[nodiscard]] std::string text(Reason reason, const Authority& authority,
+                                 const std::string& otherwise) const {
+    const std::string held = reason == Reason::OnHold ? held_by(action, authority) : std::string();
+    return held.empty() ? otherwise : held;
+  }
 };
 
 struct GuardedCall::Call {
   std::shared_ptr<const Authority> authority;
-  std::vector<Item> items = {};
+  std::vector<Item> items = {};  // one, but for releases
   Moment started{};
   std::optional<Reason> stopped = std::nullopt;  // at the wire
   Brake::Place place = {};  // the node is being fenced for as long as its last call is under way
   kube::CallHandle handle = nullptr;
 };
 
-GuardedCall::GuardedCall(loop::Loop& loop, kube::Destroyer& destroyer, audit::Trail& trail,
+GuardedCall::GuardedCall(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,
                          std::function<void()> deposed)
-    : loop_(loop), destroyer_(destroyer), trail_(trail), deposed_(std::move(deposed)) {}
+    : loop_(loop), destroyer_(std::move(destroyer)), trail_(trail), deposed_(std::move(deposed)) {}
 
 GuardedCall::~GuardedCall() = default;
 
@@ -53,6 +60,18 @@ void GuardedCall::perform(Action action, std::shared_ptr<const Authority> author
   std::vector<Item> items;
   items.push_back({.action = std::move(action),
                    .listeners = {{.alive = std::move(listener), .done = std::move(done)}}});
+  start(std::move(items), std::move(authority));
+}
+
+void GuardedCall::perform(std::vector<ReleaseVolume> volumes,
+                          std::shared_ptr<const Authority> authority,
+                          const std::weak_ptr<const void>& listener, const Released& done) {
+  std::vector<Item> items;
+  for (ReleaseVolume& volume : volumes) {
+    const auto ended = [volume, done](const ActionOutcome& outcome) { done(volume, outcome); };
+    items.push_back(
+        {.action = std::move(volume), .listeners = {{.alive = listener, .done = ended}}});
+  }
   start(std::move(items), std::move(authority));
 }
 
@@ -109,6 +128,8 @@ bool GuardedCall::may_begin(const Item& item, const Authority& authority) {
   }
   record.kind = Record::Kind::Refusal;
   record.reason = *reason;
+  record.text =
+      item.text(*reason, authority, item.form.refused.empty() ? item.form.why : item.form.refused);
   (void)trail_.write(record);
   if (Page* page = item.page(authority)) {
     page->refused(item.form.subject, *reason);
@@ -127,24 +148,45 @@ bool GuardedCall::may_send(Call& call) const {
 
 kube::CallHandle GuardedCall::send(Calls::iterator call) {
   const Authority& authority = *call->authority;
+  const Form& form = call->items.front().form;
   const Duration limit = limits_of(authority.leadership).call;
   const auto may_send = [this, call] { return this->may_send(*call); };
-  const auto patch = [&](const nlohmann::json& operations) {
-    return destroyer_.patch_node(authority.node,
-                                 {.uid = authority.node_uid,
-                                  .operations = operations,
-                                  .timeout = limit,
-                                  .may_send = may_send},
-                                 [this, call](const Result<kube::NodePatchReply>& reply) {
-                                   finish(call, reply, reason_of(reply, Reason::NodeChanged));
-                                 });
+  const auto remove = [&] {
+    return kube::DeleteRequest{.uid = form.subject, .timeout = limit, .may_send = may_send};
   };
-  return std::visit(Overloaded{
-                        [&](const SetFencedTaint& it) { return patch(it.operations); },
-                        [&](const SetOutOfService& it) { return patch(it.operations); },
-                        [&](const LiftTaints& it) { return patch(it.operations); },
-                    },
-                    call->items.front().action);
+  const auto removed = [this, call](const Result<kube::DeleteReply>& reply) {
+    finish(call, reply, reason_of(reply));
+  };
+  const auto patch = [&](const nlohmann::json& operations, bool of_status = false) {
+    return destroyer_.patch_node(
+        authority.node,
+        {.uid = authority.node_uid,
+         .operations = operations,
+         .of_status = of_status,
+         .timeout = limit,
+         .may_send = may_send},
+        [this, call, overtaken = form.overtaken](const Result<kube::NodePatchReply>& reply) {
+          finish(call, reply, reason_of(reply, overtaken));
+        });
+  };
+  return std::visit(
+      Overloaded{
+          [&](const DeletePod& it) { return destroyer_.delete_pod(it.pod.ref, remove(), removed); },
+          [&](const DeleteAttachment& it) {
+            return destroyer_.delete_attachment(it.target.attachment.name, remove(), removed);
+          },
+          [&](const ReleaseVolume&) {
+            std::set<std::string> names;
+            for (const Item& item : call->items) {
+              names.insert(std::get<ReleaseVolume>(item.action).target.name);
+            }
+            return patch(release_operations(*authority.reading.storage, names), true);
+          },
+          [&](const SetFencedTaint& it) { return patch(it.operations); },
+          [&](const SetOutOfService& it) { return patch(it.operations); },
+          [&](const LiftTaints& it) { return patch(it.operations); },
+      },
+      call->items.front().action);
 }
 
 template <class Reply>
@@ -160,14 +202,17 @@ void GuardedCall::finish(Calls::iterator call, const Result<Reply>& reply, Reaso
     Record record = item.form.told;
     record.kind = unsent ? Record::Kind::Refusal : Record::Kind::Outcome;
     record.reason = reason;
-    record.text = reply ? item.form.done : reply.error().message();
+    record.text = item.text(reason, authority, reply ? item.form.done : reply.error().message());
     record.server_audit_id = reply ? reply->audit_id : std::string();
     record.took = loop_.now() - ended.started;
     // A failed write is counted by the trail and reported; the action is past being stopped.
     (void)trail_.write(record);
     if (Page* page = item.page(authority)) {
-      unsent ? page->stopped_at_the_wire(item.form.subject, reason)
-             : page->ended(item.form.subject, reason);
+      if (unsent) {
+        page->stopped_at_the_wire(item.form.subject, reason);
+      } else {
+        page->ended(item.form.subject, reason);
+      }
     }
   }
   if (reason == Reason::Deposed) {

@@ -1,6 +1,7 @@
 #pragma once
 
-// GuardedCall performs actions. Each passes the same sequence, which stands nowhere else:
+// GuardedCall performs actions, and is the only object of the engine that can delete or taint
+// anything. Each passes the same sequence, which stands nowhere else:
 //
 //   not under way already ──▶ guard ──▶ intent written ──▶ place in the brake ──▶ incident's record
 //      ──▶ guard again, as its bytes leave ──▶ outcome written ──▶ incident's record ──▶ listeners
@@ -25,11 +26,12 @@ namespace moonfence::fence {
 class GuardedCall {
  public:
   using Done = std::function<void(const ActionOutcome&)>;
+  using Released = std::function<void(const ReleaseVolume&, const ActionOutcome&)>;
 
   // `deposed` is called, before anybody hears of an outcome, when the server says that another
   // replica leads: everything that rests on leadership is to end.
   GuardedCall(
-      loop::Loop& loop, kube::Destroyer& destroyer, audit::Trail& trail,
+      loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,
       std::function<void()> deposed = [] {});
   ~GuardedCall();
   GuardedCall(const GuardedCall&) = delete;
@@ -41,8 +43,21 @@ class GuardedCall {
   // authority is not sent again: `done` hears of that call.
   void perform(Action action, std::shared_ptr<const Authority> authority,
                std::weak_ptr<const void> listener, Done done);
+  // Volumes of one node, by one patch; what is refused of one of them at the wire stops them all.
+  void perform(std::vector<ReleaseVolume> volumes, std::shared_ptr<const Authority> authority,
+               const std::weak_ptr<const void>& listener, const Released& done);
 
   [[nodiscard]] std::size_t in_flight() const { return calls_.size(); }
+
+  // See kube::Destroyer.
+  [[nodiscard]] std::size_t most_at_once() const { return destroyer_.most_at_once(); }
+  // Nothing while anything is under way: it would wait behind what opens connections, and leaves
+  // some behind itself.
+  void make_way(std::size_t deletions) {
+    if (in_flight() == 0) {
+      destroyer_.make_way(deletions);
+    }
+  }
 
  private:
   struct Item;
@@ -58,7 +73,7 @@ class GuardedCall {
   void finish(Calls::iterator call, const Result<Reply>& reply, audit::Reason came_to);
 
   loop::Loop& loop_;
-  kube::Destroyer& destroyer_;
+  kube::Destroyer destroyer_;
   audit::Trail& trail_;
   const std::function<void()> deposed_;
   Calls calls_;

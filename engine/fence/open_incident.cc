@@ -458,7 +458,7 @@ void OpenIncident::tell_lasting(Reason reason, const std::string& about, std::st
 void OpenIncident::close(Reason reason) {
   authority_->incident_open = false;
   if (reason == Reason::NodeReady) {
-    report_return(around_, *authority_, id_, memory_);
+    report_return(around_, *authority_, memory_);
   }
   if (reason == Reason::NodeReady && around_.source != nullptr) {
     reason = Reason::SourceHealthy;

@@ -120,7 +120,7 @@ class OpenIncident final : public Operation::Owner {
   const std::uint64_t order_;
   Downtime downtime_;
   Incident machine_;
-  // Shared with the calls in flight, which may outlive us; see GuardedActions.
+  // Shared with the calls in flight, which may outlive us; see GuardedCall.
   std::shared_ptr<Authority> authority_;
   const Moment opened_;
   cluster::NodeView node_;  // as the watch has shown it last

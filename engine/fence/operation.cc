@@ -322,17 +322,18 @@ bool Operation::is_outdated(const Waiting& waiting) const {
   return pod != nullptr && (changed_.contains(pod->pod.uid) || is_listed_too_long_ago());
 }
 
+// Null of a portion: it rests on several.
+const DeletePod* Operation::verdict_of(const Waiting& waiting) {
+  const auto* attachment = std::get_if<DeleteAttachment>(&waiting.deletion);
+  return attachment != nullptr ? &attachment->verdict : std::get_if<DeletePod>(&waiting.deletion);
+}
+
 // Of a node that is not there it must be younger than the list: the name may have been taken since.
 bool Operation::is_reading_outdated(const Waiting& waiting) const {
   const Reading& reading = authority_->reading;
-  Moment judged{};
-  if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
-    judged = pod->judged;
-  } else if (const auto* attachment = std::get_if<DeleteAttachment>(&waiting.deletion)) {
-    judged = attachment->verdict.judged;
-  }
+  const DeletePod* verdict = verdict_of(waiting);
   return around_.loop.now() - reading.sent > around_.leadership.limits().reading ||
-         (is_of_deleted_node(reading) && reading.sent < judged);
+         (is_of_deleted_node(reading) && verdict != nullptr && reading.sent < verdict->judged);
 }
 
 void Operation::drop_outdated() {
@@ -345,11 +346,8 @@ void Operation::drop_outdated() {
 }
 
 bool Operation::are_namespaces_heard(const Waiting& waiting) {
-  if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
-    return namespaces_.ask(pod->pod.ref.space);
-  }
-  if (const auto* attachment = std::get_if<DeleteAttachment>(&waiting.deletion)) {
-    return namespaces_.ask(attachment->verdict.pod.ref.space);
+  if (const DeletePod* verdict = verdict_of(waiting)) {
+    return namespaces_.ask(verdict->pod.ref.space);
   }
   bool heard = true;
   for (const std::string& name : std::get<Portion>(waiting.deletion)) {
@@ -469,9 +467,9 @@ void Operation::send_waiting() {
     }
     // A release follows deletions before which it stood: lost meanwhile, it is set again at the
     // end.
-    const bool releases = std::holds_alternative<Portion>(queue_.front().deletion);
-    if (needs_quarantine(*authority_) && !unrecorded_ && !releases) {
-      quarantine(next_deletion());
+    const DeletePod* verdict = verdict_of(queue_.front());
+    if (needs_quarantine(*authority_) && !unrecorded_ && verdict != nullptr) {
+      quarantine(*verdict);
       continue;
     }
     Waiting waiting = std::move(queue_.front());
@@ -479,14 +477,6 @@ void Operation::send_waiting() {
     ++in_flight_;
     send(std::move(waiting));
   }
-}
-
-const DeletePod& Operation::next_deletion() const {
-  const auto& next = queue_.front().deletion;
-  if (const auto* pod = std::get_if<DeletePod>(&next)) {
-    return *pod;
-  }
-  return std::get<DeleteAttachment>(next).verdict;
 }
 
 void Operation::quarantine(const DeletePod& waiting) {
@@ -548,16 +538,16 @@ void Operation::send(Waiting waiting) {
   };
   if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
     leaving_.insert(pod->pod.uid);
-    around_.actions.delete_pod(*pod, authority_, alive_, ended);
+    around_.actions.perform(*pod, authority_, alive_, ended);
   } else {
-    around_.actions.delete_attachment(std::get<DeleteAttachment>(waiting.deletion), authority_,
-                                      alive_, ended);
+    around_.actions.perform(std::get<DeleteAttachment>(waiting.deletion), authority_, alive_,
+                            ended);
   }
 }
 
 void Operation::send_release(const Portion& portion) {
   in_flight_ += portion.size() - 1;  // it was counted as one
-  around_.actions.release(releasing_.order(portion), authority_, alive_,
+  around_.actions.perform(releasing_.order(portion), authority_, alive_,
                           [this](const ReleaseVolume& volume, const ActionOutcome& outcome) {
                             --in_flight_;
                             releasing_.ended(volume, outcome, result_);

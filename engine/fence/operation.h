@@ -2,7 +2,7 @@
 
 // Operation is one pass over a failed node, written to be read from top to bottom: read the node
 // live (fence/node_reading) and list its pods, gather what the policies need to know
-// beside that (fence/gathering), ask them about each pod, hand the deletions to GuardedActions a
+// beside that (fence/gathering), ask them about each pod, hand the deletions to GuardedCall a
 // bounded number at a time, our taint before them (fence/quarantining), then those of volume
 // attachments (fence/detaching) and releases (fence/releasing), sum up. The incident
 // decides whether a pass starts, goes on and is repeated. The policies are those that were in force
@@ -110,15 +110,14 @@ class Operation final : private Docket::Court {
   void compare_with_foreseen(const Uid& pod, const std::optional<Deed>& deed);
   void pump();
   void send_waiting();
-  // The right by which our taint is set: that of the deletion that is next, and goes on when the
-  // node carries it.
-  [[nodiscard]] const DeletePod& next_deletion() const;
+  // By the right of the deletion that is next, and goes on when the node carries our taint.
   void quarantine(const DeletePod& waiting);
   void quarantined(Quarantining::Next next, const ActionOutcome& outcome);
   void give_up_untainted(const ActionOutcome& outcome);
   void refuse_next(const ActionOutcome& outcome);
   void enqueue(Waiting waiting);
   void line_up(Waiting waiting);
+  [[nodiscard]] static const DeletePod* verdict_of(const Waiting& waiting);
   [[nodiscard]] static const Uid& uid_of(const Waiting& waiting);
   [[nodiscard]] static std::string name_of(const Waiting& waiting);
   // Writes into the incident's record what waits and does not stand there yet.

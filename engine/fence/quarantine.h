@@ -3,7 +3,7 @@
 // The taints that the engine sets, and for each the annotation that says that it is ours: when we
 // set it, in which incident, and which boot of the node it was set against. Kubernetes takes its
 // own taints away the moment the node is Ready again; these stay until the node is proven clean
-// (fence/hand_back). Pure functions over Node objects; what they answer is sent by GuardedActions.
+// (fence/hand_back). Pure functions over Node objects; what they answer is sent by GuardedCall.
 //
 //   moonfence.io/fenced:NoSchedule                               keeps replacements off
 //   node.kubernetes.io/out-of-service=nodeshutdown:NoExecute     Kubernetes' own: evicts every pod

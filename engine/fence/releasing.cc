@@ -27,20 +27,10 @@ bool is_final(Reason reason) {
          reason == Reason::StorageWithdrawn;
 }
 
-Record record_about(const Detachment& detachment, const Authority& authority,
-                    const IncidentId& incident) {
-  Record record;
-  record.incident = incident;
-  record.node = authority.node;
-  record.node_uid = authority.node_uid;
-  record.pod = detachment.verdict.pod.ref;
-  record.pod_uid = detachment.verdict.pod.uid;
+Record record_about(const Detachment& detachment, const Authority& authority) {
+  Record record = record_about("release_volume", authority, detachment.verdict);
   record.attachment = detachment.volume.attachment.value_or(std::string());
   record.attachment_uid = detachment.asked.value_or(Uid());
-  record.policy = detachment.verdict.policy;
-  record.policy_digest = detachment.verdict.policy_digest;
-  record.action = "release_volume";
-  record.attempt = detachment.verdict.attempt;
   return record;
 }
 
@@ -124,7 +114,7 @@ bool Releasing::awaits(PendingRelease& pending, const kube::NodeStorage& storage
   const Moment now = around_.loop.now();
   if (pending.sent_at) {
     if (!is_attached(storage, pending.name)) {
-      Record record = record_about(pending.detachment, *authority_, occasion_.incident);
+      Record record = record_about(pending.detachment, *authority_);
       record.kind = Record::Kind::Outcome;
       record.reason = Reason::ReleaseAcknowledged;
       record.text = pending.name;
@@ -299,7 +289,7 @@ void Releasing::tell(PendingRelease& pending, Record::Kind kind, Reason reason,
     return;
   }
   pending.detachment.told = std::move(news);
-  Record record = record_about(pending.detachment, *authority_, occasion_.incident);
+  Record record = record_about(pending.detachment, *authority_);
   record.kind = kind;
   record.reason = reason;
   record.text = text;
@@ -329,10 +319,9 @@ std::string told_of(const PendingRelease& volume, Duration overlap) {
 
 }  // namespace
 
-void report_return(Surroundings& surroundings, const Authority& authority,
-                   const IncidentId& incident, const Memory& memory) {
+void report_return(Surroundings& surroundings, const Authority& authority, const Memory& memory) {
   const auto report = [&](const Detachment& detachment, const std::string& text, Duration overlap) {
-    Record record = record_about(detachment, authority, incident);
+    Record record = record_about(detachment, authority);
     record.kind = Record::Kind::Refusal;
     record.reason = Reason::StorageWithdrawn;
     record.text = text;

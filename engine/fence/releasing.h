@@ -82,7 +82,6 @@ class Releasing {
 
 // The node came back: what of its storage had been told to let go is told of; of what was released
 // also for how long another node may have had it.
-void report_return(Surroundings& surroundings, const Authority& authority,
-                   const IncidentId& incident, const Memory& memory);
+void report_return(Surroundings& surroundings, const Authority& authority, const Memory& memory);
 
 }  // namespace moonfence::fence

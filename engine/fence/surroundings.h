@@ -9,7 +9,7 @@
 
 #include "audit/trail.h"
 #include "cluster/endpoints/endpoint.h"
-#include "fence/actions.h"
+#include "fence/guarded_call.h"
 #include "fence/health_source.h"
 #include "fence/journal.h"
 #include "fence/leadership.h"
@@ -43,7 +43,7 @@ struct Preplannings;
 struct Surroundings {
   loop::Loop& loop;
   kube::Reader& reader;
-  GuardedActions& actions;
+  GuardedCall& actions;
   Journal& journal;
   audit::Trail& trail;
   port::Log& log;

@@ -833,7 +833,7 @@ class Engine::Graph final : public fence::Leadership {
   fence::Brake brake_;
   SelfTest self_test_;
   fence::RollCall roll_call_;
-  fence::GuardedActions actions_;
+  fence::GuardedCall actions_;
   std::unique_ptr<port::Random> events_random_;
   kube::EventRecorder events_;
   std::unique_ptr<port::Random> election_random_;

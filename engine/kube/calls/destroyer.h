@@ -1,7 +1,7 @@
 #pragma once
 
 // The half of the API that changes what is not ours: deletions, and patches of nodes. Only
-// fence::GuardedActions is handed one (engine/app wires it so); everything carries a UID
+// fence::GuardedCall is handed one (engine/app wires it so); everything carries a UID
 // precondition by construction.
 
 #include <algorithm>

@@ -1,8 +1,7 @@
-#include "fence/actions.h"
-
 #include <algorithm>
 #include <iterator>
 
+#include "fence/guarded_call.h"
 #include "fence/steps.h"
 #include "unit/fence/fence_fixture.h"
 
@@ -71,8 +70,8 @@ struct ActionsTest : FenceTest {
   }
 
   void start(const DeletePod& made) {
-    actions->delete_pod(made, authority, listener,
-                        [this](const ActionOutcome& outcome) { outcomes.push_back(outcome); });
+    actions->perform(made, authority, listener,
+                     [this](const ActionOutcome& outcome) { outcomes.push_back(outcome); });
   }
   void set_fenced_taint() {
     actions->perform(SetFencedTaint{.waiting = deletion(), .operations = nlohmann::json::array()},
@@ -392,7 +391,7 @@ TEST_F(ActionsTest, a_release_that_is_under_way_is_not_sent_again) {
     authority->reading.sent = loop.now();
     std::vector<ReleaseVolume> orders;
     std::transform(volumes.begin(), volumes.end(), std::back_inserter(orders), order);
-    actions->release(orders, authority, listener,
+    actions->perform(orders, authority, listener,
                      [&heard](const ReleaseVolume& volume, const ActionOutcome& outcome) {
                        heard.push_back(volume.target.name.substr(volume.target.name.size() - 1) +
                                        " " + std::string(audit::code(outcome.reason)));

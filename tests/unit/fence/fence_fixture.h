@@ -19,8 +19,8 @@
 
 #include "audit/trail.h"
 #include "cluster/endpoints/endpoint.h"
-#include "fence/actions.h"
 #include "fence/desk.h"
+#include "fence/guarded_call.h"
 #include "fence/operation.h"
 #include "fence/preplanning.h"
 #include "kube/calls/destroyer.h"
@@ -158,7 +158,7 @@ struct FenceTest : testing::Test {
   test::RecordServer records{http};
   test::FakeRandom random;
   std::optional<Journal> journal;
-  std::optional<GuardedActions> actions;
+  std::optional<GuardedCall> actions;
 
   std::set<std::string> fencing_drivers = {"csi.example.com"};
   std::map<std::string, std::map<std::string, std::string>> namespaces;  // annotations
