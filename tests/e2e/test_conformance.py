@@ -15,7 +15,7 @@ FILES = {
     "policies/longhorn/policy_test.lua": 'case { name = "LH-01 SO-25 nothing", objects = x },\n'
                                          'case { name = "another than LH-01" },\n',
     "tests/scenarios/E-01-turns.txt": "name x\n",
-    "tests/unit/fence/desk_test.cc": "// E-02 in passing\nTEST(Desk, turns) {  // row E-01\n}\n"
+    "tests/unit/fence/incident/desk_test.cc": "// E-02 in passing\nTEST(Desk, turns) {  // row E-01\n}\n"
                                      "TEST_F(Desk, SO_25_polls) {\n}\n",
     "tests/e2e/test_turns.py": 'def test_e_01_it():\n    """E-02, after a while."""\ndef test_lh_01_it():\n    pass\n',
     "tests/conformance/mutations.txt": "# a remark\nE-01 engine turned\nLH-01 longhorn: else return => elseif return\n",
@@ -51,7 +51,7 @@ def row(run, name):
 
 def test_a_row_has_the_tests_that_carry_its_id_and_its_mutation(run):
     assert row(run, "E-01*") == [
-        "[E-01-turns](../tests/scenarios/E-01-turns.txt), [desk](../tests/unit/fence/desk_test.cc)",
+        "[E-01-turns](../tests/scenarios/E-01-turns.txt), [desk](../tests/unit/fence/incident/desk_test.cc)",
         "[test_turns](../tests/e2e/test_turns.py)", "[turned](../tests/mutations/turned.patch)"]
     assert row(run, "LH-01*") == ["[policies/longhorn](../policies/longhorn/policy_test.lua)",
                                   "[test_turns](../tests/e2e/test_turns.py)", "`else return` → `elseif return`"]

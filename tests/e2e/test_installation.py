@@ -250,7 +250,7 @@ def unattached(workloads) -> str:
 
 
 def hold_many(workloads, node: str, count: int = 110):
-    """A bare pod with so many volumes that they are listed rather than read one by one (fence/lookups): 64 beside the 32 that are
+    """A bare pod with so many volumes that they are listed rather than read one by one (fence/read/lookups): 64 beside the 32 that are
     under way, and some. Nobody attaches them."""
     client, driver = workloads.client, unattached(workloads)
     client.create("csidrivers", {"metadata": {"name": driver}, "spec": {"attachRequired": False, "podInfoOnMount": False}})

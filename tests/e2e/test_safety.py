@@ -9,7 +9,7 @@ from .control_plane import REPO
 TESTS = "`DeskTest.looks`, `test_it`, `scenarios/E-01-turns`, `hostile/01_loop`"
 FILES = {
     "tests/conformance/rows.txt": "E-01 core It turns.\n",
-    "tests/unit/fence/desk_test.cc": "TEST_F(DeskTest, looks) {\n}\n",
+    "tests/unit/fence/incident/desk_test.cc": "TEST_F(DeskTest, looks) {\n}\n",
     "tests/e2e/test_turns.py": "def test_it():\n    pass\n",
     "tests/machines/test_power.py": "def test_power():\n    pass\n",
     "tests/scenarios/E-01-turns.txt": "name x\n",
@@ -91,8 +91,8 @@ def test_one_of_the_tests_of_a_hazard_catches_its_mutation(check, mutation):
     ("`DeskTest.looks`, `….sleeps`", "test is called DeskTest.sleeps"), ("`DreamTest`", "suite is called DreamTest"),
     ("`test_that_is_not_there`", "test is called test_that_is_not_there")])
 def test_what_the_field_faults_name_is_there(check, words, said):
-    assert check(page(), "| 1. | `fence/desk` | `DeskTest.looks`, `DeskTest`, `test_it`, `test_power` |")[0] == 0
-    assert check(page(), f"| 1. | `fence/desk` | {words} |") == (1, f"docs/field-faults.md: no {said}\n")
+    assert check(page(), "| 1. | `fence/incident/desk` | `DeskTest.looks`, `DeskTest`, `test_it`, `test_power` |")[0] == 0
+    assert check(page(), f"| 1. | `fence/incident/desk` | {words} |") == (1, f"docs/field-faults.md: no {said}\n")
 
 
 def test_a_row_that_does_not_exist_fails(check):

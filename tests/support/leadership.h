@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "fence/leadership.h"
+#include "fence/leadership/leadership.h"
 
 namespace moonfence::test {
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cluster_commands/client_command.h"
-#include "fence/incident_record.h"
+#include "fence/record/incident_record.h"
 
 namespace moonfence::app {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fence/incident_record.h"
+#include "fence/record/incident_record.h"
 
 namespace moonfence::app {
 

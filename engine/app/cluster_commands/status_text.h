@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "fence/incident_record.h"
+#include "fence/record/incident_record.h"
 
 namespace moonfence::app {
 

@@ -17,12 +17,12 @@
 #include "base/text.h"
 #include "cluster/endpoints/endpoint.h"
 #include "cluster/nodes/node_cache.h"
-#include "fence/desks.h"
-#include "fence/hand_back.h"
-#include "fence/idle_nodes.h"
-#include "fence/journal.h"
-#include "fence/leadership.h"
-#include "fence/preplanning.h"
+#include "fence/incident/desks.h"
+#include "fence/incident/preplanning.h"
+#include "fence/leadership/leadership.h"
+#include "fence/lift/hand_back.h"
+#include "fence/read/idle_nodes.h"
+#include "fence/record/journal.h"
 #include "kube/auth/live_credentials.h"
 #include "kube/calls/events.h"
 #include "kube/leases/revisions.h"
@@ -152,9 +152,9 @@ class Engine::Graph final : public fence::Leadership {
         looks_(loop_),
         incident_random_(around.random.fork("incidents")),
         desk_(
-            fence_surroundings(), rules(), [this] { return make_incident_id(*incident_random_); },
+            incident_context(), rules(), [this] { return make_incident_id(*incident_random_); },
             [this](const NodeName& name) { return nodes_.find(name); }),
-        hand_back_(fence_surroundings(),
+        hand_back_(incident_context(),
                    [this](const NodeName& name) { return desk_.is_failed(name); }),
         audience_(desk_, hand_back_, told_.on_demand),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_,
@@ -306,39 +306,44 @@ class Engine::Graph final : public fence::Leadership {
   [[nodiscard]] std::string slowness() const override { return pace_.slowness(loop_.now()); }
 
  private:
-  [[nodiscard]] fence::Surroundings fence_surroundings() {
-    return {loop_,
-            reader_,
+  [[nodiscard]] fence::IncidentContext incident_context() {
+    return {{.access = {.loop = loop_,
+                        .reader = reader_,
+                        .roll_call = roll_call_,
+                        .cluster_facts = [this] { return facts(); },
+                        .allowed_reads = told_.settings.allowed_reads,
+                        .endpoints = &endpoints_,
+                        .pod_watches = &pod_watches_,
+                        .looks = &looks_,
+                        .prove_policies = policy_proof(),
+                        .written = [this](const kube::Lease& lease) { return written(lease); }},
+             .output = {.journal = journal_,
+                        .trail = trail_,
+                        .log = log_,
+                        .ran =
+                            [this](const std::string& policy, const policy::Usage& usage) {
+                              metrics_.count_run(policy, usage);
+                            },
+                        .on_evaluation = on_evaluation_},
+             .in_force = {.active = active_,
+                          .leadership = *this,
+                          .brake = brake_,
+                          .doubt = self_test_.doubt(),
+                          .protections = protections_,
+                          .fencing_drivers = told_.settings.fencing_drivers,
+                          .release = told_.settings.release,
+                          .quarantine = told_.settings.quarantine}},
             actions_,
-            journal_,
-            trail_,
-            log_,
-            active_,
-            *this,
-            brake_,
-            self_test_.doubt(),
-            roll_call_,
-            protections_,
-            [this] { return facts(); },
-            told_.settings.fencing_drivers,
-            told_.settings.allowed_reads,
-            &endpoints_,
-            told_.settings.release,
-            told_.settings.quarantine,
-            /*source=*/nullptr,
-            [this](const std::string& policy, const policy::Usage& usage) {
-              metrics_.count_run(policy, usage);
-            },
-            &pod_watches_,
-            on_evaluation_,
-            &looks_,
-            told_.on_demand ? nullptr : &preplannings_,  // a plan shows what a pass does
-            told_.policy != nullptr
-                ? fence::ProvePolicies()
-                : [this](std::weak_ptr<const void> alive,
-                         std::function<void(const Result<void>&)>
-                             done) { feed_->prove(std::move(alive), std::move(done)); },
-            [this](const kube::Lease& lease) { return written(lease); }};
+            told_.on_demand ? nullptr : &preplannings_};  // a plan shows what a pass does
+  }
+
+  [[nodiscard]] fence::ProvePolicies policy_proof() {
+    if (told_.policy != nullptr) {
+      return {};
+    }
+    return [this](std::weak_ptr<const void> alive, std::function<void(const Result<void>&)> done) {
+      feed_->prove(std::move(alive), std::move(done));
+    };
   }
 
   // A plan is asked for by somebody who has watched nothing yet, and acts on nothing: it believes

@@ -15,7 +15,7 @@
 #include "app/status/status_board.h"
 #include "app/telling/health.h"
 #include "app/telling/metrics.h"
-#include "fence/surroundings.h"
+#include "fence/read/surroundings.h"
 #include "kube/auth/config.h"
 #include "loop/loop.h"
 #include "policy/host/policy.h"

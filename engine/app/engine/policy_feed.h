@@ -24,7 +24,7 @@
 
 #include "app/engine/bound_namespaces.h"
 #include "app/engine/departed_replicas.h"
-#include "fence/source_state.h"
+#include "fence/sources/source_state.h"
 #include "kube/calls/config_map_keeper.h"
 #include "kube/calls/config_maps.h"
 #include "kube/calls/events.h"

@@ -21,7 +21,7 @@
 
 #include "app/engine/policy_feed.h"
 #include "base/time.h"
-#include "fence/journal.h"
+#include "fence/record/journal.h"
 #include "kube/watching/watcher.h"
 #include "port/log.h"
 

@@ -12,10 +12,10 @@
 #include "app/status/incident_book.h"
 #include "app/status/status_board.h"
 #include "app/telling/health.h"
-#include "fence/brake.h"
-#include "fence/desks.h"
-#include "fence/hand_back.h"
-#include "fence/self_doubt.h"
+#include "fence/brake/brake.h"
+#include "fence/incident/desks.h"
+#include "fence/lift/hand_back.h"
+#include "fence/rules/self_doubt.h"
 #include "kube/watching/elector.h"
 
 namespace moonfence::app {

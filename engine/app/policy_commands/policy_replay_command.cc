@@ -10,7 +10,7 @@
 #include "app/rehearsal/capture.h"
 #include "app/terminal/text_table.h"
 #include "base/text.h"
-#include "fence/selection.h"
+#include "fence/rules/selection.h"
 #include "kube/objects/decode.h"
 #include "kube/text/json.h"
 #include "os/tools/folders.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "audit/reason.h"
-#include "fence/selection.h"
+#include "fence/rules/selection.h"
 #include "kube/objects/decode.h"
 #include "kube/text/json.h"
 #include "policy/input/pod_facts.h"

@@ -7,7 +7,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "base/result.h"
-#include "fence/brake.h"
+#include "fence/brake/brake.h"
 
 namespace moonfence::app {
 

@@ -8,7 +8,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "base/result.h"
-#include "fence/release.h"
+#include "fence/rules/release.h"
 
 namespace moonfence::app {
 

@@ -11,7 +11,7 @@
 #include "app/settings/release_settings.h"
 #include "app/settings/settings_values.h"
 #include "base/text.h"
-#include "fence/limits.h"
+#include "fence/leadership/limits.h"
 #include "kube/text/yaml.h"
 #include "kube/wire/server_pace.h"
 

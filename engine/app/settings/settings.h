@@ -12,10 +12,10 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "cluster/endpoints/endpoint.h"
-#include "fence/brake.h"
-#include "fence/holds.h"
-#include "fence/quarantine.h"
-#include "fence/release.h"
+#include "fence/brake/brake.h"
+#include "fence/rules/holds.h"
+#include "fence/rules/quarantine.h"
+#include "fence/rules/release.h"
 #include "kube/watching/election.h"
 
 namespace moonfence::app {
@@ -33,7 +33,7 @@ struct Settings {
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing. Only
   // their volume attachments are ever deleted.
   std::set<std::string> fencing_drivers;
-  // Whether a detached volume is taken out of its dead node's status (fence/release.h).
+  // Whether a detached volume is taken out of its dead node's status (fence/rules/release.h).
   fence::ReleaseRules release;
   // What fence.get may read: "group/version/resource" ("v1/resource" of the core group).
   std::set<std::string> allowed_reads;
@@ -41,11 +41,11 @@ struct Settings {
   cluster::EndpointTable endpoints;
   // Which of several replicas acts (kube/watching/election.h).
   kube::ElectionRules election;
-  // How many nodes may be fenced, and when none (fence/brake.h).
+  // How many nodes may be fenced, and when none (fence/brake/brake.h).
   fence::BrakeRules brake;
-  // Whether nodes are tainted by us before something is deleted (fence/quarantine.h).
+  // Whether nodes are tainted by us before something is deleted (fence/rules/quarantine.h).
   fence::Quarantine quarantine = fence::Quarantine::Off;
-  // Annotations of nodes that hold them as moonfence.io/hold does (fence/holds.h).
+  // Annotations of nodes that hold them as moonfence.io/hold does (fence/rules/holds.h).
   fence::HoldMarks hold_marks;
   // No policy reaches these, whatever is bound to them.
   std::set<Namespace> protected_namespaces = {Namespace("kube-node-lease"),

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "app/status/incident_story.h"
-#include "fence/incident_record.h"
+#include "fence/record/incident_record.h"
 
 namespace moonfence::app {
 

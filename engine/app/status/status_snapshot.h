@@ -12,8 +12,8 @@
 
 #include "app/status/incident_book.h"
 #include "cluster/nodes/node_cache.h"
-#include "fence/footing.h"
-#include "fence/source_state.h"
+#include "fence/incident/footing.h"
+#include "fence/sources/source_state.h"
 #include "kube/watching/election.h"
 #include "policy/bundle/reload_report.h"
 
@@ -50,7 +50,7 @@ struct StatusSnapshot {
     std::string at_once;
     std::string per_window;
     std::string window;                // "10m"
-    std::vector<std::string> doubts;   // what speaks against ourselves (fence/self_doubt.h)
+    std::vector<std::string> doubts;   // what speaks against ourselves (fence/rules/self_doubt.h)
     std::string slowness = {};         // why no limit suffices for the API server's pace
     std::uint64_t fenced_nodes = 0;    // carry our taint
     std::uint64_t doubtful_nodes = 0;  // and those of them that are back and not proven clean

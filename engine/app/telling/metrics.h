@@ -17,7 +17,7 @@
 #include "app/status/status_snapshot.h"
 #include "audit/trail.h"
 #include "cluster/nodes/node_cache.h"
-#include "fence/limits.h"
+#include "fence/leadership/limits.h"
 #include "kube/watching/watcher.h"
 #include "kube/wire/caller.h"
 #include "os/system/process_usage.h"
@@ -48,7 +48,7 @@ class Metrics final : public kube::CallObserver {
   // What follows the API server's pace (kube/wire/server_pace.h). `term`: of our Lease; zero
   // without.
   void set_pace(const fence::Limits& limits, Duration term, bool too_slow);
-  // Whether we doubt ourselves, and each cause as it begins (fence/self_doubt.h).
+  // Whether we doubt ourselves, and each cause as it begins (fence/rules/self_doubt.h).
   void set_doubts(bool doubts);
   void count_doubt(const std::string& cause);
   void set_watch(const std::string& resource, const kube::WatchHealth& health, Duration silence);

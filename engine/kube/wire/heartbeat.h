@@ -8,7 +8,7 @@
 // Now and then, and only when it was answered well, it asks more often, for the deletions that
 // leave together: their handshakes would be done by the server that is to delete
 // (docs/decisions/0009). Only the first of the answers is judged, and while it is an error there
-// are fewer questions: enough for fence/self_doubt to see that most calls fail.
+// are fewer questions: enough for fence/rules/self_doubt to see that most calls fail.
 
 #include <vector>
 
@@ -28,7 +28,7 @@ class Heartbeat {
   static constexpr Duration kLongestLimit = std::chrono::seconds(15);
   static constexpr int kMisses = 2;
   // The list, the node and its Lease; and the last two again, where the node's taint comes while
-  // the first are still under way (fence/preplanning).
+  // the first are still under way (fence/incident/preplanning).
   static constexpr std::size_t kWarm = 5;
   static constexpr std::size_t kWhileUnwell = 3;
   // For the deletions of a node, in every so many beats: an API server ends a connection that was

@@ -3,7 +3,8 @@
 // WarmConnections opens connections on the lane that writes use, before there is anything to send
 // over them: it asks /livez so many times side by side, which waits in no queue of the API server
 // (exempt from Priority and Fairness since k/k 100678). Whatever is answered, they are open then.
-// fence/self_doubt does not see these calls: so many answers at once would hide that others fail.
+// fence/rules/self_doubt does not see these calls: so many answers at once would hide that others
+// fail.
 
 #include <cstddef>
 #include <vector>
@@ -15,7 +16,7 @@ namespace moonfence::kube {
 class WarmConnections {
  public:
   // They hold places that others wait for, and what waits for longer has to be read again
-  // (fence/limits.h).
+  // (fence/leadership/limits.h).
   static constexpr Duration kLimit = std::chrono::seconds(1);
 
   explicit WarmConnections(Caller& caller) : caller_(caller) {}

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fence/desk.h"
+#include "fence/incident/desk.h"
 #include "unit/fence/fence_fixture.h"
 
 namespace moonfence::fence {

@@ -19,10 +19,10 @@
 
 #include "audit/trail.h"
 #include "cluster/endpoints/endpoint.h"
-#include "fence/desk.h"
-#include "fence/guarded_call.h"
-#include "fence/operation.h"
-#include "fence/preplanning.h"
+#include "fence/act/guarded_call.h"
+#include "fence/incident/desk.h"
+#include "fence/incident/operation.h"
+#include "fence/incident/preplanning.h"
 #include "kube/calls/destroyer.h"
 #include "kube/calls/reader.h"
 #include "kube/leases/revisions.h"
@@ -394,33 +394,28 @@ struct FenceTest : testing::Test {
     }
     return digest;
   }
-  Surroundings surroundings() {
-    return {loop,
-            reader,
+  IncidentContext surroundings() {
+    return {{.access = {
+                 .loop = loop,
+                 .reader = reader,
+                 .roll_call = roll_call,
+                 .cluster_facts = [] { return sample_cluster(); },
+                 .allowed_reads = allowed_reads,
+                 .endpoints = &endpoints,
+                 .prove_policies = prove_policies,
+                 .written =
+                     [this](const kube::Lease& lease) { return revisions.written(lease.version); }},
+             .output = {.journal = *journal, .trail = trail, .log = log},
+             .in_force = {.active = active,
+                          .leadership = leadership,
+                          .brake = brake,
+                          .doubt = doubt,
+                          .protections = protections,
+                          .fencing_drivers = fencing_drivers,
+                          .release = release,
+                          .quarantine = quarantine}},
             *actions,
-            *journal,
-            trail,
-            log,
-            active,
-            leadership,
-            brake,
-            doubt,
-            roll_call,
-            protections,
-            [] { return sample_cluster(); },
-            fencing_drivers,
-            allowed_reads,
-            &endpoints,
-            release,
-            quarantine,
-            /*source=*/nullptr,
-            /*ran=*/{},
-            /*pod_watches=*/nullptr,
-            /*on_evaluation=*/{},
-            /*looks=*/nullptr,
-            plans_ahead ? &preplannings : nullptr,
-            prove_policies,
-            [this](const kube::Lease& lease) { return revisions.written(lease.version); }};
+            plans_ahead ? &preplannings : nullptr};
   }
 
   // "web-0 0s": the pod and when its deletion was asked for.

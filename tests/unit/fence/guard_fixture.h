@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fence/guard.h"
+#include "fence/rules/guard.h"
 #include "support/leadership.h"
 #include "support/policies.h"
 

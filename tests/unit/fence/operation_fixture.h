@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "fence/operation.h"
+#include "fence/incident/operation.h"
 #include "unit/fence/fence_fixture.h"
 
 namespace moonfence::fence {
@@ -35,7 +35,7 @@ struct Pass final : Operation::Owner {
     acting_ = false;
     result.reset();
     operation = std::make_unique<Operation>(around_,
-                                            Occasion{.set = around_.active.current(),
+                                            Occasion{.set = around_.in_force.active.current(),
                                                      .downtime = downtime,
                                                      .incident = IncidentId("i1"),
                                                      .attempt = 1U},
@@ -71,7 +71,7 @@ struct Pass final : Operation::Owner {
   bool ended = false;
 
  private:
-  Surroundings around_;
+  IncidentContext around_;
   bool acting_ = false;
 };
 

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fence/incident_record.h"
+#include "fence/record/incident_record.h"
 #include "support/fake_http.h"
 
 namespace moonfence::test {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fence/releasing.h"
+#include "fence/act/releasing.h"
 #include "unit/fence/storage_fixture.h"
 
 namespace moonfence::fence {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fence/brake.h"
+#include "fence/brake/brake.h"
 #include "unit/app/records_fixture.h"
 
 namespace moonfence::app {

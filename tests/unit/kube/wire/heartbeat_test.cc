@@ -82,7 +82,7 @@ TEST_F(HeartbeatTest, who_does_not_answer_is_not_asked_that_often) {
   EXPECT_EQ(http.requests.size(), before + Heartbeat::kWarm) << "although it was due";
 }
 
-// fence/self_doubt asks whether most calls of ten seconds failed.
+// fence/rules/self_doubt asks whether most calls of ten seconds failed.
 TEST_F(HeartbeatTest, what_keeps_connections_warm_for_deletions_hides_no_failing_calls) {
   well();
   heartbeat.start();

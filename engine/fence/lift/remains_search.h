@@ -1,0 +1,57 @@
+#pragma once
+
+// RemainsSearch reads what a node that came back may still hold (fence/lift/remains), the cheapest
+// first: its kubelet's word, then its pods, then, if nothing speaks against the node so far and it
+// is wanted, the volumes of its pods, all VolumeAttachments, and its Lease. Kubelets are asked one
+// at a time, so that many silent ones keep neither one another's time limits nor anybody else's
+// requests waiting.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "fence/lift/remains.h"
+#include "fence/read/gathering.h"
+#include "fence/read/surroundings.h"
+#include "loop/turn_queue.h"
+
+namespace moonfence::fence {
+
+class RemainsSearch {
+ public:
+  using Done = std::function<void(const Remains&)>;
+
+  // `done` hears it in a later turn, and may destroy this.
+  RemainsSearch(Surroundings& around, loop::TurnQueue& kubelets, const NodeName& node, Scope scope,
+                Done done);
+  RemainsSearch(const RemainsSearch&) = delete;
+  RemainsSearch& operator=(const RemainsSearch&) = delete;
+
+  // Gives its turn up: what is left of it may outlive `kubelets`.
+  void retire() { turn_.reset(); }
+
+ private:
+  void ask_kubelet();
+  void list_pods();
+  void pods_arrived(const Result<kube::ItemTexts>& listed);
+  void read_storage();
+  void attachments_arrived(Result<kube::ApiReply> reply);
+  void lease_arrived(const Result<kube::Lease>& lease);
+  void gathered(const kube::Pod& pod, const Gathered& facts);
+  void lacks(const Error& error);
+  void one_ended();
+  void finish();
+
+  Surroundings& around_;
+  loop::TurnQueue& kubelets_;
+  const NodeName node_;
+  const Scope scope_;
+  Done done_;
+  Remains remains_;
+  Gathering gathering_;
+  std::size_t pending_ = 0;
+  std::unique_ptr<loop::TurnQueue::Ticket> turn_;
+  std::vector<kube::CallHandle> calls_;
+};
+
+}  // namespace moonfence::fence

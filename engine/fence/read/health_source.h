@@ -1,0 +1,41 @@
+#pragma once
+
+// A health source is somebody other than Kubernetes whose word on a node's health a policy goes by:
+// a storage back end, asked by the policy's `source`. An incident of its desk rests on nothing but
+// this word, read anew before anything is done.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "policy/values/verdict.h"
+
+namespace moonfence::fence {
+
+class HealthSource {
+ public:
+  struct Word {
+    policy::NodeHealth health = policy::NodeHealth::Unknown;
+    Moment asked{};  // when the question left: it was true then or later
+  };
+  using Done = std::function<void(const Result<Word>&)>;
+
+  // A question under way. Destroying it takes it back: nothing is called any more.
+  class Question {
+   public:
+    virtual ~Question() = default;
+  };
+
+  virtual ~HealthSource() = default;
+  // Asks now. `done` is called once, in a later turn and before a reading is too old
+  // (fence/leadership/limits.h). A node that the
+  // source does not name is an error, like a source that does not answer.
+  [[nodiscard]] virtual std::unique_ptr<Question> ask(const NodeName& node, Done done) = 0;
+  // What tells it from the others: signal_of() of the bindings that go by it.
+  [[nodiscard]] virtual const std::string& key() const = 0;
+};
+
+}  // namespace moonfence::fence

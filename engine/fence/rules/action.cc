@@ -1,0 +1,173 @@
+#include "fence/rules/action.h"
+
+#include <utility>
+
+#include "base/overloaded.h"
+#include "fence/rules/quarantine.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using audit::Record;
+
+namespace {
+
+Ground ground_of(const DeletePod& verdict) {
+  return {.policy = verdict.policy,
+          .digest = verdict.policy_digest,
+          .set = verdict.set_digest,
+          .judged = verdict.judged};
+}
+
+}  // namespace
+
+std::optional<Reason> refuse(const Action& action, const Authority& authority, Moment now) {
+  return std::visit(
+      Overloaded{
+          [&](const DeletePod& it) {
+            return refuse_pod_deletion(authority, ground_of(it), it.pod, now);
+          },
+          [&](const DeleteAttachment& it) {
+            return refuse_attachment_deletion(authority, ground_of(it.verdict), it.verdict.pod,
+                                              it.target, now);
+          },
+          [&](const ReleaseVolume& it) {
+            return refuse_release(authority, ground_of(it.verdict), it.verdict.pod, it.target, now);
+          },
+          [&](const SetFencedTaint& it) {
+            return refuse_quarantine(authority, ground_of(it.waiting), it.waiting.pod, now);
+          },
+          [&](const SetOutOfService& it) {
+            const Ground ground = {
+                .policy = it.policy, .digest = it.policy_digest, .set = it.set_digest};
+            return refuse_out_of_service(authority, ground, *it.eviction, now);
+          },
+          [&](const LiftTaints& it) { return refuse_lift(*it.right, now); },
+      },
+      action);
+}
+
+namespace {
+
+Record about_node(const char* action, const Authority& authority, const IncidentId& incident) {
+  Record record;
+  record.action = action;
+  record.node = authority.node;
+  record.node_uid = authority.node_uid;
+  record.incident = incident;
+  return record;
+}
+
+// `by`: whoever names a policy.
+template <class By>
+Record about_node(const char* action, const Authority& authority, const By& by) {
+  Record record = about_node(action, authority, by.incident);
+  record.policy = by.policy;
+  record.policy_digest = by.policy_digest;
+  record.attempt = by.attempt;
+  return record;
+}
+
+}  // namespace
+
+Record record_about(const char* action, const Authority& authority, const DeletePod& verdict) {
+  Record record = about_node(action, authority, verdict);
+  record.pod = verdict.pod.ref;
+  record.pod_uid = verdict.pod.uid;
+  return record;
+}
+
+namespace {
+
+Record about_attachment(const char* action, const Authority& authority, const DeletePod& verdict,
+                        const kube::Attachment& attachment) {
+  Record record = record_about(action, authority, verdict);
+  record.attachment = attachment.name;
+  record.attachment_uid = attachment.uid;
+  return record;
+}
+
+}  // namespace
+
+std::string held_by(const Action& action, const Authority& authority) {
+  const auto* attachment = std::get_if<DeleteAttachment>(&action);
+  const DeletePod* deletion =
+      attachment != nullptr ? &attachment->verdict : std::get_if<DeletePod>(&action);
+  return deletion == nullptr ? std::string()
+                             : hold_text(authority.node, authority.reading.hold, deletion->pod,
+                                         authority.namespaces, authority.held_pods);
+}
+
+Form form_of(const Action& action, const Authority& authority) {
+  return std::visit(
+      Overloaded{
+          [&](const DeletePod& it) -> Form {
+            return {.told = record_about("delete_pod", authority, it),
+                    .intent = Reason::PolicyDeletesPod,
+                    .subject = it.pod.uid,
+                    .why = it.why};
+          },
+          [&](const DeleteAttachment& it) -> Form {
+            const kube::Attachment& attachment = it.target.attachment;
+            return {
+                .told = about_attachment("delete_attachment", authority, it.verdict, attachment),
+                .intent = it.target.before_pod ? Reason::PolicyDeletesAttachments
+                                               : Reason::PolicyDeletesPodAndAttachments,
+                .subject = attachment.uid,
+                .why = it.verdict.why};
+          },
+          [&](const ReleaseVolume& it) -> Form {
+            const kube::Attachment& attachment = it.target.attachment.attachment;
+            return {.told = about_attachment("release_volume", authority, it.verdict, attachment),
+                    .intent = Reason::PolicyReleases,
+                    .subject = attachment.uid,
+                    .why = it.verdict.why,
+                    .refused = it.target.name,
+                    .done = it.target.name,
+                    .is_step = false,
+                    .overtaken = Reason::ReleaseOvertaken};
+          },
+          [&](const SetFencedTaint& it) -> Form {
+            return {.told = about_node("set_quarantine", authority, it.waiting),
+                    .intent = Reason::SetsQuarantine,
+                    .subject = authority.node_uid,
+                    .why = "before the deletion of pod " + it.waiting.pod.ref.text(),
+                    .is_step = false};
+          },
+          [&](const SetOutOfService& it) -> Form {
+            return {.told = about_node("taint_out_of_service", authority, it),
+                    .intent = Reason::SetsOutOfService,
+                    .subject = authority.node_uid,
+                    .why = it.why};
+          },
+          [&](const LiftTaints& it) -> Form {
+            return {.told = about_node("lift_quarantine", authority, it.right->incident),
+                    .intent = Reason::LiftsQuarantine,
+                    .subject = authority.node_uid,
+                    .why = it.right->why,
+                    .done = changes_taints(it.operations)
+                                ? ""
+                                : "somebody else had taken it off; only our mark was removed",
+                    .is_step = false,
+                    .fences = false};
+          },
+      },
+      action);
+}
+
+bool ActionOutcome::settled() const {
+  return reason == Reason::Done || reason == Reason::MarkedOnly || reason == Reason::AlreadyGone ||
+         reason == Reason::Replaced;
+}
+
+std::string ActionOutcome::about(const std::string& what) const {
+  return what + ": " + std::string(code(reason)) + (text.empty() ? "" : "; " + text);
+}
+
+// What the engine's own configuration says, and what never changes of an object.
+bool is_hopeless(Reason reason) {
+  return reason == Reason::ProtectedNamespace || reason == Reason::DriverNotDeclared ||
+         reason == Reason::AttachmentMismatch;
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,397 @@
+#include "fence/rules/guard.h"
+
+#include "fence/rules/selection.h"
+#include "fence/rules/triggers.h"
+#include "policy/input/pod_facts.h"
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using policy::Binding;
+
+namespace {
+
+// Why a node that is down like this is not down for such a policy. Unknown is somebody else's word,
+// which the Lease must bear out.
+std::optional<Reason> unfit(const Reading& reading, bool live_kubelet) {
+  if (reading.pulse == Pulse::Dead) {
+    return std::nullopt;
+  }
+  if (reading.readiness == cluster::Readiness::Unknown) {
+    return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
+  }
+  return live_kubelet ? std::nullopt : std::optional(Reason::SignalUnfit);
+}
+
+// Whether the node must carry its taint already, or gets one now: ours, or the one that evicts.
+enum class Taint { Demanded, ToCome, Evicting };
+
+// What speaks against putting the node out of service by this binding.
+std::optional<Reason> refuse_eviction_by(const Binding& binding, const Reading& reading) {
+  if (!binding.allow.out_of_service) {
+    return Reason::TaintNotAllowed;
+  }
+  if (reading.pulse != Pulse::Dead) {
+    return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
+  }
+  // The patch would have nothing of the kubelet's to test.
+  return reading.readiness == cluster::Readiness::Missing ? std::optional(Reason::ReadyMissing)
+                                                          : std::nullopt;
+}
+
+// What speaks against it when it rests on this binding.
+std::optional<Reason> refuse_by(const Binding& binding, const Authority& authority,
+                                const kube::Pod& pod, Taint taint, Moment judged, Moment now) {
+  const Reading& reading = authority.reading;
+  const auto alone = left_alone(pod, binding.allow);
+  if (alone && !(taint == Taint::Evicting && alone == Reason::DaemonSetPod)) {
+    return alone;
+  }
+  if (reading.uid != authority.node_uid) {
+    return Reason::NodeReplaced;
+  }
+  if (!concerns(reading, pod)) {
+    return Reason::NodeReplaced;
+  }
+  const bool deleted = is_of_deleted_node(reading);
+  if (!deleted && !cluster::is_down(reading.readiness)) {
+    return Reason::NodeNotDown;
+  }
+  if (has_no_object(reading) && taint != Taint::Demanded) {
+    return Reason::NodeGone;
+  }
+  if (deleted && !binding.policy->trigger().deleted) {
+    return Reason::SignalUnfit;
+  }
+  if (signal_of(binding) != authority.source) {
+    return Reason::SignalUnfit;
+  }
+  if (const auto reason = unfit(reading, binding.policy->trigger().live_kubelet)) {
+    return reason;
+  }
+  if (taint == Taint::Evicting) {
+    if (const auto reason = refuse_eviction_by(binding, reading)) {
+      return reason;
+    }
+  }
+  if (taint == Taint::Demanded &&
+      (!reading.keeps_replacements_off || needs_quarantine(authority))) {
+    return Reason::NotTainted;
+  }
+  // `off` leaves bindings out of the set, so whatever is no enforcement observes.
+  if (binding.mode != policy::Mode::Enforce) {
+    return Reason::ModeObserves;
+  }
+  // That there was no node of the name says nothing of pods that were bound to it afterwards.
+  if (now - reading.sent > limits_of(authority.leadership).reading ||
+      (deleted && reading.sent < judged)) {
+    return Reason::ReadingTooOld;
+  }
+  return std::nullopt;
+}
+
+std::optional<Reason> refuse_by_protections(const Protections* protections, const kube::Pod& pod) {
+  if (protections == nullptr || protections->namespaces.contains(pod.ref.space)) {
+    return Reason::ProtectedNamespace;
+  }
+  return pod.node == protections->own_node ? std::optional(Reason::OwnNode) : std::nullopt;
+}
+
+// What is known without asking comes first: it is told also where nothing would be done.
+std::optional<Reason> refuse_on_hold(const Authority& authority, const kube::Pod& pod) {
+  const auto word = authority.namespaces.find(pod.ref.space);
+  const bool held = authority.reading.hold || authority.held_pods.contains(pod.uid) ||
+                    (word != authority.namespaces.end() && word->second.hold);
+  return held ? std::optional(Reason::OnHold) : std::nullopt;
+}
+
+std::optional<Reason> refuse_unheard_namespace(const Authority& authority, const kube::Pod& pod,
+                                               Moment now) {
+  const auto word = authority.namespaces.find(pod.ref.space);
+  if (word == authority.namespaces.end() || !word->second.known) {
+    return Reason::HoldUnknown;
+  }
+  return now - word->second.sent > kHoldLifetime ? std::optional(Reason::ReadingTooOld)
+                                                 : std::nullopt;
+}
+
+// Nobody who would know is as good as a doubt; nobody who counts: it may be too many.
+std::optional<Reason> refuse_by_doubt_or_brake(const Authority& authority, Moment now) {
+  if (authority.doubt == nullptr || authority.doubt->cause(now)) {
+    return Reason::DoubtsItself;
+  }
+  return authority.brake == nullptr
+             ? Reason::TooManyDown
+             : authority.brake->refuse({.node = authority.node, .zone = authority.zone}, now);
+}
+
+// The process may die at any instant: whoever comes after us must know of it.
+std::optional<Reason> refuse_unrecorded(const Authority& authority, const Uid& uid) {
+  return authority.page != nullptr && authority.page->holds(uid)
+             ? std::nullopt
+             : std::optional(Reason::NotRecorded);
+}
+
+std::optional<Reason> refuse_on_leadership(const Leadership* leadership, Moment now) {
+  const auto until = leadership != nullptr ? leadership->acts_until() : std::nullopt;
+  return !until || now > *until - leadership->limits().action_span()
+             ? std::optional(Reason::NotLeader)
+             : std::nullopt;
+}
+
+std::optional<Reason> refuse(const Authority& authority, const Ground& ground, const kube::Pod& pod,
+                             Taint taint, Moment now) {
+  if (!authority.incident_open) {
+    return Reason::IncidentClosed;
+  }
+  if (const auto reason = refuse_on_leadership(authority.leadership, now)) {
+    return reason;
+  }
+  // What can never be right comes before what may be right a moment later.
+  if (pod.uid.empty() || authority.node_uid.empty()) {
+    return Reason::NoUid;
+  }
+  if (pod.node != authority.node) {
+    return Reason::WrongNode;
+  }
+  if (const auto reason = refuse_by_protections(authority.protections, pod)) {
+    return reason;
+  }
+  if (const auto reason = refuse_on_hold(authority, pod)) {
+    return reason;
+  }
+  if (authority.active == nullptr) {
+    return Reason::PolicyChanged;
+  }
+  const auto set = authority.active->current();
+  if (set->digest != ground.set) {
+    return Reason::PolicyChanged;
+  }
+  // The same policy may be bound several times with different allowances: one that permits it is
+  // enough. Of several refusals that of the binding that goes furthest is told.
+  Reason refusal = Reason::PolicyChanged;
+  std::optional<policy::Mode> furthest;
+  for (const Binding& binding : set->bindings) {
+    if (binding.policy == nullptr || binding.name != ground.policy ||
+        binding.digest != ground.digest) {
+      continue;
+    }
+    if (!binding.scope.covers(pod.ref.space)) {
+      refusal = furthest ? refusal : Reason::OutsideBinding;
+      continue;
+    }
+    const auto reason = refuse_by(binding, authority, pod, taint, ground.judged, now);
+    if (!reason) {
+      const auto braked = refuse_by_doubt_or_brake(authority, now);
+      return braked ? braked : refuse_unheard_namespace(authority, pod, now);
+    }
+    if (!furthest || *furthest < binding.mode) {
+      furthest = binding.mode;
+      refusal = *reason;
+    }
+  }
+  return refusal;
+}
+
+}  // namespace
+
+bool needs_quarantine(const Authority& authority) {
+  const Reading& reading = authority.reading;
+  if (has_no_object(reading)) {
+    return false;  // there is nothing to taint, and nothing is bound to it
+  }
+  switch (authority.quarantine) {
+    case Quarantine::Off:
+      return false;
+    case Quarantine::Missing:
+      return !reading.keeps_replacements_off || reading.own_taint == Carried::OutOfDate;
+    case Quarantine::Always:
+      return reading.own_taint != Carried::Ours && reading.own_taint != Carried::Foreign;
+  }
+  return true;
+}
+
+std::optional<Reason> refuse_pod_deletion(const Authority& authority, const Ground& ground,
+                                          const kube::Pod& pod, Moment now) {
+  const auto reason = refuse(authority, ground, pod, Taint::Demanded, now);
+  return reason ? reason : refuse_unrecorded(authority, pod.uid);
+}
+
+std::optional<Reason> refuse_quarantine(const Authority& authority, const Ground& ground,
+                                        const kube::Pod& pod, Moment now) {
+  return authority.quarantine == Quarantine::Off
+             ? std::optional(Reason::NotTainted)
+             : refuse(authority, ground, pod, Taint::ToCome, now);
+}
+
+std::optional<Reason> refuse_out_of_service(const Authority& authority, const Ground& ground,
+                                            const Eviction& eviction, Moment now,
+                                            const kube::Pod** about) {
+  // A health source may call a node failed whose kubelet is well.
+  if (!authority.source.empty()) {
+    return Reason::SignalUnfit;
+  }
+  const Duration lifetime = picture_lifetime(limits_of(authority.leadership), eviction.took);
+  if (!eviction.complete || eviction.pods.empty() || now - eviction.listed > lifetime) {
+    return Reason::PodsUnknown;
+  }
+  for (const kube::Pod& pod : eviction.pods) {
+    if (const auto reason = refuse(authority, ground, pod, Taint::Evicting, now)) {
+      if (about != nullptr) {
+        *about = &pod;
+      }
+      return reason;
+    }
+  }
+  if (!eviction.kubernetes || *eviction.kubernetes < kServesOutOfService) {
+    return eviction.kubernetes ? Reason::TaintNotServed : Reason::VersionUnknown;
+  }
+  return eviction.objection ? eviction.objection : refuse_unrecorded(authority, authority.node_uid);
+}
+
+std::optional<Reason> refuse_lift(const Lift& lift, Moment now) {
+  if (!lift.wanted) {
+    return Reason::NodeChanged;
+  }
+  if (const auto reason = refuse_on_leadership(lift.leadership, now)) {
+    return reason;
+  }
+  if (lift.node_uid.empty()) {
+    return Reason::NoUid;
+  }
+  if (lift.hold) {
+    return Reason::OnHold;
+  }
+  return now - lift.read > limits_of(lift.leadership).reading ? std::optional(Reason::ReadingTooOld)
+                                                              : std::nullopt;
+}
+
+namespace {
+
+// Two PersistentVolumes may name one disk, whose attachment bears the name of either. Its own name
+// is made of driver, handle and node.
+bool is_of_volume(const kube::Attachment& attachment, const AttachmentCase& target) {
+  return !target.driver.empty() && attachment.attacher == target.driver && !target.volume.empty() &&
+         (attachment.volume == target.volume ||
+          (!target.handle.empty() &&
+           attachment.name ==
+               policy::attachment_name(target.handle, target.driver, attachment.node.text())));
+}
+
+std::optional<Reason> refuse_on_attachment(const Authority& authority, const Ground& ground,
+                                           const kube::Pod& pod, const AttachmentCase& target,
+                                           Moment now) {
+  const kube::Attachment& attachment = target.attachment;
+  if (attachment.uid.empty()) {
+    return Reason::NoUid;
+  }
+  // Kubernetes may have taken it over for a pod of the new machine: it goes by the node's name.
+  if (authority.reading.successor) {
+    return Reason::NodeReplaced;
+  }
+  if (attachment.node != authority.node || !is_of_volume(attachment, target)) {
+    return Reason::AttachmentMismatch;
+  }
+  if (authority.fencing_drivers == nullptr || !authority.fencing_drivers->contains(target.driver)) {
+    return Reason::DriverNotDeclared;
+  }
+  if (!attachment.held_by_attacher) {
+    return Reason::NotHeldByAttacher;
+  }
+  if (target.used_by_others) {
+    return Reason::VolumeInUse;
+  }
+  if (target.before_pod && !pod.deletion_timestamp) {
+    return Reason::PodNotTerminating;
+  }
+  return refuse(authority, ground, pod, Taint::Demanded, now);
+}
+
+// Between two leaders the node may have been up without anybody's seeing it, and its kubelet may
+// have taken the volume up again: it must not have been heard of since.
+std::optional<Reason> refuse_carried(const Page& page, const Uid& attachment,
+                                     const kube::NodeStorage& storage) {
+  const IncidentRecord::Step* step = page.record().find(attachment);
+  if (step == nullptr || !step->release) {
+    return Reason::NotRecorded;
+  }
+  if (step->release->boot_id != storage.boot_id) {
+    return Reason::NodeRestarted;
+  }
+  return step->release->heartbeat != storage.ready_heartbeat
+             ? std::optional(Reason::StorageWithdrawn)
+             : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Reason> refuse_attachment_deletion(const Authority& authority, const Ground& ground,
+                                                 const kube::Pod& pod, const AttachmentCase& target,
+                                                 Moment now) {
+  const auto reason = refuse_on_attachment(authority, ground, pod, target, now);
+  return reason ? reason : refuse_unrecorded(authority, target.attachment.uid);
+}
+
+std::optional<Reason> refuse_release(const Authority& authority, const Ground& ground,
+                                     const kube::Pod& pod, const ReleaseCase& target, Moment now) {
+  if (authority.release == nullptr || !authority.release->on) {
+    return Reason::ReleaseNotServed;
+  }
+  if (authority.reading.out_of_service != Carried::Nothing) {
+    return Reason::OutOfService;
+  }
+  if (has_no_object(authority.reading)) {
+    return Reason::NodeGone;
+  }
+  if (!is_releasable(target.name) || target.attachment.before_pod) {
+    return Reason::VolumeUnfit;
+  }
+  if (!target.attachment_is_gone) {
+    return Reason::AttachmentPresent;
+  }
+  if (const auto reason = refuse_on_attachment(authority, ground, pod, target.attachment, now)) {
+    return reason;
+  }
+  // The deletion that it ends; the attachment may have been on its way when we came.
+  if (refuse_unrecorded(authority, target.attachment.attachment.uid)) {
+    if (const auto reason = refuse_unrecorded(authority, pod.uid)) {
+      return reason;
+    }
+  }
+  const Reading& reading = authority.reading;
+  if (reading.pulse != Pulse::Dead) {
+    return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
+  }
+  const Limits limits = limits_of(authority.leadership);
+  // The attachment and the Leases are read after the lists, and the node after these.
+  if (reading.storage == nullptr || reading.storage != target.seen ||
+      now - target.checked > limits.reading + 2 * slowness_of(limits)) {
+    return Reason::ReadingTooOld;
+  }
+  const kube::NodeStorage& storage = *reading.storage;
+  // A health source may call a node failed whose kubelet is well: that one restores its list.
+  if (storage.ready_status == "True" || !authority.source.empty()) {
+    return Reason::NodeNotDown;
+  }
+  if (!storage.attach_managed) {
+    return Reason::VolumeUnfit;
+  }
+  if (storage.boot_id.empty() || storage.boot_id != authority.boot_id) {
+    return Reason::NodeRestarted;
+  }
+  if (!storage.ready_index || storage.ready_heartbeat.empty()) {
+    return Reason::ReadyMissing;
+  }
+  if (target.carried) {
+    const Uid& attachment = target.attachment.attachment.uid;
+    if (const auto reason = refuse_carried(*authority.page, attachment, storage)) {
+      return reason;
+    }
+  }
+  if (!target.attacher_is_alive) {
+    return Reason::AttacherSilent;
+  }
+  return target.controller_is_alive ? std::nullopt : std::optional(Reason::ControllerSilent);
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,151 @@
+#pragma once
+
+// The guard answers one question, in front of every destructive call and again when its bytes are
+// about to leave: may this happen now? It is a pure function of what is known; every refusal is a
+// Reason. No policy and no setting of a policy reaches it.
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "audit/reason.h"
+#include "base/names.h"
+#include "base/time.h"
+#include "fence/brake/brake.h"
+#include "fence/leadership/leadership.h"
+#include "fence/record/page.h"
+#include "fence/rules/eviction.h"
+#include "fence/rules/holds.h"
+#include "fence/rules/reading.h"
+#include "fence/rules/release.h"
+#include "fence/rules/self_doubt.h"
+#include "kube/objects/objects.h"
+#include "policy/bundle/policy_set.h"
+
+namespace moonfence::fence {
+
+// What the engine's own configuration takes out of every policy's reach.
+struct Protections {
+  std::set<Namespace> namespaces;
+  NodeName own_node;  // on which we run; empty: not known
+  HoldMarks hold_marks;
+};
+
+// What an incident is entitled to, shared between it and the calls that it started: closing the
+// incident revokes it, also for a call that waits for a connection.
+struct Authority {
+  bool incident_open = true;
+  NodeName node;
+  Uid node_uid;             // of the node whose failure opened the incident
+  Reading reading;          // the newest live reading of the node
+  std::string zone;         // of the node, "" for none
+  std::string source = {};  // whose word opened it: signal_of() of the bindings that may act
+  // What of the incident's record stands in the cluster; null: nothing.
+  std::shared_ptr<Page> page;
+  // All outlive every incident and call; null permits nothing.
+  Brake* brake = nullptr;
+  const SelfDoubt* doubt = nullptr;
+  const Protections* protections = nullptr;
+  const policy::ActiveSet* active = nullptr;
+  const Leadership* leadership = nullptr;
+  Quarantine quarantine = Quarantine::Off;  // whether a taint of ours has to come first
+  // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing, by
+  // the word of who runs the cluster (setting fencingDrivers).
+  const std::set<std::string>* fencing_drivers = nullptr;
+  const ReleaseRules* release = nullptr;
+  // Of those in which something is to be done (fence/read/namespace_reading).
+  NamespaceWords namespaces = {};
+  HeldPods held_pods = {};
+  // Of the incident's first reading, once there is one: another boot is another machine.
+  std::optional<std::string> boot_id = std::nullopt;
+};
+
+// Whose verdict an action rests on, and among whom it was reached: a policy that has come into
+// force since may forbid it. Both must still be in force when the action is carried out.
+struct Ground {
+  std::string_view policy;
+  std::string_view digest;  // of its binding
+  std::string_view set;     // digest of the PolicySet that judged
+  Moment judged{};          // by then a list had shown the pod on the node
+};
+
+// nullopt: it may. Otherwise the first thing that speaks against it.
+[[nodiscard]] std::optional<audit::Reason> refuse_pod_deletion(const Authority& authority,
+                                                               const Ground& ground,
+                                                               const kube::Pod& pod, Moment now);
+
+// Nothing may be deleted before the node carries our taint: it carries none that says down, or ours
+// is demanded in any case, or the one it carries was set against another boot.
+[[nodiscard]] bool needs_quarantine(const Authority& authority);
+
+// The taint comes before a deletion that waits for it: everything that speaks against the deletion
+// speaks against the taint, but for its absence.
+[[nodiscard]] std::optional<audit::Reason> refuse_quarantine(const Authority& authority,
+                                                             const Ground& ground,
+                                                             const kube::Pod& pod, Moment now);
+
+// The out-of-service taint deletes every pod that it evicts: what speaks against deleting any of
+// them, but that a DaemonSet has it, speaks against the taint; and more. No trigger of a policy
+// lifts the demand that the kubelet is silent. `about` is set to the pod, if it is one. Whether it
+// stands in the record is asked last.
+[[nodiscard]] std::optional<audit::Reason> refuse_out_of_service(const Authority& authority,
+                                                                 const Ground& ground,
+                                                                 const Eviction& eviction,
+                                                                 Moment now,
+                                                                 const kube::Pod** about = nullptr);
+
+// Taking our taint off a node that came back.
+struct Lift {
+  bool wanted = true;  // false: the node changed, or we do not act any more
+  Uid node_uid;
+  IncidentId incident;                             // that set it
+  std::string why;                                 // what proves the node clean
+  std::optional<std::string> hold = std::nullopt;  // why nobody may touch the node, as it was read
+  Moment read{};                                   // when the newest live read of the node was sent
+  const Leadership* leadership = nullptr;
+};
+[[nodiscard]] std::optional<audit::Reason> refuse_lift(const Lift& lift, Moment now);
+
+// A VolumeAttachment that is to go, and what speaks for it.
+struct AttachmentCase {
+  kube::Attachment attachment;  // as it was read in this pass
+  std::string driver;           // of the volume that the policy named
+  std::string volume;           // its PersistentVolume
+  std::string handle = {};      // "" of one that Kubernetes translates to CSI
+  // Some other pod of the node may use the volume: one that is there, or one whose volumes could
+  // not be read.
+  bool used_by_others = true;
+  bool before_pod = false;  // the policy wants it to go before the pod, which must be terminating
+};
+
+// Everything that speaks against deleting its pod speaks against it too; and more.
+[[nodiscard]] std::optional<audit::Reason> refuse_attachment_deletion(const Authority& authority,
+                                                                      const Ground& ground,
+                                                                      const kube::Pod& pod,
+                                                                      const AttachmentCase& target,
+                                                                      Moment now);
+
+// A volume whose attachment is gone and that the node's status is to be relieved of.
+struct ReleaseCase {
+  AttachmentCase attachment;         // as it was when it was deleted; its users are today's
+  std::string name;                  // what the node's status calls the volume
+  bool attachment_is_gone = false;   // the one that was asked to go, and none has its name
+  bool controller_is_alive = false;  // kube-controller-manager, by its Lease
+  bool attacher_is_alive = false;    // the driver's, by its Lease, if that is named
+  // It was asked to go by the leader before us; what the node showed then stands in the record.
+  bool carried = false;
+  // When the oldest of that was asked for, or what the pod lists made known was known.
+  Moment checked{};
+  std::shared_ptr<const kube::NodeStorage> seen;  // from which its patch was made
+};
+
+// Everything that speaks against deleting its attachment speaks against it too; and more. No
+// trigger of a policy lifts the demand that the kubelet is silent.
+[[nodiscard]] std::optional<audit::Reason> refuse_release(const Authority& authority,
+                                                          const Ground& ground,
+                                                          const kube::Pod& pod,
+                                                          const ReleaseCase& target, Moment now);
+
+}  // namespace moonfence::fence

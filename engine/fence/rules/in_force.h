@@ -1,0 +1,30 @@
+#pragma once
+
+// InForce is what decides whether something may be done: the policies, the configuration, and the
+// ledgers that no policy can lift. Owned by app/, outlives every incident.
+
+#include <set>
+#include <string>
+
+#include "fence/brake/brake.h"
+#include "fence/leadership/leadership.h"
+#include "fence/rules/guard.h"
+#include "fence/rules/quarantine.h"
+#include "fence/rules/release.h"
+#include "fence/rules/self_doubt.h"
+#include "policy/bundle/policy_set.h"
+
+namespace moonfence::fence {
+
+struct InForce {
+  const policy::ActiveSet& active;
+  const Leadership& leadership;
+  Brake& brake;
+  const SelfDoubt& doubt;
+  const Protections& protections;
+  const std::set<std::string>& fencing_drivers;  // see Authority
+  const ReleaseRules& release;
+  Quarantine quarantine = Quarantine::Off;  // see Authority
+};
+
+}  // namespace moonfence::fence
