@@ -9,7 +9,7 @@ that shows it NotReady begins everything, and nothing was ready:
     one of them        ──▶ POST the incident's record         ◀── it stands
     some of them       ──▶ DELETE pods
 
-Otherwise the taint comes some milliseconds later, and meanwhile lists, needs and record are made ready (fence/incident/preplanning):
+Otherwise the taint comes some milliseconds later, and meanwhile lists, needs and record are made ready (fence/incident/plan_ahead):
 
     watch connection   ◀── event: NotReady
     connections        ──▶ GET pods, GET node, GET its Lease  ◀── the answers

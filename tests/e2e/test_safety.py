@@ -6,16 +6,16 @@ import pytest
 
 from .control_plane import REPO
 
-TESTS = "`DeskTest.looks`, `test_it`, `scenarios/E-01-turns`, `hostile/01_loop`"
+TESTS = "`IncidentsTest.looks`, `test_it`, `scenarios/E-01-turns`, `hostile/01_loop`"
 FILES = {
     "tests/conformance/rows.txt": "E-01 core It turns.\n",
-    "tests/unit/fence/incident/desk_test.cc": "TEST_F(DeskTest, looks) {\n}\n",
+    "tests/unit/fence/incident/incidents_test.cc": "TEST_F(IncidentsTest, looks) {\n}\n",
     "tests/e2e/test_turns.py": "def test_it():\n    pass\n",
     "tests/machines/test_power.py": "def test_power():\n    pass\n",
     "tests/scenarios/E-01-turns.txt": "name x\n",
     "tests/hostile/01_loop.lua": "while true do end\n",
-    "tests/mutations/blind.patch": "It does not look.\n\nCaught by: OtherTest.looks, DeskTest.looks\n",
-    "tests/mutations/deaf.patch": "It does not listen.\n\nCaught by: DeskTest.listens\n",
+    "tests/mutations/blind.patch": "It does not look.\n\nCaught by: OtherTest.looks, IncidentsTest.looks\n",
+    "tests/mutations/deaf.patch": "It does not listen.\n\nCaught by: IncidentsTest.listens\n",
     "tests/mutations/mute.patch": "It does not speak.\n",
 }
 
@@ -60,16 +60,16 @@ def test_every_hazard_is_there_once(check, handled, said):
     assert check(page(handled)) == (1, f"docs/safety.md: {said}\n")
 
 
-@pytest.mark.parametrize("name", ["DeskTest.sleeps", "test_that", "scenarios/E-02-turns", "hostile/02_loop"])
+@pytest.mark.parametrize("name", ["IncidentsTest.sleeps", "test_that", "scenarios/E-02-turns", "hostile/02_loop"])
 def test_a_test_that_does_not_exist_fails(check, name):
-    assert check(page(tests=f"`DeskTest.looks`, `{name}`")) == (1, f"docs/safety.md: no test is called {name}\n")
+    assert check(page(tests=f"`IncidentsTest.looks`, `{name}`")) == (1, f"docs/safety.md: no test is called {name}\n")
 
 
 def test_a_test_is_looked_for_outside_the_tables_and_in_prose_too(check):
-    assert check(page(why="`DeskTest.sleeps`")) == (1, "docs/safety.md: no test is called DeskTest.sleeps\n")
+    assert check(page(why="`IncidentsTest.sleeps`")) == (1, "docs/safety.md: no test is called IncidentsTest.sleeps\n")
 
 
-@pytest.mark.parametrize("tests", ["the tests", "DeskTest.looks", "`DeskTest.looks`, `looks`"])
+@pytest.mark.parametrize("tests", ["the tests", "IncidentsTest.looks", "`IncidentsTest.looks`, `looks`"])
 def test_a_handled_hazard_names_its_tests(check, tests):
     code, said = check(page(tests=tests))
     assert code == 1 and "docs/safety.md: H4 is handled and does not name its tests" in said
@@ -88,11 +88,11 @@ def test_one_of_the_tests_of_a_hazard_catches_its_mutation(check, mutation):
 
 
 @pytest.mark.parametrize("words, said", [
-    ("`DeskTest.looks`, `….sleeps`", "test is called DeskTest.sleeps"), ("`DreamTest`", "suite is called DreamTest"),
+    ("`IncidentsTest.looks`, `….sleeps`", "test is called IncidentsTest.sleeps"), ("`DreamTest`", "suite is called DreamTest"),
     ("`test_that_is_not_there`", "test is called test_that_is_not_there")])
 def test_what_the_field_faults_name_is_there(check, words, said):
-    assert check(page(), "| 1. | `fence/incident/desk` | `DeskTest.looks`, `DeskTest`, `test_it`, `test_power` |")[0] == 0
-    assert check(page(), f"| 1. | `fence/incident/desk` | {words} |") == (1, f"docs/field-faults.md: no {said}\n")
+    assert check(page(), "| 1. | `fence/incident/incidents` | `IncidentsTest.looks`, `IncidentsTest`, `test_it`, `test_power` |")[0] == 0
+    assert check(page(), f"| 1. | `fence/incident/incidents` | {words} |") == (1, f"docs/field-faults.md: no {said}\n")
 
 
 def test_a_row_that_does_not_exist_fails(check):

@@ -17,10 +17,10 @@
 #include "base/text.h"
 #include "cluster/endpoints/endpoint.h"
 #include "cluster/nodes/node_cache.h"
-#include "fence/incident/desks.h"
-#include "fence/incident/preplanning.h"
+#include "fence/incident/incidents_by_signal.h"
+#include "fence/incident/plan_ahead.h"
 #include "fence/leadership/leadership.h"
-#include "fence/lift/hand_back.h"
+#include "fence/lift/taint_lifter.h"
 #include "fence/read/idle_nodes.h"
 #include "fence/record/journal.h"
 #include "kube/auth/live_credentials.h"
@@ -87,20 +87,20 @@ class Observers final : public kube::CallObserver {
 // Who is told about nodes.
 class Audience final : public cluster::NodeListener {
  public:
-  Audience(fence::Desks& desk, fence::HandBack& hand_back, bool on_demand)
-      : desk_(desk), hand_back_(hand_back), on_demand_(on_demand) {}
+  Audience(fence::IncidentsBySignal& incidents, fence::TaintLifter& taint_lifter, bool on_demand)
+      : incidents_(incidents), taint_lifter_(taint_lifter), on_demand_(on_demand) {}
   void look_at(const cluster::NodeView& node, cluster::Look why) override {
     if (on_demand_) {
       return;
     }
-    desk_.look_at(node, why);
-    hand_back_.look_at(node, why);
+    incidents_.look_at(node, why);
+    taint_lifter_.look_at(node, why);
   }
-  void census_changed(const cluster::Census& census) override { desk_.census_changed(census); }
+  void census_changed(const cluster::Census& census) override { incidents_.census_changed(census); }
 
  private:
-  fence::Desks& desk_;
-  fence::HandBack& hand_back_;
+  fence::IncidentsBySignal& incidents_;
+  fence::TaintLifter& taint_lifter_;
   const bool on_demand_;
 };
 
@@ -131,7 +131,7 @@ class Engine::Graph final : public fence::Leadership {
                       .hold_marks = told_.settings.hold_marks}),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
-        roll_call_(
+        peer_lease_reader_(
             loop_, reader_, *this, [this] { return server_now(); }, lease_revisions_.revisions(),
             [this](const NodeName& name) { return standing_if_up(name); }),
         actions_(loop_, kube::Destroyer(caller_), trail_,
@@ -151,12 +151,12 @@ class Engine::Graph final : public fence::Leadership {
         pod_watches_{loop_, caller_, *pods_random_, log_},
         looks_(loop_),
         incident_random_(around.random.fork("incidents")),
-        desk_(
+        incidents_(
             incident_context(), rules(), [this] { return make_incident_id(*incident_random_); },
             [this](const NodeName& name) { return nodes_.find(name); }),
-        hand_back_(incident_context(),
-                   [this](const NodeName& name) { return desk_.is_failed(name); }),
-        audience_(desk_, hand_back_, told_.on_demand),
+        taint_lifter_(incident_context(),
+                      [this](const NodeName& name) { return incidents_.is_failed(name); }),
+        audience_(incidents_, taint_lifter_, told_.on_demand),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_,
                {.exclude = told_.settings.brake.exclude,
                 .server_now = [this] { return server_now(); },
@@ -185,9 +185,9 @@ class Engine::Graph final : public fence::Leadership {
     caller_.observe(&observers_);
     caller_.keep_pace(&pace_);
     metrics_.set_limits(fence::switched_off(told_.settings.brake));
-    desk_.await_records();
+    incidents_.await_records();
     if (told_.on_demand) {
-      desk_.look_at_named_only();
+      incidents_.look_at_named_only();
     }
     if (told_.leader_elect) {
       step_down();  // until the Lease is ours
@@ -254,8 +254,8 @@ class Engine::Graph final : public fence::Leadership {
   void drain(std::function<void()> left) {
     left_ = std::move(left);
     log_.info("stopping", {{"in_flight", static_cast<std::int64_t>(actions_.in_flight())}});
-    desk_.stop();
-    hand_back_.stop();
+    incidents_.stop();
+    taint_lifter_.stop();
     journal_.flush();
     drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
     leave_when_drained();
@@ -271,20 +271,20 @@ class Engine::Graph final : public fence::Leadership {
     cluster::NodeView view = *known;
     if (!cluster::is_down(view.readiness)) {
       if (!although_up) {
-        desk_.name(name);
-        return desk_.is_failed(name) ? Supposed::Fallen : Supposed::Up;
+        incidents_.name(name);
+        return incidents_.is_failed(name) ? Supposed::Fallen : Supposed::Up;
       }
       cluster::Census& census = supposed_ ? *supposed_ : supposed_.emplace(nodes_.census());
       census.remove(view);
       view.readiness = cluster::Readiness::Unknown;
       view.keeps_replacements_off = true;
       census.add(view);
-      desk_.census_changed(census);
-      desk_.suppose_failed(name);
+      incidents_.census_changed(census);
+      incidents_.suppose_failed(name);
     } else {
-      desk_.name(name);
+      incidents_.name(name);
     }
-    desk_.look_at(view, cluster::Look::Fell);
+    incidents_.look_at(view, cluster::Look::Fell);
     return Supposed::Fallen;
   }
   [[nodiscard]] std::shared_ptr<const policy::PolicySet> policies() const {
@@ -309,7 +309,7 @@ class Engine::Graph final : public fence::Leadership {
   [[nodiscard]] fence::IncidentContext incident_context() {
     return {{.access = {.loop = loop_,
                         .reader = reader_,
-                        .roll_call = roll_call_,
+                        .peer_lease_reader = peer_lease_reader_,
                         .cluster_facts = [this] { return facts(); },
                         .allowed_reads = told_.settings.allowed_reads,
                         .endpoints = &endpoints_,
@@ -365,12 +365,12 @@ class Engine::Graph final : public fence::Leadership {
     metrics_.set_leader(
         true);               // not at the next tick: whoever sees us act may ask in the same moment
     if (!told_.on_demand) {  // a plan is answered what it asks for
-      hand_back_.check_right();
+      taint_lifter_.check_right();
     }
     leads_ = true;
-    desk_.lead();
-    hand_back_.lead();
-    desk_.await_records();
+    incidents_.lead();
+    taint_lifter_.lead();
+    incidents_.await_records();
     read_records();
     nodes_.look_again(cluster::Look::TookOver);
   }
@@ -378,7 +378,7 @@ class Engine::Graph final : public fence::Leadership {
   // Nothing is done before what other leaders left behind is known.
   void read_records() {
     journal_.read([this](const std::vector<fence::Journal::Found>& found) {
-      desk_.take_over(found);
+      incidents_.take_over(found);
       review_records();
       for (const fence::Journal::Found& each : found) {
         if (status_) {
@@ -391,8 +391,8 @@ class Engine::Graph final : public fence::Leadership {
   void review_records() {
     if (nodes_.synced()) {
       const auto find = [this](const NodeName& name) { return nodes_.find(name); };
-      desk_.review(find);
-      desk_.take_up_deleted(find, [this](const NodeName& name) {
+      incidents_.review(find);
+      incidents_.take_up_deleted(find, [this](const NodeName& name) {
         return !told_.on_demand || supposed_deleted_.contains(name);
       });
     }
@@ -402,8 +402,8 @@ class Engine::Graph final : public fence::Leadership {
     leads_ = false;
     yield_poll_.cancel();
     metrics_.set_leader(false);
-    desk_.step_down();
-    hand_back_.step_down();
+    incidents_.step_down();
+    taint_lifter_.step_down();
     journal_.forget();
   }
 
@@ -411,8 +411,8 @@ class Engine::Graph final : public fence::Leadership {
   void yield() {
     leads_ = false;
     metrics_.set_leader(false);
-    desk_.step_down();
-    hand_back_.step_down();
+    incidents_.step_down();
+    taint_lifter_.step_down();
     journal_.flush();
     yield_when_drained();
   }
@@ -433,7 +433,7 @@ class Engine::Graph final : public fence::Leadership {
       return nodes_.synced() ? kube::Seat::Down : kube::Seat::Well;
     }
     const bool failed = name.text() == told_.node_name && loop_.now() < own_node_failed_until_;
-    if (cluster::is_down(node->readiness) || desk_.is_failed(name) || failed) {
+    if (cluster::is_down(node->readiness) || incidents_.is_failed(name) || failed) {
       return kube::Seat::Down;
     }
     return node->unschedulable || node->fenced || !node->out_of_service_mark.empty()
@@ -486,7 +486,7 @@ class Engine::Graph final : public fence::Leadership {
   // Everybody decides by this set from now on.
   void activate(std::shared_ptr<const policy::PolicySet> set) {
     active_.activate(std::move(set));
-    desk_.policies_changed();
+    incidents_.policies_changed();
     // Which of the two lists comes first at the start says nothing.
     nodes_.look_again(std::exchange(knows_policies_, true) ? cluster::Look::PoliciesChanged
                                                            : cluster::Look::Swept);
@@ -619,7 +619,7 @@ class Engine::Graph final : public fence::Leadership {
     constexpr Duration kRemembered = std::chrono::hours(1);
     if (leads_) {
       own_node_failed_until_ =
-          desk_.is_failed(NodeName(told_.node_name)) ? loop_.now() + kRemembered : Moment{};
+          incidents_.is_failed(NodeName(told_.node_name)) ? loop_.now() + kRemembered : Moment{};
     }
   }
 
@@ -635,8 +635,8 @@ class Engine::Graph final : public fence::Leadership {
     remember_own_node();
     tell_readiness();
     if (feed_) {
-      feed_->tell_failing(desk_.failing_policies());
-      feed_->tell_sources(desk_.source_states());
+      feed_->tell_failing(incidents_.failing_policies());
+      feed_->tell_sources(incidents_.source_states());
       const kube::WatchHealth& policies = feed_->watch_health();
       metrics_.set_watch("policies", policies, loop_.now() - policies.last_heard);
       tell_stale();
@@ -647,7 +647,7 @@ class Engine::Graph final : public fence::Leadership {
     metrics_.set_leader(until && *until > loop_.now() && !yield_poll_.pending());
     metrics_.set_pace(limits(), elector_ ? elector_->term() : Duration::zero(),
                       pace_.is_too_slow(loop_.now()));
-    metrics_.set_awaited_replacements(desk_.awaited_replacements());
+    metrics_.set_awaited_replacements(incidents_.awaited_replacements());
     const kube::WatchHealth& watch = node_watch_.health();
     metrics_.set_watch("nodes", watch, loop_.now() - watch.last_heard);
     metrics_.set_audit_failures(trail_.failures());
@@ -706,7 +706,7 @@ class Engine::Graph final : public fence::Leadership {
 
   void forget_leases() {
     lease_revisions_.forget();
-    roll_call_.forget();
+    peer_lease_reader_.forget();
   }
 
   void heed_rewind() {
@@ -727,8 +727,8 @@ class Engine::Graph final : public fence::Leadership {
   // What is known of them may be of a time that never was. They are opened anew by what stands
   // there.
   void drop_incidents() {
-    desk_.step_down(audit::Reason::StoreWentBack);
-    hand_back_.step_down();
+    incidents_.step_down(audit::Reason::StoreWentBack);
+    taint_lifter_.step_down();
     journal_.begin_anew();
   }
 
@@ -738,10 +738,10 @@ class Engine::Graph final : public fence::Leadership {
     }
     status_->publish({.health = health_,
                       .nodes = nodes_,
-                      .desks = desk_,
+                      .by_signal = incidents_,
                       .brake = brake_,
                       .brake_rules = told_.settings.brake,
-                      .hand_back = hand_back_,
+                      .taint_lifter = taint_lifter_,
                       .doubt = self_test_.doubt(),
                       .slowness = slowness(),
                       .trail = trail_,
@@ -784,7 +784,7 @@ class Engine::Graph final : public fence::Leadership {
                      .went_back = rewind_.lasts(),
                      .trusted_again = [this] {
                        forget_leases();  // a store may have been restored meanwhile
-                       desk_.trust_restored();
+                       incidents_.trust_restored();
                      }});
   }
 
@@ -837,7 +837,7 @@ class Engine::Graph final : public fence::Leadership {
   const fence::Protections protections_;
   fence::Brake brake_;
   SelfTest self_test_;
-  fence::RollCall roll_call_;
+  fence::PeerLeaseReader peer_lease_reader_;
   fence::GuardedCall actions_;
   std::unique_ptr<port::Random> events_random_;
   kube::EventRecorder events_;
@@ -851,8 +851,8 @@ class Engine::Graph final : public fence::Leadership {
   loop::TurnQueue looks_;
   fence::Preplannings preplannings_;
   std::unique_ptr<port::Random> incident_random_;
-  fence::Desks desk_;
-  fence::HandBack hand_back_;
+  fence::IncidentsBySignal incidents_;
+  fence::TaintLifter taint_lifter_;
   Audience audience_;
   cluster::NodeCache nodes_;
   fence::IdleNodes idle_nodes_;

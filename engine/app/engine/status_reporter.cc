@@ -29,19 +29,19 @@ StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment 
                                  .down_names = {},
                                  .disrupted_zones = subjects.brake.disrupted_zones(now),
                                  .being_fenced = subjects.brake.being_fenced(),
-                                 .waiting = subjects.desks.braked_incidents(),
-                                 .failing = subjects.desks.failing_incidents(),
+                                 .waiting = subjects.by_signal.braked_incidents(),
+                                 .failing = subjects.by_signal.failing_incidents(),
                                  .max_down = in_words(rules.max_down),
                                  .at_once = in_words(rules.cluster.at_once),
                                  .per_window = in_words(rules.cluster.per_window),
                                  .window = format_duration(rules.window),
                                  .doubts = {},
                                  .slowness = subjects.slowness,
-                                 .fenced_nodes = subjects.hand_back.fenced(),
-                                 .doubtful_nodes = subjects.hand_back.doubtful(),
+                                 .fenced_nodes = subjects.taint_lifter.fenced(),
+                                 .doubtful_nodes = subjects.taint_lifter.doubtful(),
                                  .audit_failures = subjects.trail.failures(),
-                                 .kept = subjects.hand_back.kept(),
-                                 .sources = subjects.desks.source_states()};
+                                 .kept = subjects.taint_lifter.kept(),
+                                 .sources = subjects.by_signal.source_states()};
   for (const NodeName& name : count.names) {
     if (guard.down_names.size() == StatusReporter::kMaxNodes) {
       break;
@@ -57,7 +57,7 @@ StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment 
 void show_nodes(StatusSnapshot& snapshot, const StatusReporter::Subjects& subjects) {
   NodePick pick(StatusReporter::kMaxNodes);
   subjects.nodes.each([&subjects, &pick](const cluster::NodeView& view) {
-    pick.offer(view, subjects.desks.is_failed(view.name));
+    pick.offer(view, subjects.by_signal.is_failed(view.name));
   });
   auto [nodes, left_out] = pick.take();
   snapshot.nodes = std::move(nodes);
@@ -98,15 +98,15 @@ policy::ReloadReport report_of_the_file(const policy::PolicySet& set, policy::Mo
 
 const StatusSnapshot::Stand* StatusSnapshot::stand_of(const IncidentId& id) const {
   const auto found = std::find_if(stands.begin(), stands.end(), [&id](const Stand& stand) {
-    return stand.footing.incident == id;
+    return stand.incident_status.incident == id;
   });
   return found == stands.end() ? nullptr : &*found;
 }
 
-std::uint64_t StatusSnapshot::count(fence::Footing::State state) const {
+std::uint64_t StatusSnapshot::count(fence::IncidentStatus::State state) const {
   return static_cast<std::uint64_t>(
       std::count_if(stands.begin(), stands.end(),
-                    [state](const Stand& stand) { return stand.footing.state == state; }));
+                    [state](const Stand& stand) { return stand.incident_status.state == state; }));
 }
 
 void StatusReporter::publish(const Subjects& subjects, Moment now, WallTime wall) {
@@ -125,11 +125,11 @@ void StatusReporter::publish(const Subjects& subjects, Moment now, WallTime wall
   show_policies(*snapshot, subjects);
   snapshot->under_way = book_.under_way();
   snapshot->past = book_.past();
-  snapshot->open_incidents = subjects.desks.open_incidents();
-  for (fence::Footing& footing : subjects.desks.footings()) {
-    const auto next = footing.next;
+  snapshot->open_incidents = subjects.by_signal.open_incidents();
+  for (fence::IncidentStatus& incident_status : subjects.by_signal.incident_statuses()) {
+    const auto next = incident_status.next;
     snapshot->stands.push_back(
-        {.footing = std::move(footing),
+        {.incident_status = std::move(incident_status),
          .next = next ? std::optional(wall + (std::max(*next, now) - now)) : std::nullopt});
   }
   board_.publish(std::move(snapshot));

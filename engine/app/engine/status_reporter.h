@@ -13,8 +13,8 @@
 #include "app/status/status_board.h"
 #include "app/telling/health.h"
 #include "fence/brake/brake.h"
-#include "fence/incident/desks.h"
-#include "fence/lift/hand_back.h"
+#include "fence/incident/incidents_by_signal.h"
+#include "fence/lift/taint_lifter.h"
 #include "fence/rules/self_doubt.h"
 #include "kube/watching/elector.h"
 
@@ -26,10 +26,10 @@ class StatusReporter {
   struct Subjects {
     const Health& health;
     const cluster::NodeCache& nodes;
-    const fence::Desks& desks;
+    const fence::IncidentsBySignal& by_signal;
     const fence::Brake& brake;
     const fence::BrakeRules& brake_rules;
-    const fence::HandBack& hand_back;
+    const fence::TaintLifter& taint_lifter;
     const fence::SelfDoubt& doubt;
     std::string slowness;  // see fence::Leadership
     const audit::Trail& trail;

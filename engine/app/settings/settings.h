@@ -14,7 +14,7 @@
 #include "cluster/endpoints/endpoint.h"
 #include "fence/brake/brake.h"
 #include "fence/rules/holds.h"
-#include "fence/rules/quarantine.h"
+#include "fence/rules/our_taints.h"
 #include "fence/rules/release.h"
 #include "kube/watching/election.h"
 
@@ -43,7 +43,7 @@ struct Settings {
   kube::ElectionRules election;
   // How many nodes may be fenced, and when none (fence/brake/brake.h).
   fence::BrakeRules brake;
-  // Whether nodes are tainted by us before something is deleted (fence/rules/quarantine.h).
+  // Whether nodes are tainted by us before something is deleted (fence/rules/our_taints.h).
   fence::Quarantine quarantine = fence::Quarantine::Off;
   // Annotations of nodes that hold them as moonfence.io/hold does (fence/rules/holds.h).
   fence::HoldMarks hold_marks;

@@ -13,15 +13,16 @@ using nlohmann::ordered_json;
 namespace {
 
 ordered_json incident_json(const StatusSnapshot& snapshot, const StatusSnapshot::Stand& stand) {
-  const fence::Footing& footing = stand.footing;
-  ordered_json incident = {{"id", footing.incident.text()},
-                           {"node", footing.node.text()},
-                           {"opened", format_rfc3339(footing.opened)},
-                           {"openedFor", audit::code(footing.opened_for)}};
+  const fence::IncidentStatus& incident_status = stand.incident_status;
+  ordered_json incident = {{"id", incident_status.incident.text()},
+                           {"node", incident_status.node.text()},
+                           {"opened", format_rfc3339(incident_status.opened)},
+                           {"openedFor", audit::code(incident_status.opened_for)}};
   put_stand(incident, stand);
-  const auto story = std::find_if(
-      snapshot.under_way.begin(), snapshot.under_way.end(),
-      [&footing](const IncidentBook::Story& each) { return each->id == footing.incident; });
+  const auto story = std::find_if(snapshot.under_way.begin(), snapshot.under_way.end(),
+                                  [&incident_status](const IncidentBook::Story& each) {
+                                    return each->id == incident_status.incident;
+                                  });
   if (story != snapshot.under_way.end()) {  // else it is one of too many to be remembered
     incident["counts"] = counts_json(count_pods(**story));
   }
@@ -31,12 +32,12 @@ ordered_json incident_json(const StatusSnapshot& snapshot, const StatusSnapshot:
 }  // namespace
 
 void put_stand(ordered_json& incident, const StatusSnapshot::Stand& stand) {
-  incident["state"] = fence::to_string(stand.footing.state);
-  if (stand.footing.reason) {
-    incident["reason"] = audit::code(*stand.footing.reason);
+  incident["state"] = fence::to_string(stand.incident_status.state);
+  if (stand.incident_status.reason) {
+    incident["reason"] = audit::code(*stand.incident_status.reason);
   }
-  if (!stand.footing.text.empty()) {
-    incident["text"] = stand.footing.text;
+  if (!stand.incident_status.text.empty()) {
+    incident["text"] = stand.incident_status.text;
   }
   if (stand.next) {
     incident["nextLook"] = format_rfc3339(*stand.next);

@@ -208,9 +208,9 @@ std::string strangers_text(const fence::SourceState& source) {
 
 std::string states_text(const StatusSnapshot& snapshot) {
   std::vector<std::string> parts;
-  for (const fence::Footing::State state : fence::Footing::kStates) {
+  for (const fence::IncidentStatus::State state : fence::IncidentStatus::kStates) {
     const std::uint64_t number = snapshot.count(state);
-    if (number > 0 && state != fence::Footing::State::UnderWay) {
+    if (number > 0 && state != fence::IncidentStatus::State::UnderWay) {
       parts.push_back(std::to_string(number) + " " + std::string(to_string(state)));
     }
   }

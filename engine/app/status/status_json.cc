@@ -64,8 +64,9 @@ ordered_json json_of(const StatusSnapshot& snapshot, const IncidentStory& story)
   const StatusSnapshot::Stand* stand = snapshot.stand_of(story.id);
   if (stand != nullptr && !story.closed) {
     put_stand(json, *stand);
-    if (stand->footing.state == fence::Footing::State::Held && stand->footing.reason) {
-      json["held"] = audit::code(*stand->footing.reason);
+    if (stand->incident_status.state == fence::IncidentStatus::State::Held &&
+        stand->incident_status.reason) {
+      json["held"] = audit::code(*stand->incident_status.reason);
     }
   }
   json["counts"] = counts_json(count_pods(story));

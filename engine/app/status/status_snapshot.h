@@ -12,7 +12,7 @@
 
 #include "app/status/incident_book.h"
 #include "cluster/nodes/node_cache.h"
-#include "fence/incident/footing.h"
+#include "fence/incident/incident_status.h"
 #include "fence/sources/source_state.h"
 #include "kube/watching/election.h"
 #include "policy/bundle/reload_report.h"
@@ -61,7 +61,7 @@ struct StatusSnapshot {
   };
   // An open incident: how it stands, and when it is looked at next.
   struct Stand {
-    fence::Footing footing;
+    fence::IncidentStatus incident_status;
     std::optional<WallTime> next;
   };
 
@@ -86,7 +86,7 @@ struct StatusSnapshot {
 
   // Null: it is not open.
   [[nodiscard]] const Stand* stand_of(const IncidentId& id) const;
-  [[nodiscard]] std::uint64_t count(fence::Footing::State state) const;
+  [[nodiscard]] std::uint64_t count(fence::IncidentStatus::State state) const;
 };
 
 }  // namespace moonfence::app

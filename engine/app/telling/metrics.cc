@@ -138,9 +138,10 @@ void Metrics::set_stands(const StatusSnapshot& snapshot) {
   set(quarantined_, {{"state", "kept"}}, guard.doubtful_nodes);
   std::map<prometheus::Labels, double> wanted;
   for (const StatusSnapshot::Stand& stand : snapshot.stands) {
-    const fence::Footing& footing = stand.footing;
-    wanted[{{"state", std::string(to_string(footing.state))},
-            {"reason", std::string(footing.reason ? audit::code(*footing.reason) : "")}}] += 1;
+    const fence::IncidentStatus& incident_status = stand.incident_status;
+    wanted[{{"state", std::string(to_string(incident_status.state))},
+            {"reason", std::string(incident_status.reason ? audit::code(*incident_status.reason)
+                                                          : "")}}] += 1;
   }
   show(stands_, shown_stands_, wanted);
   std::map<prometheus::Labels, double> sources;

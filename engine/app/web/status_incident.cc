@@ -16,18 +16,18 @@ constexpr std::size_t kMaxEntries = 100;
 // A name of so many characters is kept on one line where there is room for it.
 constexpr std::size_t kUnbroken = 40;
 
-Tone tone_of(const fence::Footing& footing) {
-  switch (footing.state) {
-    case fence::Footing::State::UnderWay:
+Tone tone_of(const fence::IncidentStatus& incident_status) {
+  switch (incident_status.state) {
+    case fence::IncidentStatus::State::UnderWay:
       return Tone::Busy;
-    case fence::Footing::State::Waits:
-    case fence::Footing::State::Verifying:
+    case fence::IncidentStatus::State::Waits:
+    case fence::IncidentStatus::State::Verifying:
       return Tone::Waiting;
-    case fence::Footing::State::Held:
-      return footing.reason
-                 ? tone_of(StoryLine{.kind = Kind::IncidentHeld, .reason = *footing.reason})
+    case fence::IncidentStatus::State::Held:
+      return incident_status.reason
+                 ? tone_of(StoryLine{.kind = Kind::IncidentHeld, .reason = *incident_status.reason})
                  : Tone::Waiting;
-    case fence::Footing::State::Fails:
+    case fence::IncidentStatus::State::Fails:
       break;
   }
   return Tone::Alarm;
@@ -38,7 +38,7 @@ Tone tone_of(const StatusView& view, const IncidentStory& story) {
     return tone_of(StoryLine{.kind = Kind::IncidentClosed, .reason = story.closed_for});
   }
   const StatusSnapshot::Stand* stand = view.snapshot.stand_of(story.id);
-  return stand == nullptr ? Tone::Busy : tone_of(stand->footing);
+  return stand == nullptr ? Tone::Busy : tone_of(stand->incident_status);
 }
 
 std::string_view word_of(const StatusView& view, const IncidentStory& story) {
@@ -46,7 +46,8 @@ std::string_view word_of(const StatusView& view, const IncidentStory& story) {
     return word_of(StoryLine{.kind = Kind::IncidentClosed, .reason = story.closed_for});
   }
   const StatusSnapshot::Stand* stand = view.snapshot.stand_of(story.id);
-  return to_string(stand == nullptr ? fence::Footing::State::UnderWay : stand->footing.state);
+  return to_string(stand == nullptr ? fence::IncidentStatus::State::UnderWay
+                                    : stand->incident_status.state);
 }
 
 std::string_view action_words(const std::string& action) {
@@ -225,13 +226,13 @@ Html counts(const IncidentStory& story) {
 
 // Why it is not simply under way, and when it is looked at again.
 void stand_facts(Html& html, const StatusView& view, const StatusSnapshot::Stand& stand) {
-  const fence::Footing& footing = stand.footing;
-  if (footing.reason || !footing.text.empty()) {
+  const fence::IncidentStatus& incident_status = stand.incident_status;
+  if (incident_status.reason || !incident_status.text.empty()) {
     html << "<div><dt>Why</dt><dd>";
-    if (footing.reason) {
-      html << reason_link(view, *footing.reason) << " ";
+    if (incident_status.reason) {
+      html << reason_link(view, *incident_status.reason) << " ";
     }
-    html << "<span class=\"said\">" << footing.text << "</span></dd></div>\n";
+    html << "<span class=\"said\">" << incident_status.text << "</span></dd></div>\n";
   }
   if (stand.next) {
     html << "<div><dt>Looked at again</dt><dd>" << time_html(*stand.next, view.now)

@@ -29,8 +29,8 @@ struct GuardedCall::Item {
     }
   }
   // Where it stands as a step of its own.
-  [[nodiscard]] Page* page(const Authority& authority) const {
-    return form.is_step ? authority.page.get() : nullptr;
+  [[nodiscard]] RecordLedger* ledger(const Authority& authority) const {
+    return form.is_step ? authority.ledger.get() : nullptr;
   }
   // Beside a record of it: who holds it, or what would be said otherwise.
   [[nodiscard]] std::string text(Reason reason, const Authority& authority,
@@ -93,8 +93,8 @@ void GuardedCall::start(std::vector<Item> items, std::shared_ptr<const Authority
   }
   const auto started = calls_.insert(calls_.end(), std::move(call));
   for (const Item& item : started->items) {
-    if (Page* page = item.page(*started->authority)) {
-      page->sent(item.form.subject);
+    if (RecordLedger* ledger = item.ledger(*started->authority)) {
+      ledger->sent(item.form.subject);
     }
   }
   started->handle = send(started);
@@ -131,8 +131,8 @@ bool GuardedCall::may_begin(const Item& item, const Authority& authority) {
   record.text =
       item.text(*reason, authority, item.form.refused.empty() ? item.form.why : item.form.refused);
   (void)trail_.write(record);
-  if (Page* page = item.page(authority)) {
-    page->refused(item.form.subject, *reason);
+  if (RecordLedger* ledger = item.ledger(authority)) {
+    ledger->refused(item.form.subject, *reason);
   }
   item.tell({.reason = *reason, .retry_after = std::nullopt});
   return false;
@@ -207,11 +207,11 @@ void GuardedCall::finish(Calls::iterator call, const Result<Reply>& reply, Reaso
     record.took = loop_.now() - ended.started;
     // A failed write is counted by the trail and reported; the action is past being stopped.
     (void)trail_.write(record);
-    if (Page* page = item.page(authority)) {
+    if (RecordLedger* ledger = item.ledger(authority)) {
       if (unsent) {
-        page->stopped_at_the_wire(item.form.subject, reason);
+        ledger->stopped_at_the_wire(item.form.subject, reason);
       } else {
-        page->ended(item.form.subject, reason);
+        ledger->ended(item.form.subject, reason);
       }
     }
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fence/rules/quarantine.h"
+#include "fence/rules/our_taints.h"
 #include "fence/rules/release.h"
 #include "kube/objects/decode.h"
 #include "kube/text/json.h"
@@ -28,14 +28,14 @@ std::string words_of(const kube::Attachment& attachment, std::string text) {
 
 }  // namespace
 
-LeftVolumes::LeftVolumes(Surroundings& surroundings, const Occasion& occasion,
+LeftVolumes::LeftVolumes(Surroundings& surroundings, const PassContext& context,
                          std::shared_ptr<const Authority> authority, Memory& memory,
-                         const Detaching& detaching)
+                         const AttachmentDeleter& deleter)
     : around_(surroundings),
-      occasion_(occasion),
+      context_(context),
       authority_(std::move(authority)),
       memory_(memory),
-      detaching_(detaching),
+      deleter_(deleter),
       lookups_(around_.access.reader) {}
 
 void LeftVolumes::retire() {
@@ -74,7 +74,7 @@ std::set<std::string> LeftVolumes::unaccounted(const kube::Node& node) const {
   }
   for (const std::string& volume : volumes_of(*node.raw)) {
     std::string name = attachment_behind(volume, authority_->node);
-    if (!name.empty() && !detaching_.is_accounted_for(name)) {
+    if (!name.empty() && !deleter_.is_accounted_for(name)) {
       names.insert(std::move(name));
     }
   }
@@ -122,13 +122,13 @@ void LeftVolumes::volume_arrived(const kube::Attachment& attachment,
 
 // It stood in a pod itself, and nobody can tell in which: any of its driver may be it.
 void LeftVolumes::inline_arrived(const kube::Attachment& attachment) {
-  if (may_detach(*occasion_.set) && !detaching_.has_inline_user(attachment.attacher)) {
+  if (may_detach(*context_.set) && !deleter_.has_inline_user(attachment.attacher)) {
     note(attachment, "a volume of driver " + attachment.attacher + " that stood in a pod itself");
   }
 }
 
 bool LeftVolumes::may_be_detached_in(const std::string& space) const {
-  const auto& bindings = occasion_.set->bindings;
+  const auto& bindings = context_.set->bindings;
   return !space.empty() &&
          std::any_of(bindings.begin(), bindings.end(), [&space](const policy::Binding& binding) {
            return may_detach(binding) && binding.scope.covers(Namespace(space));
@@ -155,13 +155,13 @@ void LeftVolumes::note(const kube::Attachment& attachment, const std::string& wh
   Record record;
   record.kind = Record::Kind::IncidentHeld;
   record.reason = Reason::VolumeLeft;
-  record.incident = occasion_.incident;
+  record.incident = context_.incident;
   record.node = authority_->node;
   record.node_uid = authority_->node_uid;
   record.attachment = attachment.name;
   record.attachment_uid = attachment.uid;
   record.text = text;
-  record.attempt = occasion_.attempt;
+  record.attempt = context_.attempt;
   (void)around_.output.trail.write(record);
 }
 

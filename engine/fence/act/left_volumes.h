@@ -5,7 +5,7 @@
 // Policies judge pods, and there is none to be judged: nothing is deleted, and somebody is told,
 // because the replacement waits for Kubernetes' own time of six minutes, or for ever where that is
 // off. What policies decided with its pod is no matter of this: that goes on in
-// fence/act/detaching, or was meant to stay.
+// fence/act/attachment_deleter, or was meant to stay.
 //
 // Where it looks: what the node's status calls attached or in use costs nothing to read. Each name
 // that nobody accounts for leads to an attachment, which is read live, and by its PersistentVolume
@@ -17,8 +17,8 @@
 #include <set>
 #include <string>
 
-#include "fence/act/detaching.h"
-#include "fence/judge/inquiry.h"
+#include "fence/act/attachment_deleter.h"
+#include "fence/judge/pod_evaluation.h"
 #include "fence/read/lookups.h"
 #include "fence/read/surroundings.h"
 
@@ -33,9 +33,9 @@ class LeftVolumes {
   static constexpr Duration kPause = std::chrono::seconds(30);
 
   // All references must outlive it.
-  LeftVolumes(Surroundings& surroundings, const Occasion& occasion,
+  LeftVolumes(Surroundings& surroundings, const PassContext& context,
               std::shared_ptr<const Authority> authority, Memory& memory,
-              const Detaching& detaching);
+              const AttachmentDeleter& deleter);
 
   // Once in a pass, when its pods and attachments are dealt with; `node` as it was read last. True:
   // it is looking, and calls `looked` in a later turn.
@@ -55,10 +55,10 @@ class LeftVolumes {
   void one_ended();
 
   Surroundings& around_;
-  const Occasion& occasion_;
+  const PassContext& context_;
   std::shared_ptr<const Authority> authority_;
   Memory& memory_;
-  const Detaching& detaching_;
+  const AttachmentDeleter& deleter_;
   std::function<void()> looked_;
   bool has_looked_ = false;
   std::size_t pending_ = 0;

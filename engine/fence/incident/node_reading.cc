@@ -17,24 +17,24 @@ std::shared_ptr<const kube::NodeStorage> storage_of(const kube::Node& node) {
   return storage ? std::make_shared<const kube::NodeStorage>(*std::move(storage)) : nullptr;
 }
 
-Reading reading_of(const kube::Node& node, const PulseWatch::Finding& found, Moment sent) {
+Reading reading_of(const kube::Node& node, const LeaseWatch::Finding& found, Moment sent) {
   return {.readiness = cluster::readiness_of(node),
           .uid = node.uid,
           .keeps_replacements_off = cluster::keeps_replacements_off(node),
           .own_taint = carried_by(node),
           .out_of_service = carried_by(node, OwnTaint::OutOfService),
-          .pulse = found.pulse,
+          .kubelet_lease = found.kubelet_lease,
           .dead_at = found.dead_at,
           .sent = sent};
 }
 
 }  // namespace
 
-NodeReading::NodeReading(Surroundings& surroundings, const Occasion& occasion,
+NodeReading::NodeReading(Surroundings& surroundings, const PassContext& context,
                          std::shared_ptr<Authority> authority, Memory& memory, Arrived arrived,
                          Purpose purpose)
     : around_(surroundings),
-      occasion_(occasion),
+      context_(context),
       authority_(std::move(authority)),
       memory_(memory),
       arrived_(std::move(arrived)),
@@ -49,9 +49,9 @@ void NodeReading::retire() {
 }
 
 void NodeReading::begin() {
-  if (around_.access.source == nullptr && !has_one_ && occasion_.unknown &&
+  if (around_.access.source == nullptr && !has_one_ && context_.unknown &&
       around_.in_force.brake.limits_down()) {
-    call_roll();
+    read_peer_leases();
   }
   if (!has_one_) {
     prove_policies();
@@ -91,10 +91,10 @@ void NodeReading::look_again() {
   }
 }
 
-void NodeReading::call_roll() {
-  roll_called_ = true;
-  around_.access.roll_call.ask(alive_, [this](const Result<void>& outcome) {
-    roll_ = outcome;
+void NodeReading::read_peer_leases() {
+  peers_read_ = true;
+  around_.access.peer_lease_reader.ask(alive_, [this](const Result<void>& outcome) {
+    peer_leases_ = outcome;
     take_if_complete();
   });
 }
@@ -112,7 +112,7 @@ void NodeReading::prove_policies() {
 void NodeReading::node_arrived(Result<kube::Node> node) {
   node_call_.reset();
   const bool gone = !node && node.error().kind == Error::Kind::NotFound;
-  if (gone && !acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source)) {
+  if (gone && !acts_on_deleted(*context_.set, context_.downtime.fell, authority_->source)) {
     arrived_(Reading{.readiness = cluster::Readiness::Gone, .sent = sent_});
     return;
   }
@@ -126,7 +126,7 @@ void NodeReading::node_arrived(Result<kube::Node> node) {
     return;
   }
   if (!node) {
-    around_.output.log.warning("node_unreadable", {{"incident", occasion_.incident.text()},
+    around_.output.log.warning("node_unreadable", {{"incident", context_.incident.text()},
                                                    {"node", authority_->node.text()},
                                                    {"error", node.error().message()}});
     arrived_(std::nullopt);
@@ -139,8 +139,8 @@ void NodeReading::node_arrived(Result<kube::Node> node) {
     return;
   }
   fresh_ = std::move(*node);
-  if (needs_roll() && !roll_called_) {
-    call_roll();
+  if (needs_peer_leases() && !peers_read_) {
+    read_peer_leases();
   }
   take_if_complete();
 }
@@ -157,7 +157,7 @@ bool NodeReading::is_succeeded_by(const kube::Node& node) const {
     return false;
   }
   return memory_.was_silent ||
-         acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source);
+         acts_on_deleted(*context_.set, context_.downtime.fell, authority_->source);
 }
 
 void NodeReading::vanished() {
@@ -183,7 +183,7 @@ cluster::Readiness NodeReading::readiness() const {
 void NodeReading::lease_arrived(Result<kube::Lease> lease) {
   lease_call_.reset();
   if (!lease && lease.error().kind != Error::Kind::NotFound) {
-    around_.output.log.warning("lease_unreadable", {{"incident", occasion_.incident.text()},
+    around_.output.log.warning("lease_unreadable", {{"incident", context_.incident.text()},
                                                     {"node", authority_->node.text()},
                                                     {"error", lease.error().message()}});
   }
@@ -197,28 +197,29 @@ void NodeReading::word_arrived(Result<HealthSource::Word> word) {
 }
 
 // Only a controller's word may be about a storm, and only before anything is done.
-bool NodeReading::needs_roll() const {
+bool NodeReading::needs_peer_leases() const {
   return around_.access.source == nullptr && !has_one_ && !successor_ &&
          around_.in_force.brake.limits_down() && fresh_->uid == authority_->node_uid &&
          readiness() == cluster::Readiness::Unknown;
 }
 
-bool NodeReading::roll_is_readable() const {
-  if (roll_->has_value()) {
+bool NodeReading::peers_are_readable() const {
+  if (peer_leases_->has_value()) {
     return true;
   }
-  around_.output.log.warning("leases_unreadable", {{"incident", occasion_.incident.text()},
+  around_.output.log.warning("leases_unreadable", {{"incident", context_.incident.text()},
                                                    {"node", authority_->node.text()},
-                                                   {"error", roll_->error().message()}});
+                                                   {"error", peer_leases_->error().message()}});
   return false;
 }
 
 // Others are as silent as this node and were not called so yet.
-void NodeReading::heed_roll(Duration stood_still) {
+void NodeReading::heed_peer_leases(Duration stood_still) {
   const kube::Lease* lease = *lease_ ? &**lease_ : nullptr;
-  const RollCall::Silent silent = around_.access.roll_call.silent_beside(lease, stood_still);
+  const PeerLeaseReader::Silent silent =
+      around_.access.peer_lease_reader.silent_beside(lease, stood_still);
   if (around_.in_force.brake.too_many_with(silent.workers, silent.machines)) {
-    around_.output.log.warning("storm_suspected", {{"incident", occasion_.incident.text()},
+    around_.output.log.warning("storm_suspected", {{"incident", context_.incident.text()},
                                                    {"node", authority_->node.text()},
                                                    {"silent_beside_it", silent.machines}});
     around_.in_force.brake.suspect(around_.access.loop.now());
@@ -234,7 +235,7 @@ bool NodeReading::awaits_lease() const {
     return false;  // the Lease of that name is the successor's
   }
   return !has_one_ || now == cluster::Readiness::Unknown ||
-         authority_->reading.pulse == Pulse::Dead;
+         authority_->reading.kubelet_lease == KubeletLease::Dead;
 }
 
 bool NodeReading::awaits_policies() const {
@@ -248,7 +249,7 @@ bool NodeReading::are_policies_proven() const {
   if (!policies_ || policies_->has_value()) {
     return true;
   }
-  around_.output.log.warning("policies_unproven", {{"incident", occasion_.incident.text()},
+  around_.output.log.warning("policies_unproven", {{"incident", context_.incident.text()},
                                                    {"node", authority_->node.text()},
                                                    {"error", policies_->error().message()}});
   return false;
@@ -264,7 +265,7 @@ void NodeReading::take_if_complete() {
     return;
   }
   if (around_.access.source == nullptr) {
-    if ((lease_ || !awaits_lease()) && (roll_ || !needs_roll())) {
+    if ((lease_ || !awaits_lease()) && (peer_leases_ || !needs_peer_leases())) {
       under_way_ = false;
       take(by_lease());
     }
@@ -279,7 +280,7 @@ void NodeReading::take_if_complete() {
     take(*std::move(reading));
     return;
   }
-  around_.output.log.warning("health_unreadable", {{"incident", occasion_.incident.text()},
+  around_.output.log.warning("health_unreadable", {{"incident", context_.incident.text()},
                                                    {"node", authority_->node.text()},
                                                    {"error", reading.error().message()}});
   arrived_(std::nullopt);
@@ -309,36 +310,36 @@ Result<Reading> NodeReading::by_source() const {
                                  around_.in_force.quarantine == Quarantine::Off),
       .own_taint = carried_by(*fresh_),
       .out_of_service = carried_by(*fresh_, OwnTaint::OutOfService),
-      .pulse = Pulse::Dead,
+      .kubelet_lease = KubeletLease::Dead,
       .sent = asked};
 }
 
 Reading NodeReading::by_lease() {
-  PulseWatch::Finding found = {.pulse = authority_->reading.pulse,
+  LeaseWatch::Finding found = {.kubelet_lease = authority_->reading.kubelet_lease,
                                .dead_at = authority_->reading.dead_at};
   if (successor_) {
-    found = {.pulse = Pulse::Dead};
+    found = {.kubelet_lease = KubeletLease::Dead};
   } else if (lease_) {
     const auto unwritten_since =
         lease_->has_value() ? around_.access.when_written(**lease_).by : std::nullopt;
-    found = memory_.pulse.feel(*lease_, readiness(),
-                               {.unwritten_since = unwritten_since,
-                                .heard_down = occasion_.downtime.heard,
-                                .outage_ended = around_.in_force.doubt.outage_ended()},
-                               sent_, around_.access.loop.now());
+    found = memory_.kubelet_lease.feel(*lease_, readiness(),
+                                       {.unwritten_since = unwritten_since,
+                                        .heard_down = context_.downtime.heard,
+                                        .outage_ended = around_.in_force.doubt.outage_ended()},
+                                       sent_, around_.access.loop.now());
   }
-  if (needs_roll()) {
-    if (!roll_is_readable()) {
-      found.pulse = Pulse::Unread;  // whether it is the only silent one nobody knows
-    } else if (found.pulse == Pulse::Dead && purpose_ == Purpose::ToAct) {
-      heed_roll(sent_ - found.since);
+  if (needs_peer_leases()) {
+    if (!peers_are_readable()) {
+      found.kubelet_lease = KubeletLease::Unread;  // whether it is the only silent one nobody knows
+    } else if (found.kubelet_lease == KubeletLease::Dead && purpose_ == Purpose::ToAct) {
+      heed_peer_leases(sent_ - found.since);
     }
   }
   if (gone_) {
     return {.readiness = readiness(),
             .uid = authority_->node_uid,
             .keeps_replacements_off = true,
-            .pulse = found.pulse,
+            .kubelet_lease = found.kubelet_lease,
             .successor = successor_,
             .dead_at = found.dead_at,
             .sent = sent_};
@@ -359,8 +360,8 @@ void NodeReading::take(Reading reading) {
     hold = hold ? std::move(hold) : successor_hold_;
   } else if (node_.uid == authority_->node_uid) {
     memory_.hold = hold;
-    if (authority_->page != nullptr) {
-      authority_->page->held(hold.value_or(""));
+    if (authority_->ledger != nullptr) {
+      authority_->ledger->held(hold.value_or(""));
     }
   }
   authority_->reading.hold = std::move(hold);
@@ -373,13 +374,13 @@ void NodeReading::take(Reading reading) {
   }
   if (node_.uid == authority_->node_uid && around_.access.source == nullptr) {
     memory_.boot_id = node_.boot_id;
-    memory_.was_silent =
-        cluster::is_down(authority_->reading.readiness) && authority_->reading.pulse == Pulse::Dead;
+    memory_.was_silent = cluster::is_down(authority_->reading.readiness) &&
+                         authority_->reading.kubelet_lease == KubeletLease::Dead;
     note_silence();
   }
   if (node_.uid == authority_->node_uid &&
       (memory_.was_silent ||
-       acts_on_deleted(*occasion_.set, occasion_.downtime.fell, authority_->source))) {
+       acts_on_deleted(*context_.set, context_.downtime.fell, authority_->source))) {
     memory_.last_seen = node_;
   }
   if (around_.in_force.release.on) {
@@ -392,9 +393,9 @@ void NodeReading::take(Reading reading) {
 
 // Whoever leads next may meet another Node of that name, and nothing that tells how ours was.
 void NodeReading::note_silence() {
-  if (authority_->page != nullptr) {
-    authority_->page->silent(memory_.was_silent ? std::optional(around_.output.journal.now())
-                                                : std::nullopt);
+  if (authority_->ledger != nullptr) {
+    authority_->ledger->silent(memory_.was_silent ? std::optional(around_.output.journal.now())
+                                                  : std::nullopt);
   }
 }
 
@@ -403,16 +404,16 @@ void NodeReading::note_silence() {
 void NodeReading::note_boot(const std::string& boot_id) {
   const auto before = std::exchange(memory_.inherited_boot, std::nullopt);
   if (before && !before->empty() && *before != boot_id) {
-    around_.output.log.info("node_rebooted", {{"incident", occasion_.incident.text()},
+    around_.output.log.info("node_rebooted", {{"incident", context_.incident.text()},
                                               {"node", authority_->node.text()}});
     memory_.detachments.clear();
   }
-  if (authority_->page != nullptr) {
-    const std::string& last = authority_->page->record().boot_id;
+  if (authority_->ledger != nullptr) {
+    const std::string& last = authority_->ledger->record().boot_id;
     if (!last.empty() && last != boot_id) {
       memory_.retired_for.reset();
     }
-    authority_->page->booted(boot_id);
+    authority_->ledger->booted(boot_id);
   }
 }
 

@@ -5,7 +5,7 @@
 // health source, that word. What they come to is the authority's reading.
 //
 // A node whose Ready is Unknown may be the first of many: before anything is done, the Leases of
-// all nodes are read beside it, once a pass (fence/leases/roll_call).
+// all nodes are read beside it, once a pass (fence/leases/peer_lease_reader).
 //
 // What a pass does rests on policies and a mode that were proven to be the server's own beside its
 // first reading: somebody may have switched us off, and the watch that would tell may stand still.
@@ -22,7 +22,7 @@
 #include <optional>
 #include <string>
 
-#include "fence/judge/inquiry.h"
+#include "fence/judge/pod_evaluation.h"
 #include "fence/read/health_source.h"
 #include "fence/read/surroundings.h"
 #include "fence/rules/guard.h"
@@ -39,7 +39,7 @@ class NodeReading {
   // Who only foresees does not pull the brake.
   enum class Purpose { ToAct, ToForesee };
   // All references must outlive it.
-  NodeReading(Surroundings& surroundings, const Occasion& occasion,
+  NodeReading(Surroundings& surroundings, const PassContext& context,
               std::shared_ptr<Authority> authority, Memory& memory, Arrived arrived,
               Purpose purpose = Purpose::ToAct);
 
@@ -54,7 +54,7 @@ class NodeReading {
   void retire();
 
  private:
-  void call_roll();
+  void read_peer_leases();
   void prove_policies();
   [[nodiscard]] bool are_policies_proven() const;
   void ask_for_the_lease();
@@ -70,10 +70,10 @@ class NodeReading {
   [[nodiscard]] cluster::Readiness readiness() const;
   [[nodiscard]] bool awaits_lease() const;
   [[nodiscard]] bool awaits_policies() const;
-  [[nodiscard]] bool needs_roll() const;
+  [[nodiscard]] bool needs_peer_leases() const;
   void take_if_complete();
-  [[nodiscard]] bool roll_is_readable() const;
-  void heed_roll(Duration stood_still);
+  [[nodiscard]] bool peers_are_readable() const;
+  void heed_peer_leases(Duration stood_still);
   // What the answers come to; an error when that is nothing to go by.
   [[nodiscard]] Result<Reading> by_source() const;
   [[nodiscard]] Reading by_lease();
@@ -82,7 +82,7 @@ class NodeReading {
   void note_boot(const std::string& boot_id);
 
   Surroundings& around_;
-  const Occasion& occasion_;
+  const PassContext& context_;
   std::shared_ptr<Authority> authority_;
   Memory& memory_;
   Arrived arrived_;
@@ -99,8 +99,8 @@ class NodeReading {
   bool gone_ = false;  // it is what was known of a node that does not exist
   std::optional<Result<kube::Lease>> lease_;
   std::optional<Result<HealthSource::Word>> word_;
-  std::optional<Result<void>> roll_;      // how the roll call ended
-  std::optional<Result<void>> policies_;  // whether they were proven, beside the first reading
+  std::optional<Result<void>> peer_leases_;  // how that reading ended
+  std::optional<Result<void>> policies_;     // whether they were proven, beside the first reading
   kube::Node node_;
   Moment sent_{};  // the newest one's
   // How long the newest one may take. What is slow all of a sudden is read again: by then it may be
@@ -108,8 +108,8 @@ class NodeReading {
   Duration lifetime_{};
   bool under_way_ = false;
   bool has_one_ = false;
-  bool roll_called_ = false;
-  std::shared_ptr<const void> alive_;  // a roll call must not call back after our end
+  bool peers_read_ = false;
+  std::shared_ptr<const void> alive_;  // a reading of them must not call back after our end
 };
 
 }  // namespace moonfence::fence

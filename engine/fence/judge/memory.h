@@ -13,13 +13,13 @@
 #include "base/names.h"
 #include "base/time.h"
 #include "fence/judge/breaker.h"
-#include "fence/judge/tallies.h"
-#include "fence/leases/pulse.h"
+#include "fence/judge/verdict_counts.h"
+#include "fence/leases/kubelet_lease.h"
 #include "fence/leases/renewals.h"
 #include "fence/read/pod_watch.h"
 #include "fence/rules/action.h"
 #include "fence/rules/reading.h"
-#include "fence/verify/verification.h"
+#include "fence/verify/replacements.h"
 #include "kube/objects/objects.h"
 #include "policy/bundle/policy_set.h"
 
@@ -55,7 +55,7 @@ struct Detachment {
       std::nullopt;  // by us; the server keeps it until it is detached
 };
 
-// A volume whose attachment is gone (fence/act/releasing).
+// A volume whose attachment is gone (fence/act/volume_releaser).
 struct PendingRelease {
   Detachment detachment;
   Moment gone_at{};
@@ -79,8 +79,8 @@ struct Memory {
   // Of the bindings in one mode: a policy that fails or counts while it observes changes nothing
   // for one that enforces.
   struct Side {
-    Breaker breaker;  // policies that fail
-    Tallies tallies;  // what each policy has come to
+    Breaker breaker;               // policies that fail
+    VerdictCounts verdict_counts;  // what each policy has come to
   };
   [[nodiscard]] Side& side(policy::Mode mode) {
     return mode == policy::Mode::Enforce ? enforcing : observing;
@@ -88,11 +88,11 @@ struct Memory {
 
   std::set<Uid> handled;         // pods that it has settled
   std::map<Uid, Moment> pauses;  // the server asked not to be asked again before; by object
-  Verification verification;     // what becomes of them
+  Replacements replacements;     // what becomes of them
   PodsRead pods_read;            // by the last pass
   // The node's boot when the leader before us last read it, for as long as nobody has compared.
   std::optional<std::string> inherited_boot;
-  PulseWatch pulse;
+  LeaseWatch kubelet_lease;
   Renewals renewals;  // of the Leases of those who detach
   // When its Ready condition last changed, by its own word, and when that word was first heard.
   struct Word {
@@ -132,7 +132,7 @@ struct Memory {
   bool was_silent = false;
   std::string boot_id;   // of the machine that failed, as far as it was known when it did
   unsigned retired = 0;  // how often
-  std::map<Uid, Moment> detaching_since;  // attachments-first: pods whose attachments are to go
+  std::map<Uid, Moment> deleting_since;  // attachments-first: pods whose attachments are to go
   Side enforcing;
   Side observing;
   std::set<std::pair<std::string, audit::Reason>> mentioned;  // by binding: what is told once

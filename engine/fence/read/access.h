@@ -8,7 +8,7 @@
 #include <string>
 
 #include "cluster/endpoints/endpoint.h"
-#include "fence/leases/roll_call.h"
+#include "fence/leases/peer_lease_reader.h"
 #include "fence/read/health_source.h"
 #include "fence/read/pod_watch.h"
 #include "kube/calls/reader.h"
@@ -30,14 +30,14 @@ using ProvePolicies = std::function<void(std::weak_ptr<const void> alive,
 struct Access {
   loop::Loop& loop;
   kube::Reader& reader;
-  RollCall& roll_call;
+  PeerLeaseReader& peer_lease_reader;
   std::function<policy::ClusterFacts()> cluster_facts;
-  const std::set<std::string>& allowed_reads;  // see Fetching
+  const std::set<std::string>& allowed_reads;  // see PolicyFetch
   cluster::Endpoints* endpoints = nullptr;     // null: none can be asked
   HealthSource* source = nullptr;              // whose word incidents go by; null: Kubernetes'
   PodWatches* pod_watches = nullptr;           // null: incidents look at pods by time only
-  loop::TurnQueue* looks = nullptr;            // of Verifying; null: incidents look side by side
-  ProvePolicies prove_policies = {};           // empty: they come from no server
+  loop::TurnQueue* looks = nullptr;   // of ReplacementWatch; null: incidents look side by side
+  ProvePolicies prove_policies = {};  // empty: they come from no server
   // When a Lease was written last; empty: only what an incident itself has seen counts.
   std::function<kube::Revisions::Written(const kube::Lease&)> written = {};
 

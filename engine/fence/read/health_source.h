@@ -1,8 +1,8 @@
 #pragma once
 
 // A health source is somebody other than Kubernetes whose word on a node's health a policy goes by:
-// a storage back end, asked by the policy's `source`. An incident of its desk rests on nothing but
-// this word, read anew before anything is done.
+// a storage back end, asked by the policy's `source`. An incident of that signal rests on nothing
+// but this word, read anew before anything is done.
 
 #include <functional>
 #include <memory>

@@ -25,11 +25,11 @@ NamespaceWord word_of(const Namespace& space, const Result<kube::ApiReply>& repl
 
 }  // namespace
 
-NamespaceReading::NamespaceReading(Surroundings& surroundings, const Occasion& occasion,
+NamespaceReading::NamespaceReading(Surroundings& surroundings, const PassContext& context,
                                    std::shared_ptr<Authority> authority,
                                    std::function<void()> arrived)
     : around_(surroundings),
-      occasion_(occasion),
+      context_(context),
       authority_(std::move(authority)),
       arrived_(std::move(arrived)) {}
 
@@ -78,7 +78,7 @@ void NamespaceReading::arrived(const Namespace& space, Moment sent,
   word.sent = sent;
   if (!word.known) {
     word.sent = around_.access.loop.now();  // not asked again in this pass
-    around_.output.log.warning("namespace_unreadable", {{"incident", occasion_.incident.text()},
+    around_.output.log.warning("namespace_unreadable", {{"incident", context_.incident.text()},
                                                         {"namespace", space.text()},
                                                         {"error", word.error}});
   }

@@ -11,7 +11,7 @@
 
 #include "fence/read/surroundings.h"
 #include "fence/rules/guard.h"
-#include "fence/rules/pass.h"
+#include "fence/rules/pass_result.h"
 #include "kube/calls/reader.h"
 
 namespace moonfence::fence {
@@ -19,7 +19,7 @@ namespace moonfence::fence {
 class NamespaceReading {
  public:
   // All references must outlive it. `arrived`: one was read, or could not be.
-  NamespaceReading(Surroundings& surroundings, const Occasion& occasion,
+  NamespaceReading(Surroundings& surroundings, const PassContext& context,
                    std::shared_ptr<Authority> authority, std::function<void()> arrived);
 
   // At the beginning of a pass: what an old word says would keep its pods from being judged, and
@@ -40,7 +40,7 @@ class NamespaceReading {
   void arrived(const Namespace& space, Moment sent, const Result<kube::ApiReply>& reply);
 
   Surroundings& around_;
-  const Occasion& occasion_;
+  const PassContext& context_;
   std::shared_ptr<Authority> authority_;
   std::function<void()> arrived_;
   std::map<Namespace, kube::CallHandle> calls_;

@@ -5,12 +5,12 @@
 
 namespace moonfence::fence {
 
-PodListing::PodListing(Surroundings& surroundings, const Occasion& occasion,
+PodListing::PodListing(Surroundings& surroundings, const PassContext& context,
                        const Authority& authority)
     : loop_(surroundings.access.loop),
       reader_(surroundings.access.reader),
       node_(authority.node),
-      lists_(plan_lists(*occasion.set, occasion.downtime.fell, authority.source)),
+      lists_(plan_lists(*context.set, context.downtime.fell, authority.source)),
       asked_at_(surroundings.access.loop.now()),
       pending_(lists_.size()),
       calls_(lists_.size()),

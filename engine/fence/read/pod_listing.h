@@ -11,7 +11,7 @@
 #include "fence/read/pod_lists.h"
 #include "fence/read/surroundings.h"
 #include "fence/rules/guard.h"
-#include "fence/rules/pass.h"
+#include "fence/rules/pass_result.h"
 #include "kube/calls/reader.h"
 #include "loop/loop.h"
 
@@ -23,7 +23,7 @@ class PodListing {
   using Arrived = std::function<void(std::size_t list, Result<kube::ItemTexts>& pods)>;
 
   // What the surroundings name must outlive it.
-  PodListing(Surroundings& surroundings, const Occasion& occasion, const Authority& authority);
+  PodListing(Surroundings& surroundings, const PassContext& context, const Authority& authority);
   PodListing(const PodListing&) = delete;
   PodListing& operator=(const PodListing&) = delete;
 

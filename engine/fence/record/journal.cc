@@ -24,7 +24,7 @@ struct Journal::Entry {
     std::uint64_t revision = 0;
     Saved saved;
   };
-  std::shared_ptr<Page> page;
+  std::shared_ptr<RecordLedger> ledger;
   std::optional<kube::ConfigMaps::Written> at = std::nullopt;  // absent: not created yet
   bool ours = true;        // what stands there, if anything, is of our hand
   bool lost = false;       // somebody else writes it
@@ -40,8 +40,8 @@ struct Journal::Entry {
   loop::Timer later = {};
 };
 
-Journal::Journal(Surroundings around, Namespace space, std::string identity, Page::Clock now,
-                 RetentionRules retention)
+Journal::Journal(Surroundings around, Namespace space, std::string identity,
+                 RecordLedger::Clock now, RetentionRules retention)
     : around_(around),
       config_maps_(around.caller),
       space_(std::move(space)),
@@ -140,10 +140,10 @@ void Journal::arrived(const Result<std::vector<std::string>>& texts) {
 }
 
 void Journal::begin_anew() {
-  std::vector<std::shared_ptr<Page>> ours = std::move(lost_);
+  std::vector<std::shared_ptr<RecordLedger>> ours = std::move(lost_);
   for (const Entry& entry : entries_) {
-    if (!entry.lost && (entry.at || entry.uncertain) && entry.page->is_worth()) {
-      ours.push_back(entry.page);
+    if (!entry.lost && (entry.at || entry.uncertain) && entry.ledger->is_worth()) {
+      ours.push_back(entry.ledger);
     }
   }
   forget();
@@ -152,12 +152,12 @@ void Journal::begin_anew() {
 
 // What stands there is of the same moment as everything else in the store, and goes on.
 void Journal::write_lost() {
-  for (std::shared_ptr<Page>& page : std::exchange(lost_, {})) {
-    if (kept_.contains(ref_of(page->record().id).name)) {
+  for (std::shared_ptr<RecordLedger>& ledger : std::exchange(lost_, {})) {
+    if (kept_.contains(ref_of(ledger->record().id).name)) {
       continue;
     }
-    page->close(audit::Reason::StoreWentBack);
-    Entry& entry = add(std::move(page));
+    ledger->close(audit::Reason::StoreWentBack);
+    Entry& entry = add(std::move(ledger));
     entry.over = true;
     entry.missed = true;
     write(entry);
@@ -171,16 +171,16 @@ void Journal::forget() {
   pruning_.reset();
   ready_ = nullptr;
   for (const Entry& entry : entries_) {
-    entry.page->on_change(nullptr);
+    entry.ledger->on_change(nullptr);
   }
   entries_.clear();
   problem_.clear();
 }
 
-Journal::Entry& Journal::add(std::shared_ptr<Page> page) {
-  entries_.push_back({.page = std::move(page)});
+Journal::Entry& Journal::add(std::shared_ptr<RecordLedger> ledger) {
+  entries_.push_back({.ledger = std::move(ledger)});
   Entry& entry = entries_.back();
-  entry.page->on_change([this, &entry] {
+  entry.ledger->on_change([this, &entry] {
     if (entry.at) {  // else nobody has asked for it to be written
       write_soon(entry, kWriteBehind);
     }
@@ -188,27 +188,27 @@ Journal::Entry& Journal::add(std::shared_ptr<Page> page) {
   return entry;
 }
 
-std::shared_ptr<Page> Journal::begin(IncidentRecord record) {
-  return add(std::make_shared<Page>(std::move(record), identity_, now_)).page;
+std::shared_ptr<RecordLedger> Journal::begin(IncidentRecord record) {
+  return add(std::make_shared<RecordLedger>(std::move(record), identity_, now_)).ledger;
 }
 
-std::shared_ptr<Page> Journal::resume(const Found& found) {
-  Entry& entry = add(std::make_shared<Page>(found.record, identity_, now_));
+std::shared_ptr<RecordLedger> Journal::resume(const Found& found) {
+  Entry& entry = add(std::make_shared<RecordLedger>(found.record, identity_, now_));
   entry.at = found.at;
   entry.ours = false;
   write_soon(entry, Duration::zero());
-  return entry.page;
+  return entry.ledger;
 }
 
-Journal::Entry* Journal::entry_of(const Page& page) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&page](const Entry& entry) {
-    return entry.page.get() == &page;
+Journal::Entry* Journal::entry_of(const RecordLedger& ledger) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&ledger](const Entry& entry) {
+    return entry.ledger.get() == &ledger;
   });
   return found == entries_.end() ? nullptr : &*found;
 }
 
-void Journal::save(const std::shared_ptr<Page>& page, Saved saved) {
-  Entry* entry = entry_of(*page);
+void Journal::save(const std::shared_ptr<RecordLedger>& ledger, Saved saved) {
+  Entry* entry = entry_of(*ledger);
   if (entry == nullptr || entry->lost) {
     around_.loop.defer([saved = std::move(saved)] { saved(false); });
     return;
@@ -217,15 +217,15 @@ void Journal::save(const std::shared_ptr<Page>& page, Saved saved) {
     around_.loop.defer([saved = std::move(saved)] { saved(false); });
     return;
   }
-  entry->waiting.push_back({.revision = page->revision(), .saved = std::move(saved)});
+  entry->waiting.push_back({.revision = ledger->revision(), .saved = std::move(saved)});
   entry->later.cancel();
   if (entry->call == nullptr) {
     write(*entry);
   }
 }
 
-void Journal::finish(const std::shared_ptr<Page>& page) {
-  Entry* entry = entry_of(*page);
+void Journal::finish(const std::shared_ptr<RecordLedger>& ledger) {
+  Entry* entry = entry_of(*ledger);
   if (entry == nullptr) {
     return;
   }
@@ -244,9 +244,9 @@ void Journal::finish(const std::shared_ptr<Page>& page) {
 }
 
 void Journal::close(const Found& found, audit::Reason reason) {
-  const std::shared_ptr<Page> page = resume(found);
-  page->close(reason);
-  finish(page);
+  const std::shared_ptr<RecordLedger> ledger = resume(found);
+  ledger->close(reason);
+  finish(ledger);
 }
 
 void Journal::flush() {
@@ -277,16 +277,16 @@ void Journal::write_soon(Entry& entry, Duration delay) {
 }
 
 void Journal::write(Entry& entry) {
-  Page& page = *entry.page;
-  const std::uint64_t revision = page.revision();
-  auto text = page.text();
+  RecordLedger& ledger = *entry.ledger;
+  const std::uint64_t revision = ledger.revision();
+  auto text = ledger.text();
   if (!text) {  // whoever asked hears of it in a later turn
     entry.later =
         around_.loop.in_next_turn([this, &entry, error = text.error()] { fail(entry, error); });
     return;
   }
-  const kube::ConfigMapText map = {.ref = ref_of(page.record().id),
-                                   .labels = {{kLabel, page.record().closed ? "closed" : "open"}},
+  const kube::ConfigMapText map = {.ref = ref_of(ledger.record().id),
+                                   .labels = {{kLabel, ledger.record().closed ? "closed" : "open"}},
                                    .data = {{kKey, *std::move(text)}}};
   config_maps_.limit_writes(around_.leadership.limits().call);
   const auto may_send = [this] { return may_write(around_.loop.live_now()); };
@@ -319,9 +319,9 @@ void Journal::written(Entry& entry, std::uint64_t revision,
   entry.ours = true;
   entry.reread = 0;
   entry.failing = false;
-  Page& page = *entry.page;
-  page.stands(revision);
-  keep(page.record(), *outcome);
+  RecordLedger& ledger = *entry.ledger;
+  ledger.stands(revision);
+  keep(ledger.record(), *outcome);
   std::vector<Entry::Waiter> ready;
   const auto waits = std::stable_partition(
       entry.waiting.begin(), entry.waiting.end(),
@@ -330,9 +330,9 @@ void Journal::written(Entry& entry, std::uint64_t revision,
   entry.waiting.erase(waits, entry.waiting.end());
   if (!entry.waiting.empty()) {
     write(entry);
-  } else if (page.revision() > revision) {
+  } else if (ledger.revision() > revision) {
     write_soon(entry, entry.over ? Duration::zero() : kWriteBehind);
-  } else if (entry.over && !page.is_busy()) {
+  } else if (entry.over && !ledger.is_busy()) {
     release(entry);
     prune();
   }
@@ -344,7 +344,7 @@ void Journal::written(Entry& entry, std::uint64_t revision,
 // Our own write whose answer was lost, the last one of the leader before us, or somebody else's.
 void Journal::reread(Entry& entry) {
   entry.call = config_maps_.get(
-      ref_of(entry.page->record().id),
+      ref_of(entry.ledger->record().id),
       [this, &entry](const Result<kube::ConfigMap>& found) { compare(entry, found); });
 }
 
@@ -369,7 +369,7 @@ void Journal::compare(Entry& entry, const Result<kube::ConfigMap>& found) {
                           : parse_record(data->second);
   const bool by_us = record && !record->leaders.empty() &&
                      record->leaders.back().identity == identity_ &&
-                     record->node_uid == entry.page->record().node_uid;
+                     record->node_uid == entry.ledger->record().node_uid;
   if (by_us) {
     entry.ours = true;
   } else if (entry.ours || !record) {
@@ -379,7 +379,7 @@ void Journal::compare(Entry& entry, const Result<kube::ConfigMap>& found) {
                       .hint = "is there a second moonfence that does not use the Lease?"});
     return;
   } else {
-    entry.page->merge(*record);
+    entry.ledger->merge(*record);
   }
   entry.at = {.uid = found->uid, .version = found->resource_version};
   write(entry);
@@ -387,8 +387,8 @@ void Journal::compare(Entry& entry, const Result<kube::ConfigMap>& found) {
 
 void Journal::fail(Entry& entry, const Error& error) {
   problem_ = error.message();
-  around_.log.warning("incident_unrecorded", {{"incident", entry.page->record().id.text()},
-                                              {"node", entry.page->record().node.text()},
+  around_.log.warning("incident_unrecorded", {{"incident", entry.ledger->record().id.text()},
+                                              {"node", entry.ledger->record().node.text()},
                                               {"error", problem_}});
   entry.failing = true;
   entry.reread = 0;
@@ -418,7 +418,7 @@ void Journal::fail(Entry& entry, const Error& error) {
 }
 
 void Journal::release(Entry& entry) {
-  entry.page->on_change(nullptr);
+  entry.ledger->on_change(nullptr);
   entries_.remove_if([&entry](const Entry& each) { return &each == &entry; });
 }
 

@@ -2,10 +2,11 @@
 
 // Journal keeps the records of incidents in the cluster: one ConfigMap `moonfence-incident-<id>`
 // each, labelled `moonfence.io/incident` with "open" or "closed". It decides nothing; what stands
-// there is the page's to say.
+// there is the ledger's to say.
 //
 //   save()    before the first deletion: one create, and the caller waits for it. Later steps: one
-//             patch for all that was planned meanwhile. One write of a page is under way at a time.
+//             patch for all that was planned meanwhile. One write of a ledger is under way at a
+//             time.
 //   changes   what came of the steps is written behind, a second after the first change; an error
 //   is
 //             repeated with growing pauses. Repeating a deletion is harmless, so nobody waits.
@@ -14,8 +15,8 @@
 // Nobody but the leader writes: each write is refused at the wire when our term does not cover it,
 // and carries UID and version of what it replaces. A refusal that says that it is gone, or another
 // one, may be anybody's: the record is read, and that decides. When it is not what it was and we
-// had written it last, somebody else acts on this incident: the page is given up and holds nothing
-// new.
+// had written it last, somebody else acts on this incident: the ledger is given up and holds
+// nothing new.
 
 #include <cstdint>
 #include <functional>
@@ -26,7 +27,7 @@
 #include <vector>
 
 #include "fence/leadership/leadership.h"
-#include "fence/record/page.h"
+#include "fence/record/record_ledger.h"
 #include "kube/calls/config_maps.h"
 #include "kube/wire/backoff.h"
 #include "loop/loop.h"
@@ -55,7 +56,7 @@ class Journal {
   using Saved = std::function<void(bool stands)>;
 
   // All that is referred to must outlive the journal. `identity`: ours, never used twice.
-  Journal(Surroundings around, Namespace space, std::string identity, Page::Clock now,
+  Journal(Surroundings around, Namespace space, std::string identity, RecordLedger::Clock now,
           RetentionRules retention = {});
   ~Journal();
   Journal(const Journal&) = delete;
@@ -71,14 +72,14 @@ class Journal {
   // the records are read: those that are absent are written again, closed, for it was done.
   void begin_anew();
 
-  // A page of ours. Nothing is written until save().
-  [[nodiscard]] std::shared_ptr<Page> begin(IncidentRecord record);
-  // The page of an incident that another leader left open; it is made ours at once.
-  [[nodiscard]] std::shared_ptr<Page> resume(const Found& found);
+  // A ledger of ours. Nothing is written until save().
+  [[nodiscard]] std::shared_ptr<RecordLedger> begin(IncidentRecord record);
+  // The ledger of an incident that another leader left open; it is made ours at once.
+  [[nodiscard]] std::shared_ptr<RecordLedger> resume(const Found& found);
   // `saved` hears, in a later turn, whether all that is planned by now stands.
-  void save(const std::shared_ptr<Page>& page, Saved saved);
-  // The incident is over. What is still to be written is; a page without a step leaves no trace.
-  void finish(const std::shared_ptr<Page>& page);
+  void save(const std::shared_ptr<RecordLedger>& ledger, Saved saved);
+  // The incident is over. What is still to be written is; a ledger without a step leaves no trace.
+  void finish(const std::shared_ptr<RecordLedger>& ledger);
   // The record of an incident that needs nobody any more.
   void close(const Found& found, audit::Reason reason);
   // What was written behind goes now.
@@ -100,8 +101,8 @@ class Journal {
 
   void ask();
   void arrived(const Result<std::vector<std::string>>& texts);
-  [[nodiscard]] Entry& add(std::shared_ptr<Page> page);
-  [[nodiscard]] Entry* entry_of(const Page& page);
+  [[nodiscard]] Entry& add(std::shared_ptr<RecordLedger> ledger);
+  [[nodiscard]] Entry* entry_of(const RecordLedger& ledger);
   void write_soon(Entry& entry, Duration delay);
   void write(Entry& entry);
   void written(Entry& entry, std::uint64_t revision,
@@ -121,7 +122,7 @@ class Journal {
   kube::ConfigMaps config_maps_;
   const Namespace space_;
   const std::string identity_;
-  const Page::Clock now_;
+  const RecordLedger::Clock now_;
   const RetentionRules retention_;
   Ready ready_;
   kube::CallHandle reading_;
@@ -130,7 +131,7 @@ class Journal {
   Entries entries_;
   std::map<std::string, KeptRecord> kept_;  // closed and open ones, by name
   std::map<std::string, Uid> uids_;
-  std::vector<std::shared_ptr<Page>> lost_;  // see begin_anew()
+  std::vector<std::shared_ptr<RecordLedger>> lost_;  // see begin_anew()
   kube::CallHandle pruning_;
   std::string problem_;
 };

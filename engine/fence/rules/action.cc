@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/overloaded.h"
-#include "fence/rules/quarantine.h"
+#include "fence/rules/our_taints.h"
 
 namespace moonfence::fence {
 

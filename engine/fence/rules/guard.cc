@@ -14,11 +14,12 @@ namespace {
 // Why a node that is down like this is not down for such a policy. Unknown is somebody else's word,
 // which the Lease must bear out.
 std::optional<Reason> unfit(const Reading& reading, bool live_kubelet) {
-  if (reading.pulse == Pulse::Dead) {
+  if (reading.kubelet_lease == KubeletLease::Dead) {
     return std::nullopt;
   }
   if (reading.readiness == cluster::Readiness::Unknown) {
-    return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
+    return reading.kubelet_lease == KubeletLease::Alive ? Reason::LeaseAlive
+                                                        : Reason::LeaseUnreadable;
   }
   return live_kubelet ? std::nullopt : std::optional(Reason::SignalUnfit);
 }
@@ -31,8 +32,9 @@ std::optional<Reason> refuse_eviction_by(const Binding& binding, const Reading& 
   if (!binding.allow.out_of_service) {
     return Reason::TaintNotAllowed;
   }
-  if (reading.pulse != Pulse::Dead) {
-    return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
+  if (reading.kubelet_lease != KubeletLease::Dead) {
+    return reading.kubelet_lease == KubeletLease::Alive ? Reason::LeaseAlive
+                                                        : Reason::LeaseUnreadable;
   }
   // The patch would have nothing of the kubelet's to test.
   return reading.readiness == cluster::Readiness::Missing ? std::optional(Reason::ReadyMissing)
@@ -127,7 +129,7 @@ std::optional<Reason> refuse_by_doubt_or_brake(const Authority& authority, Momen
 
 // The process may die at any instant: whoever comes after us must know of it.
 std::optional<Reason> refuse_unrecorded(const Authority& authority, const Uid& uid) {
-  return authority.page != nullptr && authority.page->holds(uid)
+  return authority.ledger != nullptr && authority.ledger->holds(uid)
              ? std::nullopt
              : std::optional(Reason::NotRecorded);
 }
@@ -309,9 +311,9 @@ std::optional<Reason> refuse_on_attachment(const Authority& authority, const Gro
 
 // Between two leaders the node may have been up without anybody's seeing it, and its kubelet may
 // have taken the volume up again: it must not have been heard of since.
-std::optional<Reason> refuse_carried(const Page& page, const Uid& attachment,
+std::optional<Reason> refuse_carried(const RecordLedger& ledger, const Uid& attachment,
                                      const kube::NodeStorage& storage) {
-  const IncidentRecord::Step* step = page.record().find(attachment);
+  const IncidentRecord::Step* step = ledger.record().find(attachment);
   if (step == nullptr || !step->release) {
     return Reason::NotRecorded;
   }
@@ -359,8 +361,9 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
     }
   }
   const Reading& reading = authority.reading;
-  if (reading.pulse != Pulse::Dead) {
-    return reading.pulse == Pulse::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable;
+  if (reading.kubelet_lease != KubeletLease::Dead) {
+    return reading.kubelet_lease == KubeletLease::Alive ? Reason::LeaseAlive
+                                                        : Reason::LeaseUnreadable;
   }
   const Limits limits = limits_of(authority.leadership);
   // The attachment and the Leases are read after the lists, and the node after these.
@@ -384,7 +387,7 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
   }
   if (target.carried) {
     const Uid& attachment = target.attachment.attachment.uid;
-    if (const auto reason = refuse_carried(*authority.page, attachment, storage)) {
+    if (const auto reason = refuse_carried(*authority.ledger, attachment, storage)) {
       return reason;
     }
   }

@@ -15,7 +15,7 @@
 #include "base/time.h"
 #include "fence/brake/brake.h"
 #include "fence/leadership/leadership.h"
-#include "fence/record/page.h"
+#include "fence/record/record_ledger.h"
 #include "fence/rules/eviction.h"
 #include "fence/rules/holds.h"
 #include "fence/rules/reading.h"
@@ -43,7 +43,7 @@ struct Authority {
   std::string zone;         // of the node, "" for none
   std::string source = {};  // whose word opened it: signal_of() of the bindings that may act
   // What of the incident's record stands in the cluster; null: nothing.
-  std::shared_ptr<Page> page;
+  std::shared_ptr<RecordLedger> ledger;
   // All outlive every incident and call; null permits nothing.
   Brake* brake = nullptr;
   const SelfDoubt* doubt = nullptr;

@@ -9,7 +9,7 @@
 #include "fence/brake/brake.h"
 #include "fence/leadership/leadership.h"
 #include "fence/rules/guard.h"
-#include "fence/rules/quarantine.h"
+#include "fence/rules/our_taints.h"
 #include "fence/rules/release.h"
 #include "fence/rules/self_doubt.h"
 #include "policy/bundle/policy_set.h"

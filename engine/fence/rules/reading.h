@@ -8,9 +8,9 @@
 
 #include "base/result.h"
 #include "cluster/nodes/readiness.h"
-#include "fence/leases/pulse.h"
+#include "fence/leases/kubelet_lease.h"
 #include "fence/rules/adopted.h"
-#include "fence/rules/quarantine.h"
+#include "fence/rules/our_taints.h"
 #include "kube/objects/objects.h"
 
 namespace moonfence::fence {
@@ -23,7 +23,7 @@ struct Reading {
   bool keeps_replacements_off = false;
   Carried own_taint = Carried::Nothing;       // moonfence.io/fenced
   Carried out_of_service = Carried::Nothing;  // node.kubernetes.io/out-of-service
-  Pulse pulse = Pulse::Unread;
+  KubeletLease kubelet_lease = KubeletLease::Unread;
   // The Node of this name is another machine's, made then, and ours is gone: this reading is what
   // was known of ours, and goes for pods that were bound before.
   std::optional<WallTime> successor = std::nullopt;

@@ -45,7 +45,7 @@ struct Standing {
 
 // How a node is down.
 struct Signal {
-  bool silent = false;   // its kubelet is dead by its Lease (fence/leases/pulse)
+  bool silent = false;   // its kubelet is dead by its Lease (fence/leases/kubelet_lease)
   bool deleted = false;  // the Node object does not exist
   // Since when a kubelet that speaks says so without a break: a watch that stands still does not
   // tell that it was Ready in between.

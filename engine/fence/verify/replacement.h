@@ -54,7 +54,7 @@ struct StorageSight {
 };
 [[nodiscard]] StorageSight storage_sight_of(const nlohmann::json& events, const Uid& pod);
 
-// Of a namespace's pods those that matter to what is awaited there; see Verification::see.
+// Of a namespace's pods those that matter to what is awaited there; see Replacements::see.
 struct PodSights {
   std::vector<NamespacePod> pods;
   std::size_t ready = 0;  // among them

@@ -3,7 +3,7 @@
 // Lease is coordination.k8s.io/v1 as client-go's leader election writes it, so that other tools
 // read ours and we read theirs (client-go tools/leaderelection/resourcelock). The times in it are
 // for people: nobody measures anything by another machine's clock. A kubelet's Lease has the same
-// shape; fence/leases/pulse.h tells what its stamps are held against.
+// shape; fence/leases/kubelet_lease.h tells what its stamps are held against.
 
 #include <cstdint>
 #include <memory>

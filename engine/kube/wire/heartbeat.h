@@ -28,7 +28,7 @@ class Heartbeat {
   static constexpr Duration kLongestLimit = std::chrono::seconds(15);
   static constexpr int kMisses = 2;
   // The list, the node and its Lease; and the last two again, where the node's taint comes while
-  // the first are still under way (fence/incident/preplanning).
+  // the first are still under way (fence/incident/plan_ahead).
   static constexpr std::size_t kWarm = 5;
   static constexpr std::size_t kWhileUnwell = 3;
   // For the deletions of a node, in every so many beats: an API server ends a connection that was

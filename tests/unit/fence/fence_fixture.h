@@ -20,9 +20,9 @@
 #include "audit/trail.h"
 #include "cluster/endpoints/endpoint.h"
 #include "fence/act/guarded_call.h"
-#include "fence/incident/desk.h"
-#include "fence/incident/operation.h"
-#include "fence/incident/preplanning.h"
+#include "fence/incident/incidents.h"
+#include "fence/incident/pass.h"
+#include "fence/incident/plan_ahead.h"
 #include "kube/calls/destroyer.h"
 #include "kube/calls/reader.h"
 #include "kube/leases/revisions.h"
@@ -142,16 +142,16 @@ struct FenceTest : testing::Test {
   // What the store had reached when: kWrittenLongAgo an hour ago, kWrittenSince not yet.
   kube::Revisions revisions;
   std::string reached = kReached;  // by now
-  RollCall roll_call{loop,
-                     reader,
-                     leadership,
-                     [] { return sample_cluster().now; },
-                     revisions,
-                     [this](const NodeName& name) {
-                       const bool up =
-                           nodes.contains(name.text()) && nodes.at(name.text()).ready == "True";
-                       return up ? &worker : nullptr;
-                     }};
+  PeerLeaseReader peer_lease_reader{loop,
+                                    reader,
+                                    leadership,
+                                    [] { return sample_cluster().now; },
+                                    revisions,
+                                    [this](const NodeName& name) {
+                                      const bool up = nodes.contains(name.text()) &&
+                                                      nodes.at(name.text()).ready == "True";
+                                      return up ? &worker : nullptr;
+                                    }};
   const cluster::Standing worker = {};
   Duration cache_lag{};  // of the list of Leases
   Protections protections;
@@ -177,7 +177,7 @@ struct FenceTest : testing::Test {
   test::FakeAnswer node_answer;                // its delay, and its error if it has one
   test::FakeAnswer nodes_answer;               // of their list
   test::FakeAnswer lease_answer;
-  test::FakeAnswer roll_answer;  // of the list of all Leases
+  test::FakeAnswer peer_leases_answer;  // of the list of all Leases
   test::FakeAnswer list_answer;
   test::FakeAnswer look_answer;                 // of the list of one pod by its name
   std::vector<test::FakeAnswer> patch_answers;  // of the next patches, in place of doing them
@@ -225,8 +225,8 @@ struct FenceTest : testing::Test {
                     Namespace("moonfence"), identity, [this] { return wall_now(); });
   }
   [[nodiscard]] WallTime wall_now() { return wall_clock.now() + (loop.now() - Moment{}); }
-  // Of an incident outside a desk.
-  [[nodiscard]] std::shared_ptr<Page> new_page(const std::string& id = "i1") {
+  // Of an incident outside Incidents.
+  [[nodiscard]] std::shared_ptr<RecordLedger> new_ledger(const std::string& id = "i1") {
     IncidentRecord record;
     record.id = IncidentId(id);
     record.node = NodeName("n1");
@@ -243,7 +243,7 @@ struct FenceTest : testing::Test {
     }
     return census;
   }
-  // What the brake believes; a desk is told by the node cache.
+  // What the brake believes; Incidents are told by the node cache.
   void count_nodes(int workers, int down) { brake.count(census_of(workers, down), loop.now()); }
 
   void add_pod(const std::string& name, const std::string& node = "n1",
@@ -398,7 +398,7 @@ struct FenceTest : testing::Test {
     return {{.access = {
                  .loop = loop,
                  .reader = reader,
-                 .roll_call = roll_call,
+                 .peer_lease_reader = peer_lease_reader,
                  .cluster_facts = [] { return sample_cluster(); },
                  .allowed_reads = allowed_reads,
                  .endpoints = &endpoints,
@@ -448,8 +448,8 @@ struct FenceTest : testing::Test {
     }
     return lines;
   }
-  // When the roll was called.
-  [[nodiscard]] Lines roll_calls() const {
+  // When peers' Leases were read.
+  [[nodiscard]] Lines peer_lease_reads() const {
     Lines lines;
     for (const test::FakeRequest& request : http.requests) {
       if (request.path.ends_with("/leases")) {
@@ -576,7 +576,7 @@ struct FenceTest : testing::Test {
   }
 
   test::FakeAnswer list_leases() {
-    test::FakeAnswer answer = roll_answer;
+    test::FakeAnswer answer = peer_leases_answer;
     store_is_at_hand();
     if (answer.body.empty()) {
       nlohmann::json items = nlohmann::json::array();

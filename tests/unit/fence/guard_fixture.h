@@ -30,21 +30,22 @@ struct GuardTest : testing::Test {
   Brake brake{BrakeRules{}};
   SelfDoubt doubt;
   Protections protections;
-  Authority authority = {.incident_open = true,
-                         .node = NodeName("n1"),
-                         .node_uid = Uid("node-1"),
-                         .reading = {.readiness = Readiness::Unknown,
-                                     .uid = Uid("node-1"),
-                                     .keeps_replacements_off = true,
-                                     .pulse = Pulse::Dead,
-                                     .sent = Moment{} + 1h},
-                         .zone = {},
-                         .page = std::make_shared<Page>(IncidentRecord{}, "moonfence-0_a", then),
-                         .brake = &brake,
-                         .doubt = &doubt,
-                         .protections = &protections,
-                         .active = &active,
-                         .leadership = &leadership};
+  Authority authority = {
+      .incident_open = true,
+      .node = NodeName("n1"),
+      .node_uid = Uid("node-1"),
+      .reading = {.readiness = Readiness::Unknown,
+                  .uid = Uid("node-1"),
+                  .keeps_replacements_off = true,
+                  .kubelet_lease = KubeletLease::Dead,
+                  .sent = Moment{} + 1h},
+      .zone = {},
+      .ledger = std::make_shared<RecordLedger>(IncidentRecord{}, "moonfence-0_a", then),
+      .brake = &brake,
+      .doubt = &doubt,
+      .protections = &protections,
+      .active = &active,
+      .leadership = &leadership};
   kube::Pod pod = [] {
     kube::Pod made;
     made.ref = {.space = Namespace("db"), .name = "web-0"};
@@ -65,8 +66,8 @@ struct GuardTest : testing::Test {
   void record(const std::string& uid) {
     IncidentRecord::Step step;
     step.pod_uid = Uid(uid);
-    authority.page->plan(std::move(step));
-    authority.page->stands(authority.page->revision());
+    authority.ledger->plan(std::move(step));
+    authority.ledger->stands(authority.ledger->revision());
   }
 
   GuardTest() {

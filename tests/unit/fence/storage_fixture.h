@@ -1,16 +1,16 @@
 #pragma once
 
-// A desk over the small cluster with claims, volumes and attachments behind its pods.
+// Incidents over the small cluster with claims, volumes and attachments behind its pods.
 
 #include <map>
 #include <string>
 
 #include "policy/input/pod_facts.h"
-#include "unit/fence/desk_fixture.h"
+#include "unit/fence/incidents_fixture.h"
 
 namespace moonfence::fence {
 
-struct StorageTest : DeskTest {
+struct StorageTest : IncidentsTest {
   const std::string driver = "csi.example.com";
   nlohmann::json claims = nlohmann::json::array();
   std::map<std::string, nlohmann::json> volumes;
@@ -110,7 +110,7 @@ struct StorageTest : DeskTest {
   // Pod web-0 is gone, its attachment is not, and the engine is.
   void crash_before_the_attachment(const std::shared_ptr<const policy::Policy>& policy) {
     storage_lets_go = false;
-    open_desk(policy);
+    take_up_nodes(policy);
     story.hook = [this](const Record& record) {
       if (record.kind == Record::Kind::Outcome && record.pod_uid == Uid("uid-web-0")) {
         leadership.until.reset();  // nothing more leaves
@@ -120,17 +120,18 @@ struct StorageTest : DeskTest {
     run_for(1s);
     ASSERT_EQ(deleted(), Lines{"pod web-0"});
     story.hook = [](const Record&) {};
-    desk.reset();
+    incidents.reset();
     journal.reset();
     leadership.until = Moment::max();
     storage_lets_go = true;
   }
   void restart() {
     start_journal("moonfence-0_b");
-    desk.emplace(surroundings(), IncidentRules{},
-                 [this] { return IncidentId("i" + std::to_string(++made_ids)); });
-    desk->await_records();
-    journal->read([this](const std::vector<Journal::Found>& found) { desk->take_over(found); });
+    incidents.emplace(surroundings(), IncidentRules{},
+                      [this] { return IncidentId("i" + std::to_string(++made_ids)); });
+    incidents->await_records();
+    journal->read(
+        [this](const std::vector<Journal::Found>& found) { incidents->take_over(found); });
   }
 
   static std::shared_ptr<const policy::Policy> detaching_policy() {

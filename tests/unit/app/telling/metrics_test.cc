@@ -105,10 +105,10 @@ void tell_all(Metrics& metrics) {
                     .being_fenced = 5,
                     .waiting = 3,
                     .failing = 1};
-  snapshot.stands = {
-      {.footing = {.state = fence::Footing::State::Held, .reason = Reason::TooManyDown},
-       .next = std::nullopt},
-      {.footing = {}, .next = std::nullopt}};
+  snapshot.stands = {{.incident_status = {.state = fence::IncidentStatus::State::Held,
+                                          .reason = Reason::TooManyDown},
+                      .next = std::nullopt},
+                     {.incident_status = {}, .next = std::nullopt}};
   metrics.set_stands(snapshot);
   metrics.set_limits(fence::switched_off({.max_down = fence::Limit::off()}));
   kube::WatchHealth health;

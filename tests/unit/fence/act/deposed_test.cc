@@ -1,5 +1,5 @@
-#include "fence/lift/hand_back.h"
-#include "unit/fence/releasing_fixture.h"
+#include "fence/lift/taint_lifter.h"
+#include "unit/fence/volume_releaser_fixture.h"
 
 namespace moonfence::fence {
 namespace {
@@ -36,14 +36,14 @@ struct Deposable : Base {
   }
   virtual void end_term() {
     Base::leadership.until.reset();
-    Base::desk->step_down();
+    Base::incidents->step_down();
   }
   void deny(port::Method method, const std::string& path, const test::FakeAnswer& answer) {
     Base::http.on(method, path, [answer](const test::FakeRequest&) { return answer; });
   }
   // Another replica, which holds the Lease.
   void next_leader() {
-    Base::desk.reset();
+    Base::incidents.reset();
     Base::journal.reset();
     Base::leadership.until = Moment::max();
     Base::restart();
@@ -66,7 +66,7 @@ TEST_F(DeposedTest, a_deletion_that_only_the_leader_may_do_ends_leadership_at_on
   test::FakeAnswer later = late;
   later.delay = 20ms;  // after the incident was closed
   scripts = {{"web-0", {late}}, {"web-1", {later}}, {"web-2", {later}}};
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(1min);
   EXPECT_GE(deposed, 1);
@@ -85,7 +85,7 @@ TEST_F(DeposedTest, a_deletion_that_only_the_leader_may_do_ends_leadership_at_on
 TEST_F(DeposedTest, an_attachment_that_only_the_leader_may_delete_does_so_too) {
   const std::string attachment = add_pod_with_volume("web-0");
   deny(port::Method::Delete, kAttachment, denied(kNotLeader, 422, "Invalid"));
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(1min);
   EXPECT_EQ(deposed, 1);
@@ -98,7 +98,7 @@ TEST_F(DeposedTest, a_taint_that_only_the_leader_may_set_does_so_too) {
   nodes["n1"].tainted = false;
   quarantine = Quarantine::Missing;
   patch_answers = {denied(kNotLeader, 422, "Invalid"), denied(kNotLeader)};
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(1min);
   EXPECT_EQ(deposed, 1);
@@ -113,11 +113,11 @@ TEST_F(DeposedTest, where_no_lease_says_who_acts_it_is_told_of_and_tried_at_the_
   actions.emplace(loop, kube::Destroyer(caller), trail);
   add_pod("web-0");
   deny(port::Method::Delete, kPod, denied(kNotLeader));
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(24s);
   EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Deposed), 5U);
-  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(incidents->open_incidents(), 1U);
 }
 
 TEST_F(DeposedTest, what_is_refused_in_other_words_ends_no_leadership) {
@@ -127,7 +127,7 @@ TEST_F(DeposedTest, what_is_refused_in_other_words_ends_no_leadership) {
       story.records.clear();
       add_pod("web-0");
       deny(port::Method::Delete, kPod, denied(words, code, reason));
-      open_desk(detaching_policy());
+      take_up_nodes(detaching_policy());
       tell(Look::Fell);
       run_for(24s);
       EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Refused), 5U) << words;
@@ -139,18 +139,18 @@ TEST_F(DeposedTest, what_is_refused_in_other_words_ends_no_leadership) {
 TEST_F(DeposedTest, a_deletion_that_came_without_its_uid_is_a_fault_and_leadership_stays) {
   add_pod("web-0");
   deny(port::Method::Delete, kPod, denied(kNoUid, 422, "Invalid"));
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(24s);
   EXPECT_EQ(deposed, 0);
   EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::NoUid), 5U) << "at the pace of retries";
-  EXPECT_EQ(desk->open_incidents(), 1U) << "not as if nothing were left to do";
+  EXPECT_EQ(incidents->open_incidents(), 1U) << "not as if nothing were left to do";
 }
 
 TEST_F(DeposedTest, an_attachment_that_was_to_go_without_its_uid_is_tried_at_the_pace_of_retries) {
   add_pod_with_volume("web-0");
   deny(port::Method::Delete, kAttachment, denied(kNoUid, 422, "Invalid"));
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(24s);
   EXPECT_EQ(deposed, 0);
@@ -158,7 +158,7 @@ TEST_F(DeposedTest, an_attachment_that_was_to_go_without_its_uid_is_tried_at_the
   EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::NoUid), 5U);
 }
 
-struct DeposedReleaseTest : Deposable<ReleasingTest> {};
+struct DeposedReleaseTest : Deposable<VolumeReleaserTest> {};
 
 TEST_F(DeposedReleaseTest, a_release_that_only_the_leader_may_do_ends_leadership_at_once) {
   add("web-0", "vol-1");
@@ -183,13 +183,13 @@ TEST_F(DeposedReleaseTest, one_that_is_refused_in_other_words_begins_anew) {
   EXPECT_GE(story.count(Record::Kind::Outcome, Reason::ReleaseOvertaken), 2U);
 }
 
-struct DeposedHandBackTest : Deposable<StorageTest> {
-  void end_term() override { hand_back->step_down(); }
+struct DeposedTaintLifterTest : Deposable<StorageTest> {
+  void end_term() override { taint_lifter->step_down(); }
 
-  std::optional<HandBack> hand_back;
+  std::optional<TaintLifter> taint_lifter;
 };
 
-TEST_F(DeposedHandBackTest, a_taint_that_only_the_leader_may_take_off_stays) {
+TEST_F(DeposedTaintLifterTest, a_taint_that_only_the_leader_may_take_off_stays) {
   NodeState& node = nodes["n1"];
   node.ready = "True";
   node.boot_id = "boot-2";
@@ -199,8 +199,8 @@ TEST_F(DeposedHandBackTest, a_taint_that_only_the_leader_may_take_off_stays) {
                         .boot_id = "boot-1",
                         .since = *parse_rfc3339("2026-01-02T05:00:00Z")});
   patch_answers = {denied(kNotLeader, 422, "Invalid")};
-  hand_back.emplace(surroundings());
-  hand_back->look_at(view(), Look::Changed);
+  taint_lifter.emplace(surroundings());
+  taint_lifter->look_at(view(), Look::Changed);
   run_for(10min);
   EXPECT_EQ(deposed, 1);
   EXPECT_EQ(story.told(), (Lines{"intent lifts_quarantine", "outcome deposed"}));

@@ -1,6 +1,6 @@
 #include "fence/act/steps.h"
-#include "fence/incident/takeover.h"
-#include "unit/fence/releasing_fixture.h"
+#include "fence/incident/restore.h"
+#include "unit/fence/volume_releaser_fixture.h"
 
 namespace moonfence::fence {
 namespace {
@@ -35,17 +35,18 @@ struct InheritedReleaseTest : AttacherTest {
     storage_lets_go = true;
   }
   void die() {
-    desk.reset();
+    incidents.reset();
     journal.reset();
     controller_lease = Renewal::GoesOn;
     story.records.clear();
   }
   void take_over() {
     start_journal("moonfence-1_b");
-    desk.emplace(surroundings(), IncidentRules{},
-                 [this] { return IncidentId("i" + std::to_string(++made_ids)); });
-    desk->await_records();
-    journal->read([this](const std::vector<Journal::Found>& found) { desk->take_over(found); });
+    incidents.emplace(surroundings(), IncidentRules{},
+                      [this] { return IncidentId("i" + std::to_string(++made_ids)); });
+    incidents->await_records();
+    journal->read(
+        [this](const std::vector<Journal::Found>& found) { incidents->take_over(found); });
     tell(Look::TookOver);
     run_for(40s);
   }
@@ -253,7 +254,7 @@ TEST_F(InheritedReleaseTest, a_node_that_is_ready_again_keeps_it) {
   nodes["n1"].ready = "True";
   take_over();
   const cluster::NodeView ready = view();
-  desk->review([&ready](const NodeName&) { return &ready; });
+  incidents->review([&ready](const NodeName&) { return &ready; });
   run_for(1s);
   expect_kept();
   EXPECT_EQ(records.record("i1").closed->reason, Reason::NodeReady);
@@ -330,25 +331,25 @@ TEST_F(InheritedReleaseTest, a_node_that_booted_in_the_incident_leaves_no_releas
 // new boot beside them.
 TEST_F(InheritedReleaseTest, attachments_from_before_a_boot_no_later_leader_takes_up) {
   leave_a_detachment();
-  Page page(records.record("i1"), "moonfence-1_b", [] { return WallTime{}; });
-  page.booted(boot);
+  RecordLedger ledger(records.record("i1"), "moonfence-1_b", [] { return WallTime{}; });
+  ledger.booted(boot);
   Memory same;
-  restore(same, page.record(), Moment{});
+  restore(same, ledger.record(), Moment{});
   EXPECT_EQ(same.detachments.size(), 1U);
-  page.booted("boot-2");
+  ledger.booted("boot-2");
   Memory after;
-  restore(after, page.record(), Moment{});
+  restore(after, ledger.record(), Moment{});
   EXPECT_TRUE(after.detachments.empty());
   EXPECT_TRUE(after.releases.empty());
 }
 
 TEST_F(InheritedReleaseTest, what_the_other_leader_gave_up_late_is_given_up) {
   leave_a_release();
-  Page page(records.record("i1"), "moonfence-1_b", [] { return WallTime{}; });
-  IncidentRecord theirs = page.record();
+  RecordLedger ledger(records.record("i1"), "moonfence-1_b", [] { return WallTime{}; });
+  IncidentRecord theirs = ledger.record();
   theirs.find(Uid("va-web-0"))->release.reset();
-  page.merge(theirs);
-  EXPECT_FALSE(page.record().find(Uid("va-web-0"))->release);
+  ledger.merge(theirs);
+  EXPECT_FALSE(ledger.record().find(Uid("va-web-0"))->release);
 }
 
 TEST_F(InheritedReleaseTest, without_the_record_nothing_is_released) {

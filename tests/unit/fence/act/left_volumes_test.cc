@@ -26,7 +26,7 @@ struct VanishedTest : StorageTest {
 
 TEST_F(VanishedTest, after_the_verdict_its_attachment_goes_as_the_policy_said) {
   vanishes_after(Record::Kind::Verdict);
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   run_incident();
   EXPECT_TRUE(asked_to_go());
   EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::AlreadyGone), 1U);
@@ -41,7 +41,7 @@ TEST_F(VanishedTest, also_when_another_pod_has_its_name_by_then) {
       scripts["web-0"] = {status(409, "Conflict", "web-0")};
     }
   };
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   run_incident();
   EXPECT_TRUE(asked_to_go());
   EXPECT_TRUE(pods.contains("web-0"));
@@ -49,21 +49,21 @@ TEST_F(VanishedTest, also_when_another_pod_has_its_name_by_then) {
 
 TEST_F(VanishedTest, also_while_its_own_deletion_is_refused) {
   scripts["web-0"] = {status(403, "Forbidden")};
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(7s);
   EXPECT_FALSE(asked_to_go());
   pods.erase("web-0");
-  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }));
+  ASSERT_TRUE(run_until([this] { return incidents->open_incidents() == 0; }));
   EXPECT_TRUE(asked_to_go());
 }
 
 TEST_F(VanishedTest, also_between_two_leaders) {
   scripts["web-0"] = {status(403, "Forbidden")};
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(7s);
-  desk.reset();
+  incidents.reset();
   journal.reset();
   pods.erase("web-0");
   restart();
@@ -75,7 +75,7 @@ TEST_F(VanishedTest, also_between_two_leaders) {
 TEST_F(VanishedTest, also_when_the_verdict_was_foreseen_while_the_taint_was_awaited) {
   plans_ahead = true;
   nodes["n1"].tainted = false;
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(500ms);
   pods.erase("web-0");
@@ -89,7 +89,7 @@ TEST_F(VanishedTest, a_guard_speaks_as_ever) {
   add_pod("web-1");
   pods["web-1"]["spec"]["volumes"] = pods["web-0"]["spec"]["volumes"];
   pods["web-1"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(1min);
   EXPECT_FALSE(asked_to_go()) << "another pod of the node uses the volume";
@@ -113,7 +113,7 @@ struct LeftVolumesTest : VanishedTest {
 };
 
 TEST_F(LeftVolumesTest, it_is_told_after_a_minute_and_again_and_nothing_is_deleted) {
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(59s);
   EXPECT_EQ(told(), 0U) << "somebody may be detaching it";
@@ -125,16 +125,16 @@ TEST_F(LeftVolumesTest, it_is_told_after_a_minute_and_again_and_nothing_is_delet
   EXPECT_EQ(record.text, "volume pv-web-0 of claim db/data-web-0");
   run_for(10min);
   EXPECT_EQ(told(), 3U);
-  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(incidents->open_incidents(), 1U);
   EXPECT_EQ(deleted(), Lines{});
 }
 
 TEST_F(LeftVolumesTest, when_it_is_gone_the_incident_is_over) {
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(10s);
   lets_go(attachment);
-  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }, 1min));
+  ASSERT_TRUE(run_until([this] { return incidents->open_incidents() == 0; }, 1min));
   EXPECT_EQ(told(), 0U);
   EXPECT_EQ(closed_by(), Reason::Settled);
 }
@@ -143,7 +143,7 @@ TEST_F(LeftVolumesTest, also_of_a_pod_that_a_policy_made_wait) {
   add_pod("web-0");
   pods["web-0"]["spec"]["volumes"] = {
       {{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data-web-0"}}}}};
-  open_desk(on_every_signal_with_volumes(
+  take_up_nodes(on_every_signal_with_volumes(
       "if pod.phase == 'Running' then return fence.wait('not yet', 10) end "
       "return fence.delete_pod_and_attachments('its node is dead')"));
   tell(Look::Fell);
@@ -160,7 +160,7 @@ TEST_F(LeftVolumesTest, not_of_a_pod_that_a_policy_wanted_deleted_without_it) {
   attach("vol-web-1");
   volumes["pv-web-1"]["spec"]["claimRef"] = {{"namespace", "db"}, {"name", "data-web-1"}};
   lets_go(attachment);
-  open_desk(on_every_signal_with_volumes("return fence.delete_pod('its node is dead')"));
+  take_up_nodes(on_every_signal_with_volumes("return fence.delete_pod('its node is dead')"));
   tell(Look::Fell);
   run_for(5min);
   EXPECT_EQ(deleted(), Lines{"pod web-1"});
@@ -170,7 +170,7 @@ TEST_F(LeftVolumesTest, not_of_a_pod_that_a_policy_wanted_deleted_without_it) {
 TEST_F(LeftVolumesTest, not_while_the_volumes_of_some_pod_are_unknown) {
   add_pod_with_volume("web-1");
   broken_volume = "pv-web-1";
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(5min);
   EXPECT_EQ(told(), 0U);
@@ -178,7 +178,7 @@ TEST_F(LeftVolumesTest, not_while_the_volumes_of_some_pod_are_unknown) {
 
 TEST_F(LeftVolumesTest, not_of_a_claim_where_no_policy_may_detach) {
   volumes["pv-web-0"]["spec"]["claimRef"]["namespace"] = "shop";
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   run_incident();
   EXPECT_EQ(told(), 0U);
 }
@@ -201,17 +201,17 @@ struct LeftInlineTest : LeftVolumesTest {
 };
 
 TEST_F(LeftInlineTest, one_that_stood_in_a_pod_itself_is_told_too) {
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(90s);
   ASSERT_EQ(told(), 1U);
   EXPECT_EQ(story.records.back().attachment, attachment);
   EXPECT_EQ(story.records.back().text,
             "a volume of driver ebs.csi.aws.com that stood in a pod itself");
-  EXPECT_EQ(desk->open_incidents(), 1U);
+  EXPECT_EQ(incidents->open_incidents(), 1U);
   EXPECT_EQ(deleted(), Lines{});
   lets_go(attachment);
-  ASSERT_TRUE(run_until([this] { return desk->open_incidents() == 0; }, 1min));
+  ASSERT_TRUE(run_until([this] { return incidents->open_incidents() == 0; }, 1min));
 }
 
 TEST_F(LeftInlineTest, not_while_a_pod_of_the_node_may_use_it) {
@@ -219,7 +219,7 @@ TEST_F(LeftInlineTest, not_while_a_pod_of_the_node_may_use_it) {
   pods["agent-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
   pods["agent-0"]["spec"]["volumes"] = {
       {{"name", "disk"}, {"awsElasticBlockStore", {{"volumeID", "vol-1"}}}}};
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(5min);
   EXPECT_EQ(told(), 0U);
@@ -228,13 +228,13 @@ TEST_F(LeftInlineTest, not_while_a_pod_of_the_node_may_use_it) {
 TEST_F(LeftVolumesTest, not_where_kubernetes_detaches_by_itself) {
   nodes["n1"].taints.push_back(
       {{"key", "node.kubernetes.io/out-of-service"}, {"effect", "NoExecute"}});
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   run_incident();
   EXPECT_EQ(told(), 0U);
 }
 
 TEST_F(LeftVolumesTest, a_node_that_is_back_ends_it) {
-  open_desk(detaching_policy());
+  take_up_nodes(detaching_policy());
   tell(Look::Fell);
   run_for(10s);
   nodes["n1"].ready = "True";

@@ -1,6 +1,6 @@
 #include "fence/record/journal.h"
 
-#include "fence/incident/takeover.h"
+#include "fence/incident/restore.h"
 #include "unit/fence/storage_fixture.h"
 
 namespace moonfence::fence {
@@ -15,9 +15,9 @@ struct JournalTest : StorageTest {
     return made;
   }
   // Whether the save succeeded; nullopt: it has not ended.
-  std::optional<bool> save(const std::shared_ptr<Page>& page) {
+  std::optional<bool> save(const std::shared_ptr<RecordLedger>& ledger) {
     std::optional<bool> stands;
-    journal->save(page, [&stands](bool said) { stands = said; });
+    journal->save(ledger, [&stands](bool said) { stands = said; });
     EXPECT_EQ(stands, std::nullopt);
     run_until([&stands] { return stands.has_value(); }, 10s);
     return stands;
@@ -31,45 +31,45 @@ struct JournalTest : StorageTest {
 };
 
 TEST_F(JournalTest, what_is_planned_is_held_when_it_stands_and_not_before) {
-  const auto page = new_page();
-  page->plan(step("a"));
-  EXPECT_FALSE(page->holds(Uid("a")));
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  EXPECT_FALSE(ledger->holds(Uid("a")));
   EXPECT_EQ(records.maps.size(), 0U);
-  EXPECT_EQ(save(page), true);
-  EXPECT_TRUE(page->holds(Uid("a")));
+  EXPECT_EQ(save(ledger), true);
+  EXPECT_TRUE(ledger->holds(Uid("a")));
   EXPECT_EQ(records.label("i1"), "open");
   EXPECT_NE(records.record("i1").find(Uid("a")), nullptr);
-  page->plan(step("b"));
-  EXPECT_FALSE(page->holds(Uid("b")));
+  ledger->plan(step("b"));
+  EXPECT_FALSE(ledger->holds(Uid("b")));
 }
 
 TEST_F(JournalTest, a_write_that_fails_holds_nothing_and_one_whose_answer_was_lost_is_found_again) {
-  const auto page = new_page();
-  page->plan(step("a"));
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
   records.faults = {{.answer = broken()}};
-  EXPECT_EQ(save(page), false);
-  EXPECT_FALSE(page->holds(Uid("a")));
+  EXPECT_EQ(save(ledger), false);
+  EXPECT_FALSE(ledger->holds(Uid("a")));
   EXPECT_FALSE(journal->problem().empty());
   records.faults = {{.answer = test::FakeAnswer::lost(), .done = true}};
-  EXPECT_EQ(save(page), false);
+  EXPECT_EQ(save(ledger), false);
   EXPECT_EQ(records.maps.size(), 1U);
-  EXPECT_FALSE(page->holds(Uid("a")));
-  EXPECT_EQ(save(page), true);
-  EXPECT_TRUE(page->holds(Uid("a")));
+  EXPECT_FALSE(ledger->holds(Uid("a")));
+  EXPECT_EQ(save(ledger), true);
+  EXPECT_TRUE(ledger->holds(Uid("a")));
   EXPECT_EQ(journal->problem(), "");
 }
 
 TEST_F(JournalTest, one_that_is_to_be_created_waits_for_as_long_as_the_server_asked) {
-  const auto page = new_page();
-  page->plan(step("a"));
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
   records.faults = {{.answer = status(429, "TooManyRequests", "x", {{"retry-after", "20"}})}};
-  EXPECT_EQ(save(page), false);
+  EXPECT_EQ(save(ledger), false);
   const int writes = records.writes;
   run_for(10s);
-  EXPECT_EQ(save(page), false);
+  EXPECT_EQ(save(ledger), false);
   EXPECT_EQ(records.writes, writes);
   run_for(11s);
-  EXPECT_EQ(save(page), true);
+  EXPECT_EQ(save(ledger), true);
 }
 
 // Else it would stand open until the next leader reads.
@@ -77,16 +77,16 @@ TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_when_its_incide
   for (const bool during : {false, true}) {
     for (const bool done : {false, true}) {
       records.maps.clear();
-      const auto page = new_page();
-      page->plan(step("a"));
+      const auto ledger = new_ledger();
+      ledger->plan(step("a"));
       records.faults = {{.answer = test::FakeAnswer::lost(), .done = done}};
       if (during) {
-        journal->save(page, [](bool) {});
+        journal->save(ledger, [](bool) {});
       } else {
-        EXPECT_EQ(save(page), false);
+        EXPECT_EQ(save(ledger), false);
       }
-      page->close(audit::Reason::NodeReady);
-      journal->finish(page);
+      ledger->close(audit::Reason::NodeReady);
+      journal->finish(ledger);
       run_for(10s);
       EXPECT_EQ(records.maps.size(), done ? 1U : 0U) << during;
       if (done) {
@@ -99,11 +99,11 @@ TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_when_its_incide
 
 // An etcd was restored from a snapshot of before the incident.
 TEST_F(JournalTest, what_stood_there_when_the_store_went_back_is_written_again_closed) {
-  const auto page = new_page();
-  page->plan(step("a"));
-  EXPECT_EQ(save(page), true);
-  page->sent(Uid("a"));
-  page->ended(Uid("a"), audit::Reason::Done);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  EXPECT_EQ(save(ledger), true);
+  ledger->sent(Uid("a"));
+  ledger->ended(Uid("a"), audit::Reason::Done);
   records.maps.clear();
   journal->begin_anew();
   records.faults = {{.answer = broken()}};
@@ -117,12 +117,12 @@ TEST_F(JournalTest, what_stood_there_when_the_store_went_back_is_written_again_c
 
 // It is of the same moment as everything else that stands there.
 TEST_F(JournalTest, a_record_that_went_back_goes_on_as_it_stands) {
-  const auto page = new_page();
-  page->plan(step("a"));
-  EXPECT_EQ(save(page), true);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  EXPECT_EQ(save(ledger), true);
   const auto saved = records.maps;
-  page->plan(step("b"));
-  EXPECT_EQ(save(page), true);
+  ledger->plan(step("b"));
+  EXPECT_EQ(save(ledger), true);
   records.maps = saved;
   journal->begin_anew();
   const auto found = read();
@@ -134,13 +134,13 @@ TEST_F(JournalTest, a_record_that_went_back_goes_on_as_it_stands) {
 
 // What failed for certain says nothing of the attempt before it.
 TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_after_another_failure_too) {
-  const auto page = new_page();
-  page->plan(step("a"));
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
   records.faults = {{.answer = test::FakeAnswer::lost(), .done = true}, {.answer = broken()}};
-  EXPECT_EQ(save(page), false);
-  EXPECT_EQ(save(page), false);
-  page->close(audit::Reason::NodeReady);
-  journal->finish(page);
+  EXPECT_EQ(save(ledger), false);
+  EXPECT_EQ(save(ledger), false);
+  ledger->close(audit::Reason::NodeReady);
+  journal->finish(ledger);
   run_for(10s);
   EXPECT_EQ(records.label("i1"), "closed");
 }
@@ -153,12 +153,12 @@ TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_until_somebody_
             return away ? broken()
                         : test::FakeAnswer{.body = records.maps.at(name_in(request)).dump()};
           });
-  const auto page = new_page();
-  page->plan(step("a"));
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
   records.faults = {{.answer = test::FakeAnswer::lost(), .done = true}};
-  EXPECT_EQ(save(page), false);
-  page->close(audit::Reason::NodeReady);
-  journal->finish(page);
+  EXPECT_EQ(save(ledger), false);
+  ledger->close(audit::Reason::NodeReady);
+  journal->finish(ledger);
   run_for(10min);
   EXPECT_EQ(records.label("i1"), "open");
   away = false;
@@ -169,25 +169,25 @@ TEST_F(JournalTest, one_that_may_have_been_created_is_looked_for_until_somebody_
 
 // A proxy answers it; the record stands and is ours.
 TEST_F(JournalTest, a_404_of_a_write_is_looked_into) {
-  const auto page = new_page();
-  page->plan(step("a"));
-  EXPECT_EQ(save(page), true);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  EXPECT_EQ(save(ledger), true);
   records.faults = {{.answer = status(404, "NotFound", "moonfence-incident-i1")}};
-  page->plan(step("b"));
-  EXPECT_EQ(save(page), true);
-  EXPECT_TRUE(page->holds(Uid("b")));
+  ledger->plan(step("b"));
+  EXPECT_EQ(save(ledger), true);
+  EXPECT_TRUE(ledger->holds(Uid("b")));
   EXPECT_EQ(http.count("POST "), 1U) << "it was not made a second time";
 }
 
 TEST_F(JournalTest, conflicts_are_looked_into_again_after_a_pause) {
-  const auto page = new_page();
-  page->plan(step("a"));
-  EXPECT_EQ(save(page), true);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  EXPECT_EQ(save(ledger), true);
   records.faults.assign(9, {.answer = status(409, "Conflict")});  // a webhook's
-  page->plan(step("b"));
-  EXPECT_EQ(save(page), false);
+  ledger->plan(step("b"));
+  EXPECT_EQ(save(ledger), false);
   run_for(2min);
-  EXPECT_TRUE(page->holds(Uid("b")));
+  EXPECT_TRUE(ledger->holds(Uid("b")));
 }
 
 TEST_F(JournalTest, a_record_is_not_removed_because_somebody_answers_404) {
@@ -210,48 +210,48 @@ TEST_F(JournalTest, a_record_is_not_removed_because_somebody_answers_404) {
           });
   EXPECT_EQ(read().size(), 1U);
   lies = false;
-  const auto page = new_page();
-  page->plan(step("a"));
-  EXPECT_EQ(save(page), true);
-  page->close(Reason::Settled);
-  journal->finish(page);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  EXPECT_EQ(save(ledger), true);
+  ledger->close(Reason::Settled);
+  journal->finish(ledger);
   run_for(10s);
   EXPECT_FALSE(records.maps.contains("moonfence-incident-old"));
 }
 
 TEST_F(JournalTest, outcomes_are_written_behind_and_several_in_one) {
-  const auto page = new_page();
-  page->plan(step("a"));
-  page->plan(step("b"));
-  EXPECT_EQ(save(page), true);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  ledger->plan(step("b"));
+  EXPECT_EQ(save(ledger), true);
   for (const char* uid : {"a", "b"}) {
-    page->sent(Uid(uid));
-    page->ended(Uid(uid), Reason::Done);
+    ledger->sent(Uid(uid));
+    ledger->ended(Uid(uid), Reason::Done);
   }
   EXPECT_EQ(records.writes, 1);
   run_for(1500ms);
   EXPECT_EQ(records.writes, 2);
   EXPECT_EQ(records.record("i1").find(Uid("b"))->outcome, Reason::Done);
-  journal->finish(page);
-  page->close(Reason::Settled);
+  journal->finish(ledger);
+  ledger->close(Reason::Settled);
   run_for(1s);
   EXPECT_EQ(records.label("i1"), "closed");
   EXPECT_TRUE(journal->idle());
 }
 
 TEST_F(JournalTest, nobody_writes_whose_term_does_not_cover_it) {
-  const auto page = new_page();
-  page->plan(step("a"));
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
   leadership.until = loop.now() + 5s;
-  EXPECT_EQ(save(page), false);
+  EXPECT_EQ(save(ledger), false);
   EXPECT_TRUE(records.maps.empty());
 }
 
 // Two leaders cannot be; one that was slow may still have a write under way.
 TEST_F(JournalTest, a_late_write_of_the_leader_before_changes_nothing) {
-  const auto old_page = new_page();
-  old_page->plan(step("a"));
-  EXPECT_EQ(save(old_page), true);
+  const auto old_ledger = new_ledger();
+  old_ledger->plan(step("a"));
+  EXPECT_EQ(save(old_ledger), true);
   Journal old_journal({loop, caller, random, log, leadership}, Namespace("moonfence"),
                       "moonfence-0_a", [this] { return wall_now(); });
   start_journal("moonfence-1_b");
@@ -259,13 +259,13 @@ TEST_F(JournalTest, a_late_write_of_the_leader_before_changes_nothing) {
   ASSERT_EQ(found.size(), 1U);
   const auto late = old_journal.resume(found[0]);
   run_for(1s);
-  const auto page = journal->resume(found[0]);  // by a version that is not the newest any more
-  EXPECT_FALSE(page->holds(Uid("a"))) << "until it is written by us";
+  const auto ledger = journal->resume(found[0]);  // by a version that is not the newest any more
+  EXPECT_FALSE(ledger->holds(Uid("a"))) << "until it is written by us";
   run_for(1s);
   EXPECT_EQ(records.record("i1").leaders.back().identity, "moonfence-1_b");
-  EXPECT_TRUE(page->holds(Uid("a")));
-  page->plan(step("b"));
-  EXPECT_EQ(save(page), true);
+  EXPECT_TRUE(ledger->holds(Uid("a")));
+  ledger->plan(step("b"));
+  EXPECT_EQ(save(ledger), true);
   late->plan(step("c"));
   std::optional<bool> stands;
   old_journal.save(late, [&stands](bool said) { stands = said; });
@@ -276,41 +276,41 @@ TEST_F(JournalTest, a_late_write_of_the_leader_before_changes_nothing) {
 }
 
 TEST_F(JournalTest, somebody_elses_hand_ends_ours) {
-  const auto page = new_page();
-  page->plan(step("a"));
-  EXPECT_EQ(save(page), true);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  EXPECT_EQ(save(ledger), true);
   IncidentRecord other = records.record("i1");
   other.leaders.push_back({.identity = "moonfence-9_z", .since = wall_now()});
   records.maps.clear();
   records.put(other);
-  page->plan(step("b"));
-  EXPECT_EQ(save(page), false);
-  EXPECT_FALSE(page->holds(Uid("b")));
-  EXPECT_EQ(save(page), false);
+  ledger->plan(step("b"));
+  EXPECT_EQ(save(ledger), false);
+  EXPECT_FALSE(ledger->holds(Uid("b")));
+  EXPECT_EQ(save(ledger), false);
   EXPECT_EQ(records.record("i1").find(Uid("b")), nullptr);
 }
 
 // The documents invite operators to delete records.
 TEST_F(JournalTest, one_of_another_leader_that_somebody_removed_is_made_again) {
-  const auto old_page = new_page();
-  old_page->plan(step("a"));
-  EXPECT_EQ(save(old_page), true);
+  const auto old_ledger = new_ledger();
+  old_ledger->plan(step("a"));
+  EXPECT_EQ(save(old_ledger), true);
   start_journal("moonfence-1_b");
   const auto found = read();
   records.maps.clear();
-  const auto page = journal->resume(found.at(0));
-  page->plan(step("b"));
-  EXPECT_EQ(save(page), true);
-  EXPECT_TRUE(page->holds(Uid("b")));
+  const auto ledger = journal->resume(found.at(0));
+  ledger->plan(step("b"));
+  EXPECT_EQ(save(ledger), true);
+  EXPECT_TRUE(ledger->holds(Uid("b")));
 }
 
 TEST_F(JournalTest, one_that_somebody_removed_is_made_again) {
-  const auto page = new_page();
-  page->plan(step("a"));
-  EXPECT_EQ(save(page), true);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  EXPECT_EQ(save(ledger), true);
   records.maps.clear();
-  page->plan(step("b"));
-  EXPECT_EQ(save(page), true);
+  ledger->plan(step("b"));
+  EXPECT_EQ(save(ledger), true);
   EXPECT_EQ(records.record("i1").steps.size(), 2U);
 }
 

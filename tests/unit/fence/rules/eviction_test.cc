@@ -94,13 +94,13 @@ TEST(MinorVersion, it_is_told_or_it_is_not) {
 struct EvictionGuardTest : GuardTest {
   EvictionGuardTest() {
     bind(Mode::Enforce, true);
-    authority.page->plan([this] {
+    authority.ledger->plan([this] {
       IncidentRecord::Step step;
       step.kind = IncidentRecord::Step::Kind::TaintNode;
       step.node_uid = authority.node_uid;
       return step;
     }());
-    authority.page->stands(authority.page->revision());
+    authority.ledger->stands(authority.ledger->revision());
   }
   void bind(Mode mode, bool allowed, policy::Allowances more = {}) {
     more.out_of_service = allowed;
@@ -149,11 +149,11 @@ TEST_F(EvictionGuardTest, only_with_the_binding_s_allowance_and_enforcing) {
 TEST_F(EvictionGuardTest, never_with_a_kubelet_that_lives_whatever_the_trigger_says) {
   authority.reading.readiness = Readiness::False;
   EXPECT_EQ(refusal(), std::nullopt);
-  authority.reading.pulse = Pulse::Alive;
+  authority.reading.kubelet_lease = KubeletLease::Alive;
   EXPECT_EQ(refusal(), Reason::LeaseAlive);
-  authority.reading.pulse = Pulse::Unread;
+  authority.reading.kubelet_lease = KubeletLease::Unread;
   EXPECT_EQ(refusal(), Reason::LeaseUnreadable);
-  authority.reading.pulse = Pulse::Dead;
+  authority.reading.kubelet_lease = KubeletLease::Dead;
   authority.reading.readiness = Readiness::Missing;
   EXPECT_EQ(refusal(), Reason::ReadyMissing);
 }
@@ -247,7 +247,7 @@ TEST_F(EvictionGuardTest, it_rests_on_a_fresh_reading_and_on_the_lease) {
 }
 
 TEST_F(EvictionGuardTest, it_stands_in_the_record_first) {
-  authority.page = std::make_shared<Page>(IncidentRecord{}, "moonfence-0_a", then);
+  authority.ledger = std::make_shared<RecordLedger>(IncidentRecord{}, "moonfence-0_a", then);
   EXPECT_EQ(refusal(), Reason::NotRecorded);
 }
 

@@ -83,11 +83,11 @@ TEST_F(GuardTest, a_living_kubelet_is_out_of_reach_for_a_policy_that_wants_silen
   EXPECT_EQ(answer(), std::nullopt);
   for (const Readiness readiness : {Readiness::False, Readiness::Missing}) {
     authority.reading.readiness = readiness;
-    for (const Pulse pulse : {Pulse::Alive, Pulse::Unread}) {
-      authority.reading.pulse = pulse;
+    for (const KubeletLease kubelet_lease : {KubeletLease::Alive, KubeletLease::Unread}) {
+      authority.reading.kubelet_lease = kubelet_lease;
       EXPECT_EQ(answer(), Reason::SignalUnfit);
     }
-    authority.reading.pulse = Pulse::Dead;
+    authority.reading.kubelet_lease = KubeletLease::Dead;
     EXPECT_EQ(answer(), std::nullopt);
   }
 }
@@ -95,8 +95,9 @@ TEST_F(GuardTest, a_living_kubelet_is_out_of_reach_for_a_policy_that_wants_silen
 TEST_F(GuardTest, a_living_kubelet_that_says_no_is_for_those_that_act_on_it) {
   for (const Readiness readiness : {Readiness::False, Readiness::Missing}) {
     authority.reading.readiness = readiness;
-    for (const Pulse pulse : {Pulse::Alive, Pulse::Unread, Pulse::Dead}) {
-      authority.reading.pulse = pulse;
+    for (const KubeletLease kubelet_lease :
+         {KubeletLease::Alive, KubeletLease::Unread, KubeletLease::Dead}) {
+      authority.reading.kubelet_lease = kubelet_lease;
       EXPECT_EQ(answer(), std::nullopt);
     }
   }
@@ -105,13 +106,13 @@ TEST_F(GuardTest, a_living_kubelet_that_says_no_is_for_those_that_act_on_it) {
 TEST_F(GuardTest, unknown_is_nothing_to_anybody_without_a_dead_lease) {
   for (const char* trigger : {"live_kubelet = true", "live_kubelet = false"}) {
     activate({binding(Mode::Enforce, "d1", "trigger = { " + std::string(trigger) + " },")});
-    authority.reading.pulse = Pulse::Alive;
+    authority.reading.kubelet_lease = KubeletLease::Alive;
     EXPECT_EQ(answer(), Reason::LeaseAlive);
-    authority.reading.pulse = Pulse::Unread;
+    authority.reading.kubelet_lease = KubeletLease::Unread;
     EXPECT_EQ(answer(), Reason::LeaseUnreadable);
-    authority.reading.pulse = Reading().pulse;  // nobody has looked
+    authority.reading.kubelet_lease = Reading().kubelet_lease;  // nobody has looked
     EXPECT_EQ(answer(), Reason::LeaseUnreadable);
-    authority.reading.pulse = Pulse::Dead;
+    authority.reading.kubelet_lease = KubeletLease::Dead;
     EXPECT_EQ(answer(), std::nullopt);
   }
 }
@@ -148,8 +149,8 @@ TEST_F(GuardTest, on_a_deleted_node_the_kubelet_is_as_silent_as_the_policy_wants
   authority.reading.readiness = Readiness::Gone;
   activate({binding(Mode::Enforce, "d1", "trigger = { deleted = true },")});
   EXPECT_EQ(answer(), std::nullopt);
-  for (const Pulse pulse : {Pulse::Alive, Pulse::Unread}) {
-    authority.reading.pulse = pulse;
+  for (const KubeletLease kubelet_lease : {KubeletLease::Alive, KubeletLease::Unread}) {
+    authority.reading.kubelet_lease = kubelet_lease;
     EXPECT_EQ(answer(), Reason::SignalUnfit);
   }
 }
@@ -183,7 +184,7 @@ TEST_F(GuardTest, an_empty_uid_is_no_precondition) {
 TEST_F(GuardTest, what_no_record_names_is_not_deleted) {
   pod.uid = Uid("pod-2");
   EXPECT_EQ(answer(), Reason::NotRecorded);
-  authority.page = nullptr;
+  authority.ledger = nullptr;
   pod.uid = Uid("pod-1");
   EXPECT_EQ(answer(), Reason::NotRecorded);
 }

@@ -3,7 +3,7 @@
 #include "fence/rules/holds.h"
 
 #include "unit/fence/guard_fixture.h"
-#include "unit/fence/operation_fixture.h"
+#include "unit/fence/pass_fixture.h"
 
 namespace moonfence::fence {
 namespace {
@@ -61,7 +61,7 @@ TEST_F(HoldGuardTest, a_namespace_that_nobody_has_heard_of_lately_is_as_good_as_
   EXPECT_EQ(refusal(), Reason::HoldUnknown);
 }
 
-struct HeldPassTest : PassTest {
+struct HeldPassTest : OnePassTest {
   HeldPassTest() { add_pod("web-0"); }
   [[nodiscard]] std::string told(const Reason reason) const {
     for (const Record& record : story.records) {
@@ -123,7 +123,7 @@ TEST_F(HeldPassTest, what_is_held_while_its_deletion_waits_stays) {
   add_pods(2 * kube::Destroyer::kMostAtOnce);
   delete_delay = 6s;
   activate(deleting());
-  Pass pass(*this, active.current()->bindings);
+  OnePass pass(*this, active.current()->bindings);
   run_for(1s);
   namespaces["db"]["moonfence.io/hold"] = "stop";
   ASSERT_TRUE(run_until([&pass] { return pass.over(); }));

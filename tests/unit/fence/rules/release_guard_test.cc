@@ -103,9 +103,9 @@ TEST_F(ReleaseGuardTest, of_a_deleted_node_nothing_is_released) {
 
 TEST_F(ReleaseGuardTest, no_policy_releases_what_a_living_kubelet_has) {
   authority.reading.readiness = Readiness::False;  // the policy acts on living kubelets
-  authority.reading.pulse = Pulse::Alive;
+  authority.reading.kubelet_lease = KubeletLease::Alive;
   EXPECT_EQ(refuse(), Reason::LeaseAlive);
-  authority.reading.pulse = Pulse::Unread;
+  authority.reading.kubelet_lease = KubeletLease::Unread;
   EXPECT_EQ(refuse(), Reason::LeaseUnreadable);
 }
 
@@ -189,9 +189,9 @@ struct CarriedReleaseTest : ReleaseGuardTest {
     want(IncidentRecord::Step::Release{.boot_id = "boot-1", .heartbeat = "t"});
   }
   void want(std::optional<IncidentRecord::Step::Release> release) {
-    IncidentRecord::Step step = *authority.page->record().find(Uid("va-1"));
+    IncidentRecord::Step step = *authority.ledger->record().find(Uid("va-1"));
     step.release = std::move(release);
-    authority.page->plan(std::move(step));
+    authority.ledger->plan(std::move(step));
   }
 };
 

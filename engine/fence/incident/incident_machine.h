@@ -1,0 +1,252 @@
+#pragma once
+
+// Incident is one node's failure from the moment it is believed down until it is dealt with: a pure
+// machine. It is told events with the time, and answers with effects; IncidentDriver performs them
+// and decides nothing. It can be printed, compared and tested without any I/O.
+//
+//   Holding ──tainted──▶ Confirming ──still down──▶ Operating ──failures──▶ Resting ──5 s──▶
+//   Confirming
+//      ▲                     │                          │
+//      └──── not tainted ────┘                          └── nothing left ──▶ Closed
+//
+// Nothing is given up: as long as the node is down and something that was to be done failed, or
+// pods are held because policies fail, another pass follows, for ever.
+//
+// From every state: the node is Ready again, replaced or gone ──▶ Closed.
+//
+// But where a policy takes a deleted node for down (HoldDowns), one that is gone goes on: whoever
+// judged until then does so no more, so another pass begins, and so it does when the same node
+// turns out to be there after all. Another node of its name still closes it.
+//
+// But what is known to be dead, or was deleted and some policy acts on that, goes on in another
+// incident when its Node is made anew by another machine (Incidents): that one knows no watch.
+//
+// Times: while something failed a pass starts every `retry_interval` for `retry_window` after the
+// first one that could act (row E-07: passes at 0, 5, 10, 15, 20 s). Then the pauses double, up to
+// `retry_pause_max`, and it does not count as being fenced any more: others may take its place.
+// What fails for longer than `tell_failing_after` is told, and so are policies that make pods wait
+// for longer than `tell_waiting_after`. A pass that could not read the node or
+// its pods does not use the window up; such passes back off up to `unreadable_interval_max`.
+//
+// While it waits for the taint that belongs to what it believes, it has the next pass prepared
+// (PlanAhead); the next CancelPass ends that, the next StartPass may use it.
+//
+// Several bindings act on one node, each by a trigger of its own. The machine knows of them only
+// when the first may act (HoldDowns, the minimum over the bindings); from then on each pass sorts
+// out which of them are due and comes back with the shortest wait of the others. What a silent
+// kubelet would permit and a living one does not keeps the incident open until the node changes.
+//
+// A reload (policies_changed) starts a pass at once, or right after the one under way; the window
+// begins again with it.
+//
+// While policies wait, news of the node's pods (fence/read/pod_watch) begin a pass before its time.
+//
+// The brake may refuse a pass before it reads anything, at its reading and in its middle: the
+// incident holds, without a timer of its own, until the brake lets go, and starts a fresh pass
+// then. Nothing that was read or decided before is kept.
+//
+// A reading that says "Ready" ends the incident unless the watch said "down" after the pass began:
+// the answer may then be older than the news, and nobody would look again. Such a pass is repeated.
+//
+// What was deleted is verified: the replacement may be bound to the dead node, when the scheduler
+// had not seen the taint yet. After a pass that deleted something and left nothing to be tried
+// again the incident looks again after `looks`, one after the other, and closes only then. What a
+// look finds is dealt with like anything else, but begins no further looks: whatever binds pods to
+// a tainted node for ever is not fought for ever. One that has deleted nothing does not close
+// before it has looked at the end of the longest of them.
+//
+// When all of this is done and replacements of what was deleted are not Ready yet (PassResult says
+// so) it is Verifying: it does nothing, holds no place of the brake, and waits to be told that they
+// are, for `replacement_wait` after the last deletion.
+//
+// Whether the kubelet is silent says its Lease (fence/leases/kubelet_lease). On Ready=Unknown
+// nobody acts while it is alive or unread; on False or missing it decides which bindings may. While
+// it is alive we look again exactly when it could be dead.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "audit/reason.h"
+#include "base/names.h"
+#include "base/time.h"
+#include "cluster/nodes/node_cache.h"
+#include "fence/rules/pass_result.h"
+#include "fence/rules/reading.h"
+#include "fence/rules/triggers.h"
+
+namespace moonfence::fence {
+
+struct IncidentRules {
+  HoldDowns hold_downs;  // how long the node must be down before anything is read
+  Duration retry_interval = std::chrono::seconds(5);
+  Duration retry_window = std::chrono::seconds(25);  // then pauses double, up to the next one
+  Duration retry_pause_max = std::chrono::seconds(60);
+  Duration tell_failing_after = std::chrono::seconds(60);
+  Duration tell_waiting_after = std::chrono::minutes(2);
+  // How soon to look live by ourselves: for the taint when no event shows it, doubled up to
+  // unreadable_interval_max, and after a reading that news have overtaken.
+  Duration taint_poll = std::chrono::seconds(1);
+  // Whether a pass may begin without the taint, and sets ours before its first deletion.
+  Quarantine quarantine = Quarantine::Off;
+  Duration unreadable_interval_max = std::chrono::seconds(30);
+  std::array<Duration, 3> looks = {std::chrono::seconds(1), std::chrono::seconds(5),
+                                   std::chrono::seconds(15)};
+  // How long after the last deletion it stays open until replacements are Ready; zero: not at all.
+  // Somebody looks at least once, however long ago that was.
+  Duration replacement_wait{};
+  Duration first_verification = std::chrono::seconds(15);
+};
+
+class IncidentMachine {
+ public:
+  enum class State { Holding, Confirming, Operating, Resting, Verifying, Closed };
+
+  // Effects, in the order in which they are to be performed.
+  struct SetTimer {
+    Duration delay;
+  };
+  struct CancelTimer {};
+  struct StartPass {};   // read the node live and list its pods
+  struct PlanAhead {};   // find out what the pass will need that the taint begins
+  struct Act {};         // go on with what was read: evaluate, guard, delete
+  struct CancelPass {};  // start nothing more; what has left is still recorded
+  struct Hold {
+    audit::Reason reason;
+  };
+  struct Close {
+    audit::Reason reason;
+  };
+  using Effect =
+      std::variant<SetTimer, CancelTimer, StartPass, PlanAhead, Act, CancelPass, Hold, Close>;
+  using Effects = std::vector<Effect>;
+
+  // `down_since`: the first down observation, from which the hold-downs count.
+  IncidentMachine(Uid node_uid, IncidentRules rules, Moment down_since)
+      : node_uid_(std::move(node_uid)), rules_(rules), down_since_(down_since) {}
+
+  // The first event, once.
+  [[nodiscard]] Effects open(const cluster::NodeView& view, Moment now);
+  // The watch has news of the node.
+  [[nodiscard]] Effects node_seen(const cluster::NodeView& view, Moment now);
+  [[nodiscard]] Effects timer_fired(Moment now);
+  // The pass has its reading; nullopt: the node or its pods could not be read.
+  [[nodiscard]] Effects confirmed(const std::optional<Reading>& reading, Moment now);
+  [[nodiscard]] Effects pass_ended(const PassResult& result, Moment now);
+  // What the last pass left waiting for the storage has moved on.
+  [[nodiscard]] Effects storage_moved(Moment now);
+  // No replacement is awaited any more.
+  [[nodiscard]] Effects replacements_ready();
+  // Something happened to a pod while policies wait; only while it may_hear().
+  [[nodiscard]] Effects pods_changed(Moment now);
+  // It rests because policies wait. What failed is repeated in its own time, whoever rings: the
+  // server may have asked for a pause.
+  [[nodiscard]] bool may_hear() const;
+  // Other bindings are in force, or are entitled to this incident.
+  [[nodiscard]] Effects policies_changed(const HoldDowns& hold_downs, Moment now);
+  // The brake refuses the pass that was to start or is under way.
+  [[nodiscard]] Effects braked(audit::Reason reason);
+  // The brake does not refuse it any more.
+  [[nodiscard]] Effects brake_released(Moment now);
+  // It is about a machine whose Node does not exist any more: news of another Node of that name are
+  // none, only readings tell.
+  void outlive_the_node() { outlives_ = true; }
+  // What was observed until now proves nothing: hold-downs count from now on.
+  void evidence_restarts(Moment now) { down_since_ = now; }
+  // We must not go on: shut down, or not the replica that acts.
+  [[nodiscard]] Effects stop(audit::Reason reason = audit::Reason::Stopping);
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool is_braked() const { return state_ == State::Holding && braked_; }
+  // A pass is under way, or rests to repeat what failed: the node counts as being fenced.
+  [[nodiscard]] bool in_progress() const;
+  // For so long that it was told: StillFailing.
+  [[nodiscard]] bool is_failing() const { return told_failing_ && !is_braked(); }
+  // When it rests after a pass: until when.
+  [[nodiscard]] std::optional<Moment> next_pass() const { return next_pass_; }
+  // By the newest news or reading.
+  [[nodiscard]] bool believes_unknown() const { return seen_ == cluster::Readiness::Unknown; }
+  [[nodiscard]] const Uid& node_uid() const { return node_uid_; }
+  [[nodiscard]] std::uint32_t passes() const { return passes_; }
+
+ private:
+  // Waits for the watch, and looks by itself after `delay` when one is given.
+  Effects hold(audit::Reason reason, std::optional<Duration> delay);
+  Effects await_taint(Duration at_least = {});
+  // Whether the pass failed is kept in mind, and told when it lasts until `next`.
+  void note_failure(const PassResult& result, std::optional<Moment> next, Effects& effects);
+  // Whether policies wait is kept in mind, and told when it lasts until `next`.
+  void note_waiting(const PassResult& result, std::optional<Moment> next, Effects& effects);
+  // When what failed is tried again; nullopt: nothing did.
+  [[nodiscard]] std::optional<Moment> next_retry(const PassResult& result, Moment now);
+  // Kubernetes' own taint is not waited for, or was for long enough.
+  [[nodiscard]] bool may_quarantine() const;
+  // No binding acts on a node that is down like this.
+  Effects await_silence(const Reading& reading, Moment now);
+  Effects await_readable(audit::Reason reason, Moment now);
+  // Starts a pass, or holds for what is missing.
+  Effects begin(bool tainted, Moment now);
+  Effects start_pass(Moment now);
+  Effects start_next_pass(Moment now);  // in place of the one under way, with a window of its own
+  // The watch has seen the node's object go, and some policy acts on that.
+  Effects vanish(Moment now);
+  Effects rest(Duration delay);
+  // When to look whether what was deleted stays away, if it is to be before `next`.
+  [[nodiscard]] std::optional<Moment> next_look(const PassResult& result,
+                                                const std::optional<Moment>& next, Moment now);
+  // In how long to look once more, where nothing was deleted: a pod may have been bound to the node
+  // before its taint was seen.
+  [[nodiscard]] std::optional<Duration> last_look(Moment now) const;
+  Effects close(audit::Reason reason);
+  // Nothing is left to do: closed, unless replacements are to be awaited.
+  Effects settle(const PassResult& result, Moment now);
+  // Why this reading or view ends the incident; nullopt: it does not.
+  [[nodiscard]] std::optional<audit::Reason> ends(cluster::Readiness readiness,
+                                                  const Uid& uid) const;
+  // When the first binding may act on a node that is down like this; nullopt: none does. What the
+  // watch believes, `seen_`, has no Lease: Unknown passes for silence until it is read.
+  [[nodiscard]] std::optional<Moment> due_by(const Reading& reading) const;
+  [[nodiscard]] std::optional<Moment> due_by_belief() const;
+  [[nodiscard]] std::optional<Moment> due_after(const std::optional<Duration>& hold_down) const;
+  // How long to rest after a pass that could not read; doubles.
+  [[nodiscard]] Duration unreadable_pause();
+
+  Uid node_uid_;
+  IncidentRules rules_;
+  State state_ = State::Holding;
+  std::uint32_t passes_ = 0;
+  std::uint32_t unreadable_ = 0;  // passes in a row that could not read
+  std::uint32_t untainted_ = 0;   // waits in a row for the taint
+  bool overtaken_ = false;        // the watch said "down" after the pass began
+  bool outdated_ = false;         // the policies changed after the pass began
+  bool vanished_ = false;         // the node's object went after the pass began
+  bool judged_deleted_ = false;   // the pass that is operating found no such node
+  bool outlives_ = false;         // see outlive_the_node()
+  bool braked_ = false;           // what it holds for is the brake
+  bool left_unfit_ = false;       // the last pass left pods to policies that want silence
+  cluster::Readiness seen_ = cluster::Readiness::Missing;  // the newest news or reading
+  Moment down_since_;
+  bool deleted_ = false;        // in passes after which no look was planned yet
+  std::size_t looks_left_ = 0;  // until what was deleted is believed
+  bool looking_ = false;        // the pass under way is one of them
+  bool looked_ = false;         // or will
+  std::optional<Moment> acts_since_ = std::nullopt;  // the first time
+  Moment held_until_{};                              // of a hold-down
+  Moment silence_at_{};  // when the Lease of the last reading could be dead
+  Moment pass_started_{};
+  std::optional<Moment> first_action_pass_;  // the retry window starts here
+  Duration retry_pause_{};                   // the last one after the window; zero: inside
+  std::optional<Moment> failing_since_;      // since when each pass failed
+  std::optional<Moment> waiting_since_;      // since when each pass left something waiting
+  std::optional<Moment> next_pass_;
+  bool told_failing_ = false;
+};
+
+[[nodiscard]] std::string_view to_string(IncidentMachine::State state);
+
+}  // namespace moonfence::fence
