@@ -73,7 +73,7 @@ void Pass::start(ReadAhead ahead) {
   memory_.observing.breaker.begin_pass();
   listing_ = std::make_unique<PodListing>(around_, context_, *authority_);
   fact_reader_ = new_fact_reader(around_);
-  listed_ = listing_->lists().empty();
+  lists_ = listing_->lists().empty() ? Lists::Own : Lists::None;
   memory_.pods_read = {};
   if (memory_.left_behind && memory_.left_behind->by != context_.set) {
     memory_.left_behind.reset();
@@ -135,18 +135,17 @@ void Pass::pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods) {
     unlisted_ = true;
     if (acting_) {
       end_if_done();
-    } else if (listing_->pending() == 0 && !listed_) {
+    } else if (listing_->pending() == 0 && lists_ == Lists::None) {
       owner_.reading_arrived(std::nullopt);
     }
     return;
   }
-  listed_ = true;
   // Of a server that is slow to answer nothing younger can be had.
   listing_took_ = around_.access.loop.now() - listing_->asked_at();
   if (pod_queue_.is_done()) {
     reading_facts_since_ = around_.access.loop.now();
   }
-  if (std::exchange(has_early_texts_, false)) {
+  if (std::exchange(lists_, Lists::Own) == Lists::Ahead) {
     pod_queue_.drop();  // this list and its like bring them as they are now
   }
   memory_.pods_read.lists[list].version = pods->version;
@@ -163,8 +162,7 @@ void Pass::pods_ahead(Result<kube::ItemTexts>& pods) {
   if (!pods || has_own_list()) {
     return;
   }
-  listed_ = true;
-  has_early_texts_ = true;
+  lists_ = Lists::Ahead;
   pod_queue_.add(std::move(pods->texts));
   if (!acting_) {
     both_arrived();
@@ -183,7 +181,7 @@ void Pass::both_arrived() {
   const Reading& reading = authority_->reading;
   const bool still_down = (cluster::is_down(reading.readiness) || is_of_deleted_node(reading)) &&
                           reading.uid == authority_->node_uid;
-  if (listed_ || !still_down) {
+  if (lists_ != Lists::None || !still_down) {
     owner_.reading_arrived(authority_->reading);
   } else {
     listing_->ask();  // whichever comes first of these lists and those that were asked for ahead
@@ -382,7 +380,7 @@ std::string Pass::name_of(const Waiting& waiting) {
 // first again in the next one: where everything is slow, one of both is to have its turn.
 void Pass::enqueue(Waiting waiting) {
   const bool is_pod = std::holds_alternative<DeletePod>(waiting.deletion);
-  if (is_pod && memory_.put_off % 2 == 1 && attachments_ == Stage::NotYet) {
+  if (is_pod && memory_.put_off % 2 == 1 && volumes_ == Volumes::ToCome) {
     after_volumes_.push_back(std::move(waiting));
   } else {
     line_up(std::move(waiting));
@@ -639,7 +637,7 @@ void Pass::end_if_done() {
 }
 
 void Pass::note_left_behind() {
-  if (!authority_->reading.successor || memory_.left_behind || unlisted_ || undecoded_) {
+  if (!authority_->reading.successor || memory_.left_behind || !is_complete()) {
     return;
   }
   memory_.left_behind = {.by = context_.set, .pods = std::move(starts_)};
@@ -699,9 +697,9 @@ bool Pass::retire_node() {
   if (!heard) {
     return true;
   }
-  const bool complete = !unlisted_ && !undecoded_ && changed_.empty();
-  const auto next = out_of_service_.go_on(
-      node_.node(), complete, {.listed = listing_->asked_at(), .took = picture_took()}, result_);
+  const auto next =
+      out_of_service_.go_on(node_.node(), is_complete() && changed_.empty(),
+                            {.listed = listing_->asked_at(), .took = picture_took()}, result_);
   if (next == OutOfServiceSetter::Next::ReadNode) {
     node_.begin();
   }
@@ -722,42 +720,39 @@ bool Pass::delete_after_volumes() {
 }
 
 bool Pass::look_at_volumes() {
-  if (memory_.detachments.empty() && memory_.releases.empty()) {
-    return attachments_ == Stage::Looking || releases_ == Stage::Looking;
-  }
-  const bool releases_next = attachments_ == Stage::Looked && releases_ == Stage::NotYet;
+  const bool any = !memory_.detachments.empty() || !memory_.releases.empty();
+  const bool attachments_next = any && volumes_ == Volumes::ToCome;
+  const bool releases_next = any && volumes_ == Volumes::Between;
   // Who else uses a volume is told by the lists: the next pass has fresh ones.
   if (is_listed_too_long_ago()) {
-    if (attachments_ == Stage::NotYet || (releases_next && !memory_.releases.empty())) {
+    if (attachments_next || (releases_next && !memory_.releases.empty())) {
       deleter_.put_off();
     }
-  } else if (attachments_ == Stage::NotYet) {
-    attachments_ = Stage::Looking;
+  } else if (attachments_next) {
+    volumes_ = Volumes::Attachments;
     deleter_.look(
-        /*complete=*/sees_volumes_ && !unlisted_ && !undecoded_,
-        [this] { return is_listed_too_long_ago(); },
+        /*complete=*/sees_volumes_ && is_complete(), [this] { return is_listed_too_long_ago(); },
         [this](DeleteAttachment deletion) { enqueue({.deletion = std::move(deletion)}); },
-        [this] {
-          attachments_ = Stage::Looked;
-          pump();
-        });
+        [this] { volumes_looked_at(Volumes::Between); });
     return true;
   } else if (releases_next) {
-    releases_ = Stage::Looking;
+    volumes_ = Volumes::Releases;
     releaser_.look(
         known_since_ + picture_took(),
         [this](Portion portion) { enqueue({.deletion = std::move(portion)}); },
-        [this] {
-          releases_ = Stage::Looked;
-          pump();
-        });
+        [this] { volumes_looked_at(Volumes::Done); });
     return true;
   }
-  return attachments_ == Stage::Looking || releases_ == Stage::Looking;
+  return volumes_ == Volumes::Attachments || volumes_ == Volumes::Releases;
+}
+
+void Pass::volumes_looked_at(Volumes next) {
+  volumes_ = next;
+  pump();
 }
 
 bool Pass::look_for_left_volumes() {
-  return sees_volumes_ && !unlisted_ && !undecoded_ && node_.has_one() &&
+  return sees_volumes_ && is_complete() && node_.has_one() &&
          left_volumes_.look(node_.node(), [this] { pump(); });
 }
 

@@ -150,6 +150,9 @@ class Pass final : private PodQueue::PodQueueUser {
   [[nodiscard]] bool delete_after_volumes();
   // Whether attachments or releases are being looked at now.
   [[nodiscard]] bool look_at_volumes();
+  void volumes_looked_at(Volumes next);
+  // All pods of the node are known.
+  [[nodiscard]] bool is_complete() const { return !unlisted_ && !undecoded_; }
   // Whether volumes that nobody accounts for are being looked at.
   [[nodiscard]] bool look_for_left_volumes();
   [[nodiscard]] bool judged_all() const;
@@ -181,21 +184,23 @@ class Pass final : private PodQueue::PodQueueUser {
   Duration listing_took_ = Duration::zero();
   Moment reading_facts_since_{};
   Duration reading_facts_took_ = Duration::zero();
-  bool has_early_texts_ = false;
   std::deque<Waiting> queue_;
   std::vector<Waiting> after_volumes_;  // pods
   std::size_t in_flight_ = 0;
   PassResult result_;
   std::shared_ptr<const void> alive_;  // calls that outlive us must not call back
 
-  enum class Stage { NotYet, Looking, Looked };
-  Stage attachments_ = Stage::NotYet;
-  Stage releases_ = Stage::NotYet;
-  const bool sees_volumes_;  // of every pod: attachments may be deleted
-  bool listed_ = false;      // a list has arrived, or there was none to make
-  bool unlisted_ = false;    // a list could not be read
-  bool undecoded_ = false;   // a pod could not be understood
+  // What has arrived of the lists: nothing, those that were made ahead, our own or there were none
+  // to make.
+  enum class Lists { None, Ahead, Own };
+  Lists lists_ = Lists::None;
+  bool unlisted_ = false;   // a list could not be read
+  bool undecoded_ = false;  // a pod could not be understood
   bool acting_ = false;
+  // After the pods: their attachments, then the releases.
+  enum class Volumes { ToCome, Attachments, Between, Releases, Done };
+  Volumes volumes_ = Volumes::ToCome;
+  const bool sees_volumes_;  // of every pod: attachments may be deleted
   RecordPace pace_;          // of what waits and does not stand in the record
   bool recording_ = false;   // it is being written
   bool unrecorded_ = false;  // it could not be: the guard has its say
