@@ -7,8 +7,6 @@
 #include "fence/rules/release.h"
 #include "kube/objects/decode.h"
 #include "kube/wire/url.h"
-#include "policy/input/pod_facts.h"
-#include "policy/input/translated.h"
 
 namespace moonfence::fence {
 
@@ -28,29 +26,6 @@ constexpr Duration kLongestIdlePause = std::chrono::seconds(30);
 // Six minutes after the pod Kubernetes acts as if the storage had let go: time to do something.
 constexpr Duration kAlarm = std::chrono::minutes(4);
 
-// Two PersistentVolumes may name one volume: it is known by driver and handle,
-// and one without a handle by its PersistentVolume.
-std::string key_of(const policy::VolumeFacts& volume) {
-  return volume.handle.empty() ? volume.driver + "/" + volume.pv
-                               : volume.driver + "^" + volume.handle;
-}
-
-// An attachment serves whoever uses it, under whatever PersistentVolume.
-std::string key_of_attachment(const std::string& name) {
-  return "=" + name;
-}
-
-// All of a driver: by somebody whose volume has an attachment that nobody can name.
-std::string key_of_all(const std::string& driver) {
-  return driver + "*";
-}
-
-// The handle of a translated volume is known to Kubernetes alone. Its attachment bears the name of
-// another PersistentVolume when that one of the same disk was attached first.
-bool has_unknown_attachment(const policy::VolumeFacts& volume) {
-  return volume.handle.empty() && !volume.driver.empty() && !volume.attachment;
-}
-
 AttachmentCase target_of(const Detachment& detachment, const kube::Attachment& attachment) {
   return {.attachment = attachment,
           .driver = detachment.volume.driver,
@@ -58,15 +33,6 @@ AttachmentCase target_of(const Detachment& detachment, const kube::Attachment& a
           .handle = detachment.volume.handle,
           .used_by_others = false,
           .before_pod = detachment.before_pod};
-}
-
-bool is_attached(const Gathered& gathered, const std::string& volume) {
-  return std::any_of(gathered.attachments.begin(), gathered.attachments.end(),
-                     [&volume](const auto& entry) { return entry.second.volume == volume; });
-}
-
-bool is_finished(const kube::Pod& pod) {
-  return pod.phase == "Succeeded" || pod.phase == "Failed";
 }
 
 // Why the controller could never act on a release, "" when it could. Asked before the pod goes, so
@@ -82,54 +48,19 @@ std::string unfit_for_release(const policy::VolumeFacts& volume, const Reading& 
 }  // namespace
 
 AttachmentDeleter::AttachmentDeleter(Surroundings& surroundings, const PassContext& context,
-                                     std::shared_ptr<const Authority> authority, Memory& memory)
+                                     std::shared_ptr<const Authority> authority, Memory& memory,
+                                     const VolumeUsers& users)
     : around_(surroundings),
       context_(context),
       authority_(std::move(authority)),
       memory_(memory),
+      users_(users),
       lookups_(around_.access.reader) {}
 
 // Inside an answer of lookups_, perhaps: it dies with us.
 void AttachmentDeleter::retire() {
   retired_ = true;
   all_read_.cancel();
-}
-
-void AttachmentDeleter::saw(const kube::Pod& pod, const Gathered& gathered) {
-  if (!concerns(memory_, authority_->reading, pod)) {
-    of_successor_.insert(pod.uid);
-  }
-  present_.insert(pod.uid);
-  attachments_.insert(gathered.attachments.begin(), gathered.attachments.end());
-  if (is_finished(pod)) {  // it uses none of them
-    return;
-  }
-  if (!gathered.volumes_missing.empty() && blind_.empty()) {
-    blind_ = "the volumes of pod " + pod.ref.text() + " are not known: " + gathered.volumes_missing;
-  }
-  const auto uses = [this, &pod](const std::string& key) {
-    users_[key].emplace(pod.uid, pod.ref.text());
-  };
-  for (const auto& [name, attachment] : gathered.attachments) {
-    used_.insert(name);
-    uses(key_of_attachment(name));
-  }
-  for (const std::string& driver : policy::inline_drivers(*pod.raw)) {
-    uses(key_of_all(driver));
-  }
-  for (const policy::VolumeFacts& volume :
-       gathered.facts.volumes.value_or(std::vector<policy::VolumeFacts>())) {
-    // A claim that is missing uses no other claim's volume, which is bound to that one alone, and
-    // must not hold up the whole node (row LH-18). A volume that is missing may have been made
-    // again under another name; its attachment tells which one it was.
-    if (volume.state == "volume_missing") {
-      if (blind_.empty() && !is_attached(gathered, volume.pv)) {
-        blind_ = "pod " + pod.ref.text() + " uses claim " + volume.claim + " of a missing volume";
-      }
-    } else if (!volume.driver.empty()) {
-      uses(has_unknown_attachment(volume) ? key_of_all(volume.driver) : key_of(volume));
-    }
-  }
 }
 
 void AttachmentDeleter::plan(const PodPlan& pod_plan) {
@@ -170,10 +101,6 @@ void AttachmentDeleter::plan_step(const Detachment& detachment) const {
   }
 }
 
-void AttachmentDeleter::pod_gone(const Uid& pod) {
-  gone_.insert(pod);
-}
-
 std::set<std::string> AttachmentDeleter::wanted() const {
   std::set<std::string> names;
   for (const auto& [name, detachment] : memory_.detachments) {
@@ -189,9 +116,6 @@ void AttachmentDeleter::look(bool complete, std::function<bool()> outdated, Act 
   outdated_ = std::move(outdated);
   act_ = std::move(act);
   looked_ = std::move(looked);
-  if (!complete && blind_.empty()) {
-    blind_ = "not all pods of the node could be listed";
-  }
   std::vector<std::string> names;
   for (const auto& [name, detachment] : memory_.detachments) {
     names.push_back(name);
@@ -241,7 +165,7 @@ void AttachmentDeleter::read(const std::vector<std::string>& names) {
 AttachmentDeleter::Stand AttachmentDeleter::stand_of(Detachment& detachment, bool complete) {
   const DeletePod& verdict = detachment.verdict;
   const Uid& pod = verdict.pod.uid;
-  const bool is_judged = present_.contains(pod) && !memory_.handled.contains(pod);
+  const bool is_judged = users_.has_seen(pod) && !memory_.handled.contains(pod);
   if (is_judged && detachment.wanted_in != context_.attempt &&
       (!detachment.asked || detachment.inherited)) {
     return Stand::Dropped;  // its policy, or a guard, has another mind by now
@@ -253,7 +177,7 @@ AttachmentDeleter::Stand AttachmentDeleter::stand_of(Detachment& detachment, boo
     tell(detachment, Reason::PolicyChanged, "nobody can be asked again: its pod is gone");
     return Stand::Dropped;
   }
-  const bool is_gone = gone_.contains(pod) || (complete && !present_.contains(pod));
+  const bool is_gone = users_.is_gone(pod) || (complete && !users_.has_seen(pod));
   if (!detachment.before_pod && !is_gone) {
     if (!is_judged) {  // otherwise its deletion failed, and is repeated at the pace of retries
       wait(detachment, Reason::AwaitingDetach, "pod " + verdict.pod.ref.text() + " is still there");
@@ -364,8 +288,10 @@ void AttachmentDeleter::consider(Detachment& detachment, const kube::Attachment&
     put_off_ = true;
     return;
   }
-  if (const std::string user = other_user(detachment); !user.empty()) {
-    if (is_used_by_successor(detachment)) {  // and may be for years: the attachment is its own now
+  if (const std::string user = users_.other_user(detachment.volume, detachment.verdict.pod.uid);
+      !user.empty()) {
+    if (users_.is_used_by_successor(
+            detachment.volume)) {  // and may be for years: the attachment is its own now
       tell(detachment, Reason::VolumeInUse, user);
       memory_.detachments.erase(attachment.name);
       return;
@@ -395,68 +321,6 @@ void AttachmentDeleter::alarm_before_force(Detachment& detachment,
   }
   detachment.alarmed = true;
   record(detachment, Record::Kind::IncidentHeld, Reason::ForcedDetachNear, attachment.detach_error);
-}
-
-bool AttachmentDeleter::is_used_by_successor(const Detachment& detachment) const {
-  const policy::VolumeFacts& volume = detachment.volume;
-  std::vector<std::string> keys = {key_of(volume), key_of_all(volume.driver)};
-  if (volume.attachment) {
-    keys.push_back(key_of_attachment(*volume.attachment));
-  }
-  return std::any_of(keys.begin(), keys.end(), [this](const std::string& key) {
-    const auto users = users_.find(key);
-    return users != users_.end() &&
-           std::any_of(users->second.begin(), users->second.end(),
-                       [this](const auto& user) { return of_successor_.contains(user.first); });
-  });
-}
-
-bool AttachmentDeleter::pod_is_there(const Detachment& detachment) const {
-  const Uid& pod = detachment.verdict.pod.uid;
-  return present_.contains(pod) && !gone_.contains(pod);
-}
-
-bool AttachmentDeleter::is_accounted_for(const std::string& attachment) const {
-  return !blind_.empty() || used_.contains(attachment) ||
-         memory_.detachments.contains(attachment) || memory_.releases.contains(attachment) ||
-         memory_.released.contains(attachment) || memory_.decided.contains(attachment);
-}
-
-bool AttachmentDeleter::has_inline_user(const std::string& driver) const {
-  return users_.contains(key_of_all(driver));
-}
-
-std::string AttachmentDeleter::other_user(const Detachment& detachment) const {
-  if (!blind_.empty()) {
-    return blind_;
-  }
-  const policy::VolumeFacts& volume = detachment.volume;
-  std::string user = other_user(detachment, key_of(volume));
-  if (user.empty() && volume.attachment) {
-    user = other_user(detachment, key_of_attachment(*volume.attachment));
-  }
-  if (!user.empty()) {
-    return "pod " + user + " of this node uses the volume too";
-  }
-  user = other_user(detachment, key_of_all(volume.driver));
-  return user.empty() ? std::string()
-                      : "pod " + user +
-                            " of this node may use the volume too: nobody can tell which "
-                            "attachment of driver " +
-                            volume.driver + " is that of its volume";
-}
-
-std::string AttachmentDeleter::other_user(const Detachment& detachment,
-                                          const std::string& key) const {
-  const auto users = users_.find(key);
-  if (users != users_.end()) {
-    for (const auto& [uid, name] : users->second) {
-      if (uid != detachment.verdict.pod.uid && !gone_.contains(uid)) {
-        return name;
-      }
-    }
-  }
-  return {};
 }
 
 void AttachmentDeleter::ended(const DeleteAttachment& deletion, const ActionOutcome& outcome,

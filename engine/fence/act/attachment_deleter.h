@@ -10,10 +10,8 @@
 // attachments are still to go (row E-13). Attachments-first leaves the first two
 // steps out and demands a pod that is being deleted.
 //
-// An attachment goes only when no other pod object of the node uses the volume, compared by driver
-// and handle and by the attachment's name, over all pods of the node (hazard H24). Who uses a
-// volume whose attachment nobody can name may use each of its driver. Nothing here ever removes a
-// finalizer.
+// An attachment goes only when no other pod object of the node uses the volume
+// (fence/act/volume_users). Nothing here ever removes a finalizer.
 
 #include <cstddef>
 #include <functional>
@@ -23,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "fence/act/volume_users.h"
 #include "fence/judge/pod_evaluation.h"
 #include "fence/read/fact_reader.h"
 #include "fence/read/lookups.h"
@@ -38,13 +37,15 @@ class AttachmentDeleter {
 
   // All references must outlive it.
   AttachmentDeleter(Surroundings& surroundings, const PassContext& context,
-                    std::shared_ptr<const Authority> authority, Memory& memory);
+                    std::shared_ptr<const Authority> authority, Memory& memory,
+                    const VolumeUsers& users);
 
-  // A pod of the node with its volumes. Every pod is told of before look().
-  void saw(const kube::Pod& pod, const Gathered& gathered);
+  // What was read about a pod of the node.
+  void saw(const Gathered& gathered) {
+    attachments_.insert(gathered.attachments.begin(), gathered.attachments.end());
+  }
   // What a policy wants; its pod is deleted by somebody else when it has to be.
   void plan(const PodPlan& pod_plan);
-  void pod_gone(const Uid& pod);
   // Attachments that some policy of this pass wants deleted, by name.
   [[nodiscard]] std::set<std::string> wanted() const;
 
@@ -60,16 +61,8 @@ class AttachmentDeleter {
   // Nothing is read or handed over from now on.
   void retire();
 
-  // What a release asks too. Who else may use the volume, "" for nobody.
-  [[nodiscard]] std::string other_user(const Detachment& detachment) const;
-  // The pod that held it.
-  [[nodiscard]] bool pod_is_there(const Detachment& detachment) const;
-  // Somebody knows what is to become of it: a pod of the node uses it, or may, or policies decided
-  // about it with its pod.
-  [[nodiscard]] bool is_accounted_for(const std::string& attachment) const;
-  // Some pod of the node uses a volume of the driver, and nobody can tell which.
-  [[nodiscard]] bool has_inline_user(const std::string& driver) const;
-  // Whether what its policy said still holds; it is adapted to the policies in force.
+  // What a release asks too: whether what its policy said still holds; it is adapted to the
+  // policies in force.
   [[nodiscard]] bool is_in_force(Detachment& detachment) const;
 
  private:
@@ -79,7 +72,6 @@ class AttachmentDeleter {
   void plan_step(const Detachment& detachment) const;
   void consider(Detachment& detachment, const kube::Attachment& attachment);
   void wait(Detachment& detachment, audit::Reason reason, const std::string& text);
-  [[nodiscard]] bool is_used_by_successor(const Detachment& detachment) const;
   void read(const std::vector<std::string>& names);
   void arrived(const std::string& name, const Result<Lookups::Body>& found);
   void gone(const std::string& name);
@@ -88,21 +80,13 @@ class AttachmentDeleter {
               const std::string& text);
   void tell(Detachment& detachment, audit::Reason reason, const std::string& text);
   void looked_at_one();
-  // The name of a pod that is noted under the key, "" for none but its own.
-  [[nodiscard]] std::string other_user(const Detachment& detachment, const std::string& key) const;
 
   Surroundings& around_;
   const PassContext& context_;
   std::shared_ptr<const Authority> authority_;
   Memory& memory_;
-  std::set<Uid> present_;  // pods of the node
-  // By volume, attachment or driver: pods, with their names.
-  std::map<std::string, std::map<Uid, std::string>> users_;
-  std::set<Uid> of_successor_;  // of them: pods of the machine that has the node's name now
+  const VolumeUsers& users_;
   std::map<std::string, kube::Attachment> attachments_;  // read in this pass, by name
-  std::set<std::string> used_;                           // attachments, by name, of the node's pods
-  std::set<Uid> gone_;
-  std::string blind_;  // why some pod's volumes are unknown; "" when all are known
   Act act_;
   std::function<void()> looked_;
   std::size_t pending_ = 0;

@@ -30,12 +30,12 @@ std::string words_of(const kube::Attachment& attachment, std::string text) {
 
 LeftVolumes::LeftVolumes(Surroundings& surroundings, const PassContext& context,
                          std::shared_ptr<const Authority> authority, Memory& memory,
-                         const AttachmentDeleter& deleter)
+                         const VolumeUsers& users)
     : around_(surroundings),
       context_(context),
       authority_(std::move(authority)),
       memory_(memory),
-      deleter_(deleter),
+      users_(users),
       lookups_(around_.access.reader) {}
 
 void LeftVolumes::retire() {
@@ -74,7 +74,7 @@ std::set<std::string> LeftVolumes::unaccounted(const kube::Node& node) const {
   }
   for (const std::string& volume : volumes_of(*node.raw)) {
     std::string name = attachment_behind(volume, authority_->node);
-    if (!name.empty() && !deleter_.is_accounted_for(name)) {
+    if (!name.empty() && !is_accounted_for(name)) {
       names.insert(std::move(name));
     }
   }
@@ -120,9 +120,15 @@ void LeftVolumes::volume_arrived(const kube::Attachment& attachment,
   }
 }
 
+bool LeftVolumes::is_accounted_for(const std::string& attachment) const {
+  return users_.may_use(attachment) || memory_.detachments.contains(attachment) ||
+         memory_.releases.contains(attachment) || memory_.released.contains(attachment) ||
+         memory_.decided.contains(attachment);
+}
+
 // It stood in a pod itself, and nobody can tell in which: any of its driver may be it.
 void LeftVolumes::inline_arrived(const kube::Attachment& attachment) {
-  if (may_detach(*context_.set) && !deleter_.has_inline_user(attachment.attacher)) {
+  if (may_detach(*context_.set) && !users_.has_inline_user(attachment.attacher)) {
     note(attachment, "a volume of driver " + attachment.attacher + " that stood in a pod itself");
   }
 }

@@ -17,7 +17,7 @@
 #include <set>
 #include <string>
 
-#include "fence/act/attachment_deleter.h"
+#include "fence/act/volume_users.h"
 #include "fence/judge/pod_evaluation.h"
 #include "fence/read/lookups.h"
 #include "fence/read/surroundings.h"
@@ -34,8 +34,7 @@ class LeftVolumes {
 
   // All references must outlive it.
   LeftVolumes(Surroundings& surroundings, const PassContext& context,
-              std::shared_ptr<const Authority> authority, Memory& memory,
-              const AttachmentDeleter& deleter);
+              std::shared_ptr<const Authority> authority, Memory& memory, const VolumeUsers& users);
 
   // Once in a pass, when its pods and attachments are dealt with; `node` as it was read last. True:
   // it is looking, and calls `looked` in a later turn.
@@ -45,6 +44,9 @@ class LeftVolumes {
   void retire();
 
  private:
+  // Somebody knows what is to become of it: a pod of the node uses it, or may, or policies decided
+  // about it with its pod.
+  [[nodiscard]] bool is_accounted_for(const std::string& attachment) const;
   [[nodiscard]] std::set<std::string> unaccounted(const kube::Node& node) const;
   void attachment_arrived(const std::string& name, const Result<Lookups::Body>& found);
   void read_volume(const kube::Attachment& attachment);
@@ -58,7 +60,7 @@ class LeftVolumes {
   const PassContext& context_;
   std::shared_ptr<const Authority> authority_;
   Memory& memory_;
-  const AttachmentDeleter& deleter_;
+  const VolumeUsers& users_;
   std::function<void()> looked_;
   bool has_looked_ = false;
   std::size_t pending_ = 0;

@@ -38,12 +38,13 @@ Record record_about(const Detachment& detachment, const Authority& authority) {
 
 VolumeReleaser::VolumeReleaser(Surroundings& surroundings, const PassContext& context,
                                std::shared_ptr<const Authority> authority, Memory& memory,
-                               const AttachmentDeleter& deleter)
+                               const AttachmentDeleter& deleter, const VolumeUsers& users)
     : around_(surroundings),
       context_(context),
       authority_(std::move(authority)),
       memory_(memory),
-      deleter_(deleter) {}
+      deleter_(deleter),
+      users_(users) {}
 
 void VolumeReleaser::look(Moment known, Act act, std::function<void()> looked) {
   act_ = std::move(act);
@@ -181,9 +182,10 @@ void VolumeReleaser::choose() {
       continue;
     }
     PendingRelease& pending = memory_.releases.at(name);
-    if (const std::string user = deleter_.other_user(pending.detachment); !user.empty()) {
+    const Uid& pod = pending.detachment.verdict.pod.uid;
+    if (const std::string user = users_.other_user(pending.detachment.volume, pod); !user.empty()) {
       tell(pending, Record::Kind::Refusal, Reason::VolumeInUse, user);
-    } else if (deleter_.pod_is_there(pending.detachment)) {
+    } else if (users_.is_there(pod)) {
       tell(pending, Record::Kind::Refusal, Reason::VolumeInUse, "its own pod is there");
     } else if (const std::string silence = silent_attacher(pending); !silence.empty()) {
       tell(pending, Record::Kind::Refusal, Reason::AttacherSilent, silence);

@@ -34,10 +34,10 @@ class VolumeReleaser {
 
   using Act = std::function<void(std::vector<std::string>)>;
 
-  // All references must outlive it. `detaching` knows the pods of the pass.
+  // All references must outlive it.
   VolumeReleaser(Surroundings& surroundings, const PassContext& context,
                  std::shared_ptr<const Authority> authority, Memory& memory,
-                 const AttachmentDeleter& deleter);
+                 const AttachmentDeleter& deleter, const VolumeUsers& users);
 
   // Once in a pass: hands a portion to `act`, by the attachments' names, or none, and calls
   // `looked` after that. `known`: when what the lists of pods show, and what
@@ -69,6 +69,7 @@ class VolumeReleaser {
   std::shared_ptr<const Authority> authority_;
   Memory& memory_;
   const AttachmentDeleter& deleter_;
+  const VolumeUsers& users_;
   Act act_;
   std::function<void()> looked_;
   Moment checked_{};

@@ -36,10 +36,10 @@ Pass::Pass(IncidentContext& surroundings, PassContext context, std::shared_ptr<A
       namespaces_(around_, context_, authority_, [this] { pump(); }),
       quarantining_(around_, context_, authority_, memory_),
       out_of_service_(around_, context_, authority_, memory_, pod_evaluation_, [this] { pump(); }),
-      deleter_(around_, context_, authority_, memory_),
-      releaser_(around_, context_, authority_, memory_, deleter_),
+      deleter_(around_, context_, authority_, memory_, users_),
+      releaser_(around_, context_, authority_, memory_, deleter_, users_),
       unlisted_pods_(around_, context_, authority_, memory_),
-      left_volumes_(around_, context_, authority_, memory_, deleter_),
+      left_volumes_(around_, context_, authority_, memory_, users_),
       alive_(std::make_shared<int>(0)),
       sees_volumes_(may_detach(*context_.set)) {}
 
@@ -224,7 +224,8 @@ Wants Pass::taken_up(const kube::Pod& pod) {
 void Pass::gathered(const kube::Pod& pod, const Gathered& known) {
   reading_facts_took_ =
       std::max(reading_facts_took_, around_.access.loop.now() - reading_facts_since_);
-  deleter_.saw(pod, known);
+  users_.saw(pod, known, !concerns(memory_, authority_->reading, pod));
+  deleter_.saw(known);
 }
 
 void Pass::note_hold(const kube::Pod& pod) {
@@ -590,7 +591,7 @@ void Pass::pod_ended(const DeletePod& deletion, const ActionOutcome& outcome) {
     }
     // Of a replaced one the next list will tell: another pod has its name.
     if (outcome.reason == Reason::Done || outcome.reason == Reason::AlreadyGone) {
-      deleter_.pod_gone(deletion.pod.uid);
+      users_.pod_gone(deletion.pod.uid);
     }
   } else if (outcome.reason == Reason::PolicyChanged || outcome.reason == Reason::OutsideBinding) {
     result_.policies_changed = true;  // those that are in force now have not been asked
@@ -650,7 +651,7 @@ bool Pass::look_for_unlisted() {
 
 void Pass::unlisted_looked() {
   for (const Uid& pod : unlisted_pods_.take_gone()) {
-    deleter_.pod_gone(pod);
+    users_.pod_gone(pod);
   }
   reading_facts_since_ = around_.access.loop.now();
   const std::weak_ptr<const void> alive = alive_;
@@ -730,8 +731,12 @@ bool Pass::look_at_volumes() {
     }
   } else if (attachments_next) {
     volumes_ = Volumes::Attachments;
+    const bool complete = sees_volumes_ && is_complete();
+    if (!complete) {
+      users_.incomplete();
+    }
     deleter_.look(
-        /*complete=*/sees_volumes_ && is_complete(), [this] { return is_listed_too_long_ago(); },
+        complete, [this] { return is_listed_too_long_ago(); },
         [this](DeleteAttachment deletion) { enqueue({.deletion = std::move(deletion)}); },
         [this] { volumes_looked_at(Volumes::Between); });
     return true;

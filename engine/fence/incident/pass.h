@@ -34,6 +34,7 @@
 #include "fence/act/left_volumes.h"
 #include "fence/act/out_of_service_setter.h"
 #include "fence/act/volume_releaser.h"
+#include "fence/act/volume_users.h"
 #include "fence/incident/incident_machine.h"
 #include "fence/incident/node_reading.h"
 #include "fence/incident/plan_ahead.h"
@@ -90,6 +91,8 @@ class Pass final : private PodQueue::PodQueueUser {
   void retire();
 
  private:
+  // After the pods: their attachments, then the releases.
+  enum class Volumes { ToCome, Attachments, Between, Releases, Done };
   // Volumes to be released at once, by their attachments.
   using Portion = std::vector<std::string>;
   struct Waiting {
@@ -171,6 +174,7 @@ class Pass final : private PodQueue::PodQueueUser {
   NamespaceReading namespaces_;
   FencedTaintSetter quarantining_;
   OutOfServiceSetter out_of_service_;
+  VolumeUsers users_;
   AttachmentDeleter deleter_;
   VolumeReleaser releaser_;
   UnlistedPods unlisted_pods_;
@@ -197,8 +201,6 @@ class Pass final : private PodQueue::PodQueueUser {
   bool unlisted_ = false;   // a list could not be read
   bool undecoded_ = false;  // a pod could not be understood
   bool acting_ = false;
-  // After the pods: their attachments, then the releases.
-  enum class Volumes { ToCome, Attachments, Between, Releases, Done };
   Volumes volumes_ = Volumes::ToCome;
   const bool sees_volumes_;  // of every pod: attachments may be deleted
   RecordPace pace_;          // of what waits and does not stand in the record

@@ -77,7 +77,7 @@ PlanAhead::PlanAhead(const IncidentContext& surroundings, PassContext context,
       authority_(with_scratch_ledger(authority)),
       memory_(memory),
       pod_evaluation_(around_, context_, authority_, memory_),
-      deleter_(around_, context_, authority_, memory_),
+      deleter_(around_, context_, authority_, memory_, users_),
       node_(
           around_, context_, authority_, memory_,
           [this](const std::optional<Reading>& reading) {
@@ -143,11 +143,11 @@ Wants PlanAhead::taken_up(const kube::Pod& pod) {
   return wants;
 }
 
-void PlanAhead::gathered(const kube::Pod& pod, const Gathered& known) {
+void PlanAhead::gathered(const kube::Pod&, const Gathered& known) {
   missing_ = missing_ || !known.missing.empty() ||
              std::any_of(known.fetched.begin(), known.fetched.end(),
                          [](const auto& fetched) { return !fetched.second.missing.empty(); });
-  deleter_.saw(pod, known);
+  deleter_.saw(known);
 }
 
 void PlanAhead::judge(kube::Pod pod, const Gathered& known, const policy::ClusterFacts& cluster) {

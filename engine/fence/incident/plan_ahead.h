@@ -89,6 +89,7 @@ class PlanAhead final : private PodQueue::PodQueueUser {
   const std::shared_ptr<Authority> authority_;  // of our own, with a ledger that nobody writes
   Memory memory_;
   PodEvaluation pod_evaluation_;
+  const VolumeUsers users_;    // nobody: nothing is deleted here
   AttachmentDeleter deleter_;  // says which attachments would go
   ReadAhead ahead_;
   NodeReading node_;
