@@ -51,7 +51,7 @@ def row(run, name):
 
 def test_a_row_has_the_tests_that_carry_its_id_and_its_mutation(run):
     assert row(run, "E-01*") == [
-        "[E-01-turns](../tests/scenarios/E-01-turns.txt), [desk](../tests/unit/fence/incident/desk_test.cc)",
+        "[E-01-turns](../tests/scenarios/E-01-turns.txt), [incident/desk](../tests/unit/fence/incident/desk_test.cc)",
         "[test_turns](../tests/e2e/test_turns.py)", "[turned](../tests/mutations/turned.patch)"]
     assert row(run, "LH-01*") == ["[policies/longhorn](../policies/longhorn/policy_test.lua)",
                                   "[test_turns](../tests/e2e/test_turns.py)", "`else return` → `elseif return`"]

@@ -4,6 +4,7 @@ Every write to the cluster has a revision, and the DELETED event of a pod carrie
 The node's state at that moment is its last version with a smaller revision: exact, without any clock.
 """
 
+import math
 import time
 
 from .kube import Client, path_of
@@ -74,9 +75,13 @@ class Witness:
                 f"pod {uid} was deleted while {name} had only the taints {taints(node)}")
 
     def _events(self, resource: str, seconds: int):
+        """Until so many seconds are over. An API server ends the watch of a reader that is slow, which goes on from the
+        last event that it has read."""
         namespace = self.namespace if resource == "pods" else ""
-        for event in self.client.watch(resource, namespace, version=self.since, seconds=seconds):
-            if event["type"] == "ERROR":
-                raise AssertionError(f"events since {self.since} are gone: {event['object'].get('message')}")
-            yield event
-
+        version, end = self.since, time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            for event in self.client.watch(resource, namespace, version=version, seconds=math.ceil(left)):
+                if event["type"] == "ERROR":
+                    raise AssertionError(f"events since {version} are gone: {event['object'].get('message')}")
+                version = event["object"]["metadata"]["resourceVersion"]
+                yield event
