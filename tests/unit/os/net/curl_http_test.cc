@@ -323,7 +323,11 @@ TEST_F(CurlHttpTest, dropped_idle_connection_is_not_used_again) {
 }
 
 TEST_F(CurlHttpTest, burst_completes_within_the_bound_of_its_lane) {
-  const TestServer server({}, test::answer_ok);
+  Gate counted;  // on a busy machine the first would be answered before the last is asked
+  const TestServer server({}, [&](Peer& peer) {
+    counted.wait();
+    test::answer_ok(peer);
+  });
   std::list<RecordingSink> sinks(HttpLimits{}.writes + 8);
   std::vector<std::unique_ptr<port::Transfer>> transfers;
   for (RecordingSink& each : sinks) {
@@ -333,6 +337,7 @@ TEST_F(CurlHttpTest, burst_completes_within_the_bound_of_its_lane) {
   const std::size_t bound = HttpLimits{}.writes;
   EXPECT_EQ(http.running(port::Lane::Writes), bound);
   EXPECT_EQ(http.queued(port::Lane::Writes), sinks.size() - bound);
+  counted.open();
   ASSERT_TRUE(run_until([&] {
     return std::all_of(sinks.begin(), sinks.end(), [](const auto& each) { return each.end; });
   }));
