@@ -275,7 +275,7 @@ std::optional<Reason> IncidentDriver::refused_by_brake() const {
 }
 
 void IncidentDriver::wait_for_brake(Reason reason) {
-  perform(machine_.braked(reason));
+  perform(machine_.braked(reason, around_.access.loop.now()));
   keeper_.let_go_soon();  // it finds out what we wait for
 }
 

@@ -1,7 +1,6 @@
 #include "fence/incident/incident_machine.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/check.h"
 #include "fence/brake/brake.h"
@@ -56,87 +55,88 @@ IncidentMachine::Effects IncidentMachine::begin(bool tainted, Moment now) {
     return start_pass(now);  // only the Lease can tell whether the kubelet is silent after all
   }
   if (now < *due) {
-    held_until_ = *due;
-    return hold(Reason::HoldingDown, *due - now);
+    return hold(Reason::HoldingDown, due, now);
   }
   // Nothing can be bound to a node that is not there.
   const bool kept_off = tainted || seen_ == Readiness::Gone;
   if (kept_off || may_quarantine()) {
     return start_pass(now);
   }
-  Effects effects = await_taint();
+  Effects effects = await_taint(now);
   effects.emplace_back(PlanAhead{});
   return effects;
 }
 
-IncidentMachine::Effects IncidentMachine::node_seen(const cluster::NodeView& view, Moment now) {
-  if (state_ == State::Closed) {
-    return {};
+bool IncidentMachine::holds_for(For what) const {
+  const auto* holding = std::get_if<Holding>(&state_);
+  return holding != nullptr && holding->what == what;
+}
+
+std::optional<Moment> IncidentMachine::next_pass() const {
+  if (const auto* resting = std::get_if<Resting>(&state_)) {
+    return resting->until;
   }
-  if (outlives_ && view.uid != node_uid_) {
+  const auto* holding = std::get_if<Holding>(&state_);
+  return holding != nullptr ? holding->until : std::nullopt;
+}
+
+IncidentMachine::Pass* IncidentMachine::pass_under_way() {
+  Pass* const operating = std::get_if<Operating>(&state_);
+  return operating != nullptr ? operating : std::get_if<Confirming>(&state_);
+}
+
+IncidentMachine::Effects IncidentMachine::node_seen(const cluster::NodeView& view, Moment now) {
+  if (state() == State::Closed || (outlives_ && view.uid != node_uid_)) {
     return {};
   }
   if (const auto reason = ends(view.readiness, view.uid)) {
     return close(*reason);
   }
-  overtaken_ = true;
   const bool vanished = view.readiness == Readiness::Gone && seen_ != Readiness::Gone;
   seen_ = view.readiness;
+  if (Pass* pass = pass_under_way()) {
+    // Its reading will tell, or the next pass.
+    pass->news = std::max(pass->news, vanished ? News::Gone : News::Down);
+    return {};
+  }
   if (is_braked()) {
     return {};  // what is news now is read when the brake lets go
   }
-  if (vanished) {
-    return vanish(now);
-  }
-  if (left_unfit_ && seen_ != Readiness::Unknown) {
-    return {};
-  }
-  const bool waits = state_ == State::Holding || (state_ == State::Resting && left_unfit_);
   const auto due = due_by_belief();
+  const auto* resting = std::get_if<Resting>(&state_);
+  const bool unfit = holds_for(For::Silence) || (resting != nullptr && resting->unfit);
+  if (vanished) {
+    return due && now < *due ? hold(Reason::HoldingDown, due, now) : start_next_pass(now);
+  }
+  const bool waits = unfit ? seen_ == Readiness::Unknown : state() == State::Holding;
   if (!waits || !due) {
     return {};
   }
   if (now < *due) {
     // The same hold-down needs no second timer; that of another signal does.
-    return *due == held_until_ ? Effects{} : begin(view.keeps_replacements_off, now);
+    return due == next_pass() ? Effects{} : hold(Reason::HoldingDown, due, now);
   }
   return view.keeps_replacements_off ? start_pass(now) : Effects{};
 }
 
-IncidentMachine::Effects IncidentMachine::vanish(Moment now) {
-  if (state_ == State::Confirming || state_ == State::Operating) {
-    vanished_ = true;  // its reading will tell, or the next pass
-    return {};
-  }
-  const auto due = due_by_belief();
-  return due && now >= *due ? start_next_pass(now) : begin(/*tainted=*/true, now);
-}
-
 IncidentMachine::Effects IncidentMachine::timer_fired(Moment now) {
-  switch (state_) {
-    case State::Holding:
-    case State::Resting:
-      return start_pass(now);
-    case State::Verifying:
-      return close(Reason::Unreplaced);
-    case State::Confirming:
-    case State::Operating:
-    case State::Closed:
-      return {};
+  if (state() == State::Verifying) {
+    return close(Reason::Unreplaced);
   }
-  return {};
+  const bool waits = state() == State::Holding || state() == State::Resting;
+  return waits ? start_pass(now) : Effects{};
 }
 
 IncidentMachine::Effects IncidentMachine::storage_moved(Moment now) {
-  return state_ == State::Resting ? start_pass(now) : Effects{};
+  return state() == State::Resting ? start_pass(now) : Effects{};
 }
 
 IncidentMachine::Effects IncidentMachine::replacements_ready() {
-  return state_ == State::Verifying ? close(Reason::Settled) : Effects{};
+  return state() == State::Verifying ? close(Reason::Settled) : Effects{};
 }
 
 bool IncidentMachine::may_hear() const {
-  return state_ == State::Resting && !first_action_pass_ && !failing_since_ && unreadable_ == 0;
+  return state() == State::Resting && !first_action_pass_ && !failing_ && unreadable_ == 0;
 }
 
 IncidentMachine::Effects IncidentMachine::pods_changed(Moment now) {
@@ -144,7 +144,7 @@ IncidentMachine::Effects IncidentMachine::pods_changed(Moment now) {
     return {};
   }
   if (looking_) {  // that look was to be later
-    ++looks_left_;
+    ++*looks_left_;
     looking_ = false;
   }
   return start_pass(now);
@@ -152,110 +152,116 @@ IncidentMachine::Effects IncidentMachine::pods_changed(Moment now) {
 
 IncidentMachine::Effects IncidentMachine::confirmed(const std::optional<Reading>& reading,
                                                     Moment now) {
-  if (state_ != State::Confirming && state_ != State::Operating) {
+  Pass* pass = pass_under_way();
+  if (pass == nullptr) {
     return {};
   }
   if (!reading) {
     return await_readable(Reason::Unreadable, now);
   }
+  const bool overtaken = pass->news != News::None;
   if (const auto reason = ends(reading->readiness, reading->uid)) {
-    return overtaken_ && *reason == Reason::NodeReady ? rest(rules_.taint_poll) : close(*reason);
+    return overtaken && *reason == Reason::NodeReady ? rest(now + rules_.taint_poll, now)
+                                                     : close(*reason);
   }
   const bool deleted = reading->readiness == Readiness::Gone;
-  if (state_ == State::Operating && deleted != judged_deleted_) {
+  const auto* operating = std::get_if<Operating>(&state_);
+  if (operating != nullptr && deleted != operating->of_deleted) {
     return start_next_pass(now);  // it was decided about another kind of down
   }
-  vanished_ = vanished_ && !deleted;
-  seen_ = overtaken_ ? seen_ : reading->readiness;
-  silence_at_ = reading->kubelet_lease == KubeletLease::Unread
-                    ? now + rules_.unreadable_interval_max
-                    : reading->dead_at;
+  pass->news = deleted ? std::min(pass->news, News::Down) : pass->news;  // it has read that much
+  seen_ = overtaken ? seen_ : reading->readiness;
+  pass->silence_at = reading->kubelet_lease == KubeletLease::Unread
+                         ? now + rules_.unreadable_interval_max
+                         : reading->dead_at;
   const auto due = due_by(*reading);
   if (!due) {
-    return await_silence(*reading, now);
+    return await_silence(*pass, *reading, now);
   }
   if (now < *due || !reading->keeps_replacements_off) {
     unreadable_ = 0;
   }
   if (now < *due) {
-    held_until_ = *due;
-    return hold(Reason::HoldingDown, *due - now);
+    return hold(Reason::HoldingDown, due, now);
   }
   if (!reading->keeps_replacements_off && !may_quarantine()) {
-    return await_taint();
+    return await_taint(now);
   }
-  if (state_ == State::Operating) {
+  if (operating != nullptr) {
     return {};  // read again in the middle of a pass: it may go on
   }
-  state_ = State::Operating;
-  judged_deleted_ = deleted;
-  if (!first_action_pass_) {
-    first_action_pass_ = pass_started_;
-  }
+  first_action_pass_ = first_action_pass_.value_or(pass->started);
   acts_since_ = acts_since_.value_or(now);
+  state_ = Operating{*pass, deleted};
   return {Act{}};
 }
 
 IncidentMachine::Effects IncidentMachine::pass_ended(const PassResult& result, Moment now) {
-  if (state_ != State::Operating) {
+  if (state() != State::Operating) {
     return {};
   }
+  const Pass pass = *pass_under_way();
   MOONFENCE_CHECK(first_action_pass_.has_value());
   // However the pass ended. One that looks after others begins no further looks.
-  deleted_ = deleted_ || (result.deleted > 0 && !looking_);
-  if (result.braked) {
-    return braked(*result.braked);
+  if (result.deleted > 0 && !looking_) {
+    looks_left_ = rules_.looks.size();
   }
-  if (outdated_ || vanished_ || result.policies_changed) {
+  if (result.braked) {
+    return braked(*result.braked, now);
+  }
+  if (pass.outdated || pass.news == News::Gone || result.policies_changed) {
     return start_next_pass(now);
   }
   if (result.untainted) {
     first_action_pass_.reset();
-    Effects effects = await_taint(result.retry_after.value_or(Duration::zero()));
-    note_failure(result, now, effects);
+    Effects effects = await_taint(now, result.retry_after.value_or(Duration::zero()));
+    note_failure(pass, result, now, effects);
     return effects;
   }
   untainted_ = 0;
-  left_unfit_ = result.unfit;
-  Effects effects;
-  std::optional<Duration> look_again = result.look_again;
-  const auto look_within = [&look_again](Duration delay) {
-    look_again = std::min(look_again.value_or(delay), delay);
-  };
+  const auto next = next_after(pass, result, now);
+  Effects effects = result.unreadable ? Effects{Hold{Reason::Unreadable}} : Effects{};
+  note_failure(pass, result, next, effects);
+  note_waiting(pass, result, next, effects);
+  const Effects then = go_on(pass, result, next, now);
+  effects.insert(effects.end(), then.begin(), then.end());
+  return effects;
+}
+
+IncidentMachine::Effects IncidentMachine::go_on(const Pass& pass, const PassResult& result,
+                                                std::optional<Moment> next, Moment now) {
+  if (next) {
+    return rest(*next, now, result.unfit);
+  }
+  if (result.unfit) {
+    return hold(Reason::SignalUnfit, pass.silence_at, now, For::Silence);
+  }
+  const auto look = last_look(now);
+  return look ? rest(*look, now) : settle(result, now);
+}
+
+std::optional<Moment> IncidentMachine::next_after(const Pass& pass, const PassResult& result,
+                                                  Moment now) {
+  std::optional<Moment> next = next_retry(pass, result, now);
+  if (!next || retry_pause_ != Duration::zero()) {
+    first_action_pass_.reset();  // the next pass has its own window, or none
+  }
+  const auto look_by = [&next](Moment moment) { next = std::min(next.value_or(moment), moment); };
+  if (result.look_again) {
+    look_by(now + *result.look_again);
+  }
+  if (result.look_at) {
+    look_by(*result.look_at);
+  }
   if (result.unreadable) {
-    effects.emplace_back(Hold{Reason::Unreadable});
-    look_within(unreadable_pause());
+    look_by(now + unreadable_pause());
   } else {
     unreadable_ = 0;
   }
-  if (left_unfit_ && overtaken_ && seen_ == Readiness::Unknown) {
-    look_within(rules_.taint_poll);  // it fell silent while we were judging
+  if (result.unfit && pass.news != News::None && seen_ == Readiness::Unknown) {
+    look_by(now + rules_.taint_poll);  // it fell silent while we were judging
   }
-  std::optional<Moment> next = next_retry(result, now);
-  const bool retries_soon = next && retry_pause_ == Duration::zero();
-  if (look_again) {
-    const Moment look = now + *look_again;
-    next = next ? std::min(*next, look) : look;
-  }
-  if (result.look_at) {
-    next = std::min(next.value_or(*result.look_at), *result.look_at);
-  }
-  if (const auto look = next_look(result, next, now)) {
-    next = look;
-  }
-  if (!retries_soon) {
-    first_action_pass_.reset();  // the next pass has its own window, or none
-  }
-  next_pass_ = next;
-  note_failure(result, next, effects);
-  note_waiting(result, next, effects);
-  const auto look = last_look(now);
-  const Effects then = next          ? rest(*next - now)
-                       : left_unfit_ ? hold(Reason::SignalUnfit, silence_at_ - now)
-                       : look        ? rest(*look)
-                                     : settle(result, now);
-  effects.insert(effects.end(), then.begin(), then.end());
-  return effects;
+  return next_look(result, next, now);
 }
 
 namespace {
@@ -266,9 +272,10 @@ bool has_failed(const PassResult& result) {
 
 }  // namespace
 
-std::optional<Moment> IncidentMachine::next_retry(const PassResult& result, Moment now) {
+std::optional<Moment> IncidentMachine::next_retry(const Pass& pass, const PassResult& result,
+                                                  Moment now) {
   const Moment asked = now + result.retry_after.value_or(Duration::zero());
-  const Moment retry = std::max(pass_started_ + rules_.retry_interval, asked);
+  const Moment retry = std::max(pass.started + rules_.retry_interval, asked);
   const bool inside = retry < *first_action_pass_ + rules_.retry_window;
   if (!has_failed(result)) {
     retry_pause_ = {};
@@ -279,27 +286,26 @@ std::optional<Moment> IncidentMachine::next_retry(const PassResult& result, Mome
   }
   const Duration doubled = std::max(retry_pause_, rules_.retry_interval) * 2;
   retry_pause_ = std::max(rules_.retry_interval, std::min(doubled, rules_.retry_pause_max));
-  return std::max(pass_started_ + retry_pause_, asked);
+  return std::max(pass.started + retry_pause_, asked);
 }
 
-void IncidentMachine::note_failure(const PassResult& result, std::optional<Moment> next,
-                                   Effects& effects) {
+void IncidentMachine::note_failure(const Pass& pass, const PassResult& result,
+                                   std::optional<Moment> next, Effects& effects) {
   if (has_failed(result) || result.untainted) {
-    failing_since_ = failing_since_.value_or(pass_started_);
+    failing_ = failing_.value_or(Failing{.since = pass.started});
   } else if (!result.unreadable) {  // that pass has seen too little to say
-    failing_since_.reset();
-    told_failing_ = false;
+    failing_.reset();
   }
-  if (failing_since_ && next && *next >= *failing_since_ + rules_.tell_failing_after) {
-    told_failing_ = true;
+  if (failing_ && next && *next >= failing_->since + rules_.tell_failing_after) {
+    failing_->told = true;
     effects.emplace_back(Hold{Reason::StillFailing});
   }
 }
 
-void IncidentMachine::note_waiting(const PassResult& result, std::optional<Moment> next,
-                                   Effects& effects) {
+void IncidentMachine::note_waiting(const Pass& pass, const PassResult& result,
+                                   std::optional<Moment> next, Effects& effects) {
   if (result.waits) {
-    waiting_since_ = waiting_since_.value_or(pass_started_);
+    waiting_since_ = waiting_since_.value_or(pass.started);
   } else if (!result.unreadable) {  // that pass has seen too little to say
     waiting_since_.reset();
   }
@@ -311,35 +317,30 @@ void IncidentMachine::note_waiting(const PassResult& result, std::optional<Momen
 
 std::optional<Moment> IncidentMachine::next_look(const PassResult& result,
                                                  const std::optional<Moment>& next, Moment now) {
-  if (std::exchange(deleted_, false)) {
-    looks_left_ = rules_.looks.size();
-    looked_ = true;
-  }
   looking_ = false;
   // Where something failed the lists are read again soon enough, or were for long enough.
-  if (looks_left_ == 0 || result.failed > 0 || result.unreadable ||
-      !result.held_by_failure.empty()) {
-    return std::nullopt;
+  if (looks_left_.value_or(0) == 0 || has_failed(result) || result.unreadable) {
+    return next;
   }
-  const Moment look = now + rules_.looks[rules_.looks.size() - looks_left_];
+  const Moment look = now + rules_.looks[rules_.looks.size() - *looks_left_];
   if (next && *next <= look) {
-    return std::nullopt;
+    return next;
   }
-  --looks_left_;
+  --*looks_left_;
   looking_ = true;
   return look;
 }
 
 // Nothing can be bound to a node that is not there.
-std::optional<Duration> IncidentMachine::last_look(Moment now) const {
+std::optional<Moment> IncidentMachine::last_look(Moment now) const {
   const Moment due = *acts_since_ + rules_.looks.back();
-  return looked_ || outlives_ || seen_ == Readiness::Gone || now >= due ? std::nullopt
-                                                                        : std::optional(due - now);
+  return looks_left_ || outlives_ || seen_ == Readiness::Gone || now >= due ? std::nullopt
+                                                                            : std::optional(due);
 }
 
 IncidentMachine::Effects IncidentMachine::policies_changed(const HoldDowns& hold_downs,
                                                            Moment now) {
-  if (state_ == State::Closed) {
+  if (state() == State::Closed) {
     return {};
   }
   rules_.hold_downs = hold_downs;
@@ -349,24 +350,21 @@ IncidentMachine::Effects IncidentMachine::policies_changed(const HoldDowns& hold
   if (seen_ == Readiness::Gone && !hold_downs.deleted_silent) {
     return close(Reason::NodeGone);
   }
-  if (state_ == State::Confirming || state_ == State::Operating) {
-    outdated_ = true;
+  if (Pass* pass = pass_under_way()) {
+    pass->outdated = true;
     return {};
   }
-  left_unfit_ = false;
   // The live reading will tell whether the taint is there.
   const auto due = due_by_belief();
   return due && now >= *due ? start_next_pass(now) : begin(/*tainted=*/false, now);
 }
 
-IncidentMachine::Effects IncidentMachine::braked(Reason reason) {
-  if (state_ != State::Confirming && state_ != State::Operating) {
+IncidentMachine::Effects IncidentMachine::braked(Reason reason, Moment now) {
+  if (pass_under_way() == nullptr) {
     return {};
   }
   first_action_pass_.reset();
-  Effects effects = hold(reason, std::nullopt);
-  braked_ = true;
-  return effects;
+  return hold(reason, std::nullopt, now, For::Brake);
 }
 
 IncidentMachine::Effects IncidentMachine::brake_released(Moment now) {
@@ -374,12 +372,12 @@ IncidentMachine::Effects IncidentMachine::brake_released(Moment now) {
 }
 
 bool IncidentMachine::in_progress() const {
-  return state_ == State::Confirming || state_ == State::Operating ||
-         (state_ == State::Resting && first_action_pass_ && unreadable_ == 0);
+  return state() == State::Confirming || state() == State::Operating ||
+         (state() == State::Resting && first_action_pass_ && unreadable_ == 0);
 }
 
 IncidentMachine::Effects IncidentMachine::stop(Reason reason) {
-  return state_ == State::Closed ? Effects{} : close(reason);
+  return state() == State::Closed ? Effects{} : close(reason);
 }
 
 std::optional<Moment> IncidentMachine::due_by(const Reading& reading) const {
@@ -391,8 +389,7 @@ std::optional<Moment> IncidentMachine::due_by(const Reading& reading) const {
   if (deleted) {
     return due_after(after.deleted_living);
   }
-  return reading.readiness == Readiness::Unknown ? std::nullopt
-                                                 : due_after(rules_.hold_downs.living);
+  return reading.readiness == Readiness::Unknown ? std::nullopt : due_after(after.living);
 }
 
 std::optional<Moment> IncidentMachine::due_by_belief() const {
@@ -413,41 +410,42 @@ Duration IncidentMachine::unreadable_pause() {
   return std::min(doubled, rules_.unreadable_interval_max);
 }
 
-IncidentMachine::Effects IncidentMachine::hold(Reason reason, std::optional<Duration> delay) {
-  state_ = State::Holding;
-  braked_ = false;
+IncidentMachine::Effects IncidentMachine::hold(Reason reason, std::optional<Moment> until,
+                                               Moment now, For what) {
+  state_ = Holding{what, until};
   // What keeps it now is something else; but the brake and our doubt pass, and then it fails on.
   if (reason != Reason::AwaitingTaint && !is_braking(reason)) {
     retry_pause_ = {};
-    failing_since_.reset();
+    failing_.reset();
     waiting_since_.reset();
-    told_failing_ = false;
   }
   Effects effects = {CancelTimer{}, CancelPass{}, Hold{reason}};
-  if (delay) {
-    effects.emplace_back(SetTimer{std::max(*delay, Duration::zero())});
+  if (until) {
+    effects.emplace_back(SetTimer{std::max(*until - now, Duration::zero())});
   }
   return effects;
 }
 
-IncidentMachine::Effects IncidentMachine::await_silence(const Reading& reading, Moment now) {
+IncidentMachine::Effects IncidentMachine::await_silence(const Pass& pass, const Reading& reading,
+                                                        Moment now) {
   const bool unknown = reading.readiness == Readiness::Unknown;
   if (unknown && reading.kubelet_lease == KubeletLease::Unread) {
     return await_readable(Reason::LeaseUnreadable, now);
   }
   unreadable_ = 0;
-  if (overtaken_) {
-    return rest(rules_.taint_poll);
+  if (pass.news != News::None) {
+    return rest(now + rules_.taint_poll, now);
   }
-  return hold(unknown ? Reason::LeaseAlive : Reason::SignalUnfit, silence_at_ - now);
+  return hold(unknown ? Reason::LeaseAlive : Reason::SignalUnfit, pass.silence_at, now);
 }
 
 IncidentMachine::Effects IncidentMachine::await_readable(Reason reason, Moment now) {
   const Duration pause = unreadable_pause();
-  if (state_ == State::Confirming && first_action_pass_) {
-    *first_action_pass_ += now + pause - pass_started_;  // the window stands still meanwhile
+  const auto* confirming = std::get_if<Confirming>(&state_);
+  if (confirming != nullptr && first_action_pass_) {
+    *first_action_pass_ += now + pause - confirming->started;  // the window stands still meanwhile
   }
-  Effects effects = rest(pause);
+  Effects effects = rest(now + pause, now);
   effects.insert(effects.begin(), Hold{reason});
   return effects;
 }
@@ -457,21 +455,15 @@ bool IncidentMachine::may_quarantine() const {
          (rules_.quarantine == Quarantine::Missing && untainted_ > 0);
 }
 
-IncidentMachine::Effects IncidentMachine::await_taint(Duration at_least) {
+IncidentMachine::Effects IncidentMachine::await_taint(Moment now, Duration at_least) {
   const Duration doubled = rules_.taint_poll * (1 << std::min(untainted_, 8U));
   ++untainted_;
-  return hold(Reason::AwaitingTaint,
-              std::max(at_least, std::min(doubled, rules_.unreadable_interval_max)));
+  const Duration pause = std::max(at_least, std::min(doubled, rules_.unreadable_interval_max));
+  return hold(Reason::AwaitingTaint, now + pause, now);
 }
 
 IncidentMachine::Effects IncidentMachine::start_pass(Moment now) {
-  state_ = State::Confirming;
-  pass_started_ = now;
-  overtaken_ = false;
-  outdated_ = false;
-  vanished_ = false;
-  left_unfit_ = false;
-  braked_ = false;
+  state_ = Confirming{{.started = now}};
   ++passes_;
   return {CancelTimer{}, StartPass{}};
 }
@@ -485,9 +477,9 @@ IncidentMachine::Effects IncidentMachine::start_next_pass(Moment now) {
   return effects;
 }
 
-IncidentMachine::Effects IncidentMachine::rest(Duration delay) {
-  state_ = State::Resting;
-  return {CancelPass{}, SetTimer{std::max(delay, Duration::zero())}};
+IncidentMachine::Effects IncidentMachine::rest(Moment until, Moment now, bool unfit) {
+  state_ = Resting{until, unfit};
+  return {CancelPass{}, SetTimer{std::max(until - now, Duration::zero())}};
 }
 
 IncidentMachine::Effects IncidentMachine::settle(const PassResult& result, Moment now) {
@@ -499,12 +491,12 @@ IncidentMachine::Effects IncidentMachine::settle(const PassResult& result, Momen
   if (now >= until) {
     return close(Reason::Unreplaced);
   }
-  state_ = State::Verifying;
+  state_ = Verifying{};
   return {CancelPass{}, SetTimer{until - now}};
 }
 
 IncidentMachine::Effects IncidentMachine::close(Reason reason) {
-  state_ = State::Closed;
+  state_ = Closed{};
   return {CancelTimer{}, CancelPass{}, Close{reason}};
 }
 

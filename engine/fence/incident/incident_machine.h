@@ -4,10 +4,9 @@
 // machine. It is told events with the time, and answers with effects; IncidentDriver performs them
 // and decides nothing. It can be printed, compared and tested without any I/O.
 //
-//   Holding ──tainted──▶ Confirming ──still down──▶ Operating ──failures──▶ Resting ──5 s──▶
-//   Confirming
-//      ▲                     │                          │
-//      └──── not tainted ────┘                          └── nothing left ──▶ Closed
+//   Holding ──tainted──▶ Confirming ──still down──▶ Operating ──nothing left──▶ Closed
+//      ▲                   │     ▲                      │
+//      └── not tainted ────┘     └── 5 s ── Resting ◀───┘ failures
 //
 // Nothing is given up: as long as the node is down and something that was to be done failed, or
 // pods are held because policies fail, another pass follows, for ever.
@@ -66,8 +65,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <set>
-#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -150,7 +147,7 @@ class IncidentMachine {
   // Other bindings are in force, or are entitled to this incident.
   [[nodiscard]] Effects policies_changed(const HoldDowns& hold_downs, Moment now);
   // The brake refuses the pass that was to start or is under way.
-  [[nodiscard]] Effects braked(audit::Reason reason);
+  [[nodiscard]] Effects braked(audit::Reason reason, Moment now);
   // The brake does not refuse it any more.
   [[nodiscard]] Effects brake_released(Moment now);
   // It is about a machine whose Node does not exist any more: news of another Node of that name are
@@ -161,47 +158,80 @@ class IncidentMachine {
   // We must not go on: shut down, or not the replica that acts.
   [[nodiscard]] Effects stop(audit::Reason reason = audit::Reason::Stopping);
 
-  [[nodiscard]] State state() const { return state_; }
-  [[nodiscard]] bool is_braked() const { return state_ == State::Holding && braked_; }
+  [[nodiscard]] State state() const { return static_cast<State>(state_.index()); }
+  [[nodiscard]] bool is_braked() const { return holds_for(For::Brake); }
   // A pass is under way, or rests to repeat what failed: the node counts as being fenced.
   [[nodiscard]] bool in_progress() const;
   // For so long that it was told: StillFailing.
-  [[nodiscard]] bool is_failing() const { return told_failing_ && !is_braked(); }
-  // When it rests after a pass: until when.
-  [[nodiscard]] std::optional<Moment> next_pass() const { return next_pass_; }
+  [[nodiscard]] bool is_failing() const { return failing_ && failing_->told && !is_braked(); }
+  // When it looks next if nothing happens before; nullopt: it waits for something to happen.
+  [[nodiscard]] std::optional<Moment> next_pass() const;
   // By the newest news or reading.
   [[nodiscard]] bool believes_unknown() const { return seen_ == cluster::Readiness::Unknown; }
   [[nodiscard]] const Uid& node_uid() const { return node_uid_; }
   [[nodiscard]] std::uint32_t passes() const { return passes_; }
 
  private:
-  // Waits for the watch, and looks by itself after `delay` when one is given.
-  Effects hold(audit::Reason reason, std::optional<Duration> delay);
-  Effects await_taint(Duration at_least = {});
+  enum class For { Watch, Silence, Brake };  // Silence: as Resting::unfit
+  enum class News { None, Down, Gone };      // what the watch said after the pass began
+  struct Pass {
+    Moment started{};
+    News news = News::None;
+    bool outdated = false;  // the policies changed after it began
+    Moment silence_at{};    // when the Lease of its last reading could be dead
+  };
+  // In the order of State. `until`: when the timer it has asked for starts the next pass.
+  struct Holding {
+    For what;
+    std::optional<Moment> until;
+  };
+  struct Confirming : Pass {};
+  struct Operating : Pass {
+    bool of_deleted = false;  // its reading found no such node
+  };
+  struct Resting {
+    Moment until;
+    bool unfit;  // the last pass left pods to policies that want silence
+  };
+  struct Verifying {};
+  struct Closed {};
+
+  [[nodiscard]] bool holds_for(For what) const;
+  [[nodiscard]] Pass* pass_under_way();
+  // Waits for the watch, and looks by itself at `until` when one is given.
+  Effects hold(audit::Reason reason, std::optional<Moment> until, Moment now,
+               For what = For::Watch);
+  Effects await_taint(Moment now, Duration at_least = {});
   // Whether the pass failed is kept in mind, and told when it lasts until `next`.
-  void note_failure(const PassResult& result, std::optional<Moment> next, Effects& effects);
+  void note_failure(const Pass& pass, const PassResult& result, std::optional<Moment> next,
+                    Effects& effects);
   // Whether policies wait is kept in mind, and told when it lasts until `next`.
-  void note_waiting(const PassResult& result, std::optional<Moment> next, Effects& effects);
+  void note_waiting(const Pass& pass, const PassResult& result, std::optional<Moment> next,
+                    Effects& effects);
+  // After a pass that may have another at `next`.
+  Effects go_on(const Pass& pass, const PassResult& result, std::optional<Moment> next, Moment now);
+  // When the next pass begins, whatever it is for; nullopt: nothing asks for one.
+  [[nodiscard]] std::optional<Moment> next_after(const Pass& pass, const PassResult& result,
+                                                 Moment now);
   // When what failed is tried again; nullopt: nothing did.
-  [[nodiscard]] std::optional<Moment> next_retry(const PassResult& result, Moment now);
+  [[nodiscard]] std::optional<Moment> next_retry(const Pass& pass, const PassResult& result,
+                                                 Moment now);
   // Kubernetes' own taint is not waited for, or was for long enough.
   [[nodiscard]] bool may_quarantine() const;
   // No binding acts on a node that is down like this.
-  Effects await_silence(const Reading& reading, Moment now);
+  Effects await_silence(const Pass& pass, const Reading& reading, Moment now);
   Effects await_readable(audit::Reason reason, Moment now);
   // Starts a pass, or holds for what is missing.
   Effects begin(bool tainted, Moment now);
   Effects start_pass(Moment now);
   Effects start_next_pass(Moment now);  // in place of the one under way, with a window of its own
-  // The watch has seen the node's object go, and some policy acts on that.
-  Effects vanish(Moment now);
-  Effects rest(Duration delay);
-  // When to look whether what was deleted stays away, if it is to be before `next`.
+  Effects rest(Moment until, Moment now, bool unfit = false);
+  // `next`, or an earlier look at whether what was deleted stays away.
   [[nodiscard]] std::optional<Moment> next_look(const PassResult& result,
                                                 const std::optional<Moment>& next, Moment now);
-  // In how long to look once more, where nothing was deleted: a pod may have been bound to the node
-  // before its taint was seen.
-  [[nodiscard]] std::optional<Duration> last_look(Moment now) const;
+  // When to look once more, where nothing was deleted: a pod may have been bound to the node before
+  // its taint was seen.
+  [[nodiscard]] std::optional<Moment> last_look(Moment now) const;
   Effects close(audit::Reason reason);
   // Nothing is left to do: closed, unless replacements are to be awaited.
   Effects settle(const PassResult& result, Moment now);
@@ -218,33 +248,25 @@ class IncidentMachine {
 
   Uid node_uid_;
   IncidentRules rules_;
-  State state_ = State::Holding;
+  std::variant<Holding, Confirming, Operating, Resting, Verifying, Closed> state_;
   std::uint32_t passes_ = 0;
-  std::uint32_t unreadable_ = 0;  // passes in a row that could not read
-  std::uint32_t untainted_ = 0;   // waits in a row for the taint
-  bool overtaken_ = false;        // the watch said "down" after the pass began
-  bool outdated_ = false;         // the policies changed after the pass began
-  bool vanished_ = false;         // the node's object went after the pass began
-  bool judged_deleted_ = false;   // the pass that is operating found no such node
-  bool outlives_ = false;         // see outlive_the_node()
-  bool braked_ = false;           // what it holds for is the brake
-  bool left_unfit_ = false;       // the last pass left pods to policies that want silence
+  std::uint32_t unreadable_ = 0;                           // passes in a row that could not read
+  std::uint32_t untainted_ = 0;                            // waits in a row for the taint
+  bool outlives_ = false;                                  // see outlive_the_node()
   cluster::Readiness seen_ = cluster::Readiness::Missing;  // the newest news or reading
   Moment down_since_;
-  bool deleted_ = false;        // in passes after which no look was planned yet
-  std::size_t looks_left_ = 0;  // until what was deleted is believed
-  bool looking_ = false;        // the pass under way is one of them
-  bool looked_ = false;         // or will
-  std::optional<Moment> acts_since_ = std::nullopt;  // the first time
-  Moment held_until_{};                              // of a hold-down
-  Moment silence_at_{};  // when the Lease of the last reading could be dead
-  Moment pass_started_{};
+  std::optional<std::size_t> looks_left_;  // until what was deleted is believed; none: nothing was
+  // The next pass or the one under way is one of them. It stays so while it holds in between.
+  bool looking_ = false;
+  std::optional<Moment> acts_since_;         // the first time
   std::optional<Moment> first_action_pass_;  // the retry window starts here
   Duration retry_pause_{};                   // the last one after the window; zero: inside
-  std::optional<Moment> failing_since_;      // since when each pass failed
-  std::optional<Moment> waiting_since_;      // since when each pass left something waiting
-  std::optional<Moment> next_pass_;
-  bool told_failing_ = false;
+  struct Failing {
+    Moment since{};
+    bool told = false;
+  };
+  std::optional<Failing> failing_;       // each pass fails since then
+  std::optional<Moment> waiting_since_;  // since when each pass left something waiting
 };
 
 [[nodiscard]] std::string_view to_string(IncidentMachine::State state);

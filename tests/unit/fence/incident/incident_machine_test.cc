@@ -216,7 +216,7 @@ TEST_F(IncidentMachineTest, the_brake_takes_over_and_lets_it_go_on) {
   (void)incident.confirmed(read(Readiness::Unknown), t0);
   (void)incident.pass_ended({.failed = 1, .retry_after = 5min}, t0);
   (void)incident.timer_fired(t0 + 5min);
-  EXPECT_EQ(printed(incident.braked(Reason::TooManyDown)), "cancel, hold too_many_down");
+  EXPECT_EQ(printed(incident.braked(Reason::TooManyDown, t0)), "cancel, hold too_many_down");
   EXPECT_FALSE(incident.is_failing());
   EXPECT_EQ(printed(incident.brake_released(t0 + 1h)), "pass");
 }
@@ -228,7 +228,7 @@ TEST_F(IncidentMachineTest, what_fails_before_and_after_the_brake_has_failed_all
   (void)incident.confirmed(read(Readiness::Unknown), t0);
   (void)incident.pass_ended({.failed = 1}, t0);
   (void)incident.timer_fired(t0 + 40s);
-  (void)incident.braked(Reason::DoubtsItself);
+  (void)incident.braked(Reason::DoubtsItself, t0);
   (void)incident.brake_released(t0 + 70s);
   (void)incident.confirmed(read(Readiness::Unknown), t0 + 70s);
   EXPECT_FALSE(incident.is_failing());
@@ -678,6 +678,51 @@ TEST_F(IncidentMachineTest, each_signal_has_a_hold_down_of_its_own) {
   // The live reading knows better than the watch did.
   EXPECT_EQ(printed(fresh.confirmed(read(Readiness::False), t0 + 10s)),
             "cancel, hold holding_down, timer 50s");
+}
+
+TEST_F(IncidentMachineTest, a_hold_down_that_gave_way_to_another_hold_has_no_timer_any_more) {
+  rules.hold_downs = {.silent = std::nullopt, .living = 60s};
+  IncidentMachine fresh{Uid("u1"), rules, t0};
+  EXPECT_EQ(printed(fresh.open(seen(Readiness::False), t0)), "cancel, hold holding_down, timer 1m");
+  (void)fresh.node_seen(seen(Readiness::Unknown), t0 + 5s);
+  EXPECT_EQ(printed(fresh.policies_changed(rules.hold_downs, t0 + 5s)), "pass");
+  EXPECT_EQ(printed(fresh.confirmed(with_lease(Readiness::Unknown, KubeletLease::Alive, t0 + 105s),
+                                    t0 + 5s)),
+            "cancel, hold lease_alive, timer 1m40s");
+  EXPECT_EQ(printed(fresh.node_seen(seen(Readiness::False), t0 + 10s)),
+            "cancel, hold holding_down, timer 50s");
+}
+
+TEST_F(IncidentMachineTest, news_of_a_living_kubelet_end_the_hold_down_of_a_silent_one) {
+  rules.hold_downs = {.silent = 30s, .living = 0s};
+  IncidentMachine fresh{Uid("u1"), rules, t0};
+  (void)fresh.open(seen(Readiness::False), t0);
+  (void)fresh.confirmed(read(Readiness::False), t0);
+  EXPECT_EQ(printed(fresh.pass_ended({.unfit = true}, t0)), "cancel, hold signal_unfit, timer 40s");
+  EXPECT_EQ(printed(fresh.node_seen(seen(Readiness::Unknown), t0 + 5s)),
+            "cancel, hold holding_down, timer 25s");
+  EXPECT_EQ(printed(fresh.node_seen(seen(Readiness::False), t0 + 10s)), "pass");
+}
+
+TEST_F(IncidentMachineTest, the_next_pass_is_known_only_while_a_timer_will_start_it) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  EXPECT_EQ(incident.next_pass(), std::nullopt);
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  (void)incident.pass_ended(failed(1), t0);
+  EXPECT_EQ(incident.next_pass(), t0 + 5s);
+  (void)incident.timer_fired(t0 + 5s);
+  EXPECT_EQ(incident.next_pass(), std::nullopt);
+  (void)incident.confirmed(std::nullopt, t0 + 6s);
+  EXPECT_EQ(incident.next_pass(), t0 + 11s);
+  (void)incident.timer_fired(t0 + 11s);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 11s);
+  // The taint is gone: what is told of the failure names the next look for it.
+  (void)incident.pass_ended({.untainted = true, .retry_after = 2s}, t0 + 12s);
+  EXPECT_EQ(incident.next_pass(), t0 + 14s);
+  (void)incident.brake_released(t0 + 13s);
+  (void)incident.timer_fired(t0 + 14s);
+  (void)incident.braked(Reason::TooManyDown, t0 + 15s);
+  EXPECT_EQ(incident.next_pass(), std::nullopt);
 }
 
 TEST_F(IncidentMachineTest, a_hold_down_counts_from_the_first_observation_not_from_the_opening) {
