@@ -29,6 +29,18 @@ def processes_in(groups: list) -> set:
     return found
 
 
+def states(pids: set) -> list:
+    """[(pid, name, state, where in the kernel)], for the message of a test that failed."""
+    found = []
+    for pid in sorted(pids):
+        try:
+            name, rest = Path(f"/proc/{pid}/stat").read_text().split("(", 1)[1].rsplit(")", 1)
+            found.append((pid, name, rest.split()[0], Path(f"/proc/{pid}/wchan").read_text()))
+        except OSError:
+            continue  # it has ended meanwhile
+    return found
+
+
 @dataclass(frozen=True)
 class Hierarchy:
     """One tree of control groups: the names that /proc/self/cgroup gives it, and where it is mounted."""
@@ -119,12 +131,17 @@ class Group:
             return False
 
     def _set(self, state: str):
+        """Said again until it is so: a process that was in the middle of a fork or of its end when the kernel went
+        through the group keeps it FREEZING, and only another order goes through it again."""
         file = self._of("freezer") / "freezer.state"
-        file.write_text(state)
         end = time.monotonic() + PATIENCE
-        while file.read_text().strip() != state:
+        while True:
+            file.write_text(state)
+            if file.read_text().strip() == state:
+                return
             if time.monotonic() > end:
-                raise RuntimeError(f"{file} is {file.read_text().strip()} after {PATIENCE} s, wanted {state}")
+                raise RuntimeError(f"{file} is {file.read_text().strip()} after {PATIENCE} s, wanted {state}; "
+                                   f"{states(processes_in(below(file.parent)))}")
             time.sleep(0.01)
 
     # --- the end

