@@ -8,7 +8,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "base/result.h"
-#include "fence/rules/release.h"
+#include "fence/rules/volume_release.h"
 
 namespace moonfence::app {
 

@@ -13,9 +13,9 @@
 #include "base/time.h"
 #include "cluster/endpoints/endpoint.h"
 #include "fence/brake/brake.h"
-#include "fence/rules/holds.h"
+#include "fence/rules/hold_annotations.h"
 #include "fence/rules/our_taints.h"
-#include "fence/rules/release.h"
+#include "fence/rules/volume_release.h"
 #include "kube/watching/election.h"
 
 namespace moonfence::app {
@@ -33,7 +33,8 @@ struct Settings {
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing. Only
   // their volume attachments are ever deleted.
   std::set<std::string> fencing_drivers;
-  // Whether a detached volume is taken out of its dead node's status (fence/rules/release.h).
+  // Whether a detached volume is taken out of its dead node's status
+  // (fence/rules/volume_release.h).
   fence::ReleaseRules release;
   // What fence.get may read: "group/version/resource" ("v1/resource" of the core group).
   std::set<std::string> allowed_reads;
@@ -45,7 +46,7 @@ struct Settings {
   fence::BrakeRules brake;
   // Whether nodes are tainted by us before something is deleted (fence/rules/our_taints.h).
   fence::Quarantine quarantine = fence::Quarantine::Off;
-  // Annotations of nodes that hold them as moonfence.io/hold does (fence/rules/holds.h).
+  // Annotations of nodes that hold them as moonfence.io/hold does (fence/rules/hold_annotations.h).
   fence::HoldMarks hold_marks;
   // No policy reaches these, whatever is bound to them.
   std::set<Namespace> protected_namespaces = {Namespace("kube-node-lease"),

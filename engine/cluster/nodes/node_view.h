@@ -8,7 +8,7 @@
 
 #include "base/names.h"
 #include "base/time.h"
-#include "cluster/nodes/readiness.h"
+#include "cluster/nodes/ready_condition.h"
 #include "cluster/nodes/standing.h"
 #include "kube/objects/objects.h"
 
@@ -26,7 +26,8 @@ struct NodeView {
   std::string zone = {};          // "" when the node names none
   bool dedicated = false;         // a taint of its own keeps ordinary pods off
   bool excluded = false;          // the administrator leaves it out of the count
-  // Why nobody may touch it (fence/rules/holds): it is known when the Node's object is gone, too.
+  // Why nobody may touch it (fence/rules/hold_annotations): it is known when the Node's object is
+  // gone, too.
   std::optional<std::string> hold = {};
   // Whoever looks for the first time sees that its kubelet never said Ready, and since when it is
   // cordoned.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fence/act/steps.h"
-#include "fence/rules/release.h"
+#include "fence/rules/volume_release.h"
 #include "kube/objects/decode.h"
 #include "kube/wire/url.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fence/rules/our_taints.h"
-#include "fence/rules/release.h"
+#include "fence/rules/volume_release.h"
 #include "kube/objects/decode.h"
 #include "kube/text/json.h"
 #include "kube/wire/url.h"

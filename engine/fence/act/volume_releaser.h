@@ -1,7 +1,7 @@
 #pragma once
 
 // VolumeReleaser tells Kubernetes of the volumes that AttachmentDeleter saw go
-// (fence/rules/release.h). In every pass, after the attachments:
+// (fence/rules/volume_release.h). In every pass, after the attachments:
 //
 //   attachment gone ──▶ still gone, nobody else, controller alive ──▶ one patch for a portion
 //      ──▶ off the node's volumesAttached: acknowledged ──▶ the next portion

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "audit/trail.h"
-#include "cluster/nodes/readiness.h"
+#include "cluster/nodes/ready_condition.h"
 #include "fence/act/steps.h"
 #include "fence/incident/restore.h"
 #include "port/log.h"

@@ -12,7 +12,7 @@
 #include "audit/reason.h"
 #include "base/names.h"
 #include "base/time.h"
-#include "fence/judge/breaker.h"
+#include "fence/judge/policy_breaker.h"
 #include "fence/judge/verdict_counts.h"
 #include "fence/leases/kubelet_lease.h"
 #include "fence/leases/renewals.h"
@@ -79,7 +79,7 @@ struct Memory {
   // Of the bindings in one mode: a policy that fails or counts while it observes changes nothing
   // for one that enforces.
   struct Side {
-    Breaker breaker;               // policies that fail
+    PolicyBreaker breaker;         // policies that fail
     VerdictCounts verdict_counts;  // what each policy has come to
   };
   [[nodiscard]] Side& side(policy::Mode mode) {

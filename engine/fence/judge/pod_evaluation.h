@@ -22,8 +22,8 @@
 
 #include "audit/reason.h"
 #include "audit/trail.h"
-#include "fence/judge/breaker.h"
 #include "fence/judge/memory.h"
+#include "fence/judge/policy_breaker.h"
 #include "fence/judge/resolution.h"
 #include "fence/judge/verdict_log.h"
 #include "fence/leases/kubelet_lease.h"

@@ -21,7 +21,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "cluster/nodes/readiness.h"
+#include "cluster/nodes/ready_condition.h"
 #include "kube/leases/lease.h"
 
 namespace moonfence::fence {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cluster/nodes/readiness.h"
-#include "fence/rules/holds.h"
+#include "cluster/nodes/ready_condition.h"
+#include "fence/rules/hold_annotations.h"
 
 namespace moonfence::fence {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fence/rules/release.h"
+#include "fence/rules/volume_release.h"
 #include "kube/objects/decode.h"
 
 namespace moonfence::fence {

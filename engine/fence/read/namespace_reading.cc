@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "fence/rules/holds.h"
+#include "fence/rules/hold_annotations.h"
 #include "kube/text/json.h"
 
 namespace moonfence::fence {

@@ -1,9 +1,10 @@
 #pragma once
 
 // NamespaceReading reads the namespaces in which something is to be deleted, live and each once
-// every kHoldFreshness at most: somebody may hold one (fence/rules/holds). The first read of one
-// goes beside the write of the incident's record, so a deletion does not wait for it. What it hears
-// goes into the authority, which the guard asks. One that cannot be read is as good as held.
+// every kHoldFreshness at most: somebody may hold one (fence/rules/hold_annotations). The first
+// read of one goes beside the write of the incident's record, so a deletion does not wait for it.
+// What it hears goes into the authority, which the guard asks. One that cannot be read is as good
+// as held.
 
 #include <functional>
 #include <map>

@@ -17,10 +17,10 @@
 #include "fence/leadership/leadership.h"
 #include "fence/record/record_ledger.h"
 #include "fence/rules/eviction.h"
-#include "fence/rules/holds.h"
+#include "fence/rules/hold_annotations.h"
 #include "fence/rules/reading.h"
-#include "fence/rules/release.h"
 #include "fence/rules/self_doubt.h"
+#include "fence/rules/volume_release.h"
 #include "kube/objects/objects.h"
 #include "policy/bundle/policy_set.h"
 

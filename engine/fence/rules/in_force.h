@@ -10,8 +10,8 @@
 #include "fence/leadership/leadership.h"
 #include "fence/rules/guard.h"
 #include "fence/rules/our_taints.h"
-#include "fence/rules/release.h"
 #include "fence/rules/self_doubt.h"
+#include "fence/rules/volume_release.h"
 #include "policy/bundle/policy_set.h"
 
 namespace moonfence::fence {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/result.h"
-#include "cluster/nodes/readiness.h"
+#include "cluster/nodes/ready_condition.h"
 #include "fence/leases/kubelet_lease.h"
 #include "fence/rules/adopted.h"
 #include "fence/rules/our_taints.h"
@@ -30,7 +30,7 @@ struct Reading {
   Moment dead_at{};  // of a Lease that is alive: when it would be dead if it stands still
   std::optional<WallTime> renewed = std::nullopt;  // the Lease, by the kubelet's clock
   std::optional<std::string> hold =
-      std::nullopt;  // why nobody may touch the node (fence/rules/holds)
+      std::nullopt;  // why nobody may touch the node (fence/rules/hold_annotations)
   // When the read was sent: what the server answered was true at this moment or later, never
   // earlier.
   Moment sent{};

@@ -1,4 +1,4 @@
-#include "fence/judge/breaker.h"
+#include "fence/judge/policy_breaker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ Evaluation bad(Error::Kind kind = Error::Kind::Invalid) {
   return {.verdict = failure(kind, "db.lua:3: it broke")};
 }
 
-TEST(BreakerTest, five_errors_in_a_row_trip_it) {
-  Breaker breaker;
+TEST(PolicyBreakerTest, five_errors_in_a_row_trip_it) {
+  PolicyBreaker breaker;
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(breaker.note("db", bad()), std::nullopt);
     EXPECT_TRUE(breaker.may_run("db"));
@@ -36,24 +36,24 @@ TEST(BreakerTest, five_errors_in_a_row_trip_it) {
   EXPECT_EQ(breaker.reason("db"), *why);
 }
 
-TEST(BreakerTest, a_success_in_between_starts_the_count_again) {
-  Breaker breaker;
+TEST(PolicyBreakerTest, a_success_in_between_starts_the_count_again) {
+  PolicyBreaker breaker;
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(breaker.note("db", i % 5 == 4 ? good() : bad()), std::nullopt);
   }
   EXPECT_TRUE(breaker.may_run("db"));
 }
 
-TEST(BreakerTest, one_broken_limit_trips_it) {
-  Breaker breaker;
+TEST(PolicyBreakerTest, one_broken_limit_trips_it) {
+  PolicyBreaker breaker;
   const auto why = breaker.note("db", bad(Error::Kind::Limit));
   ASSERT_TRUE(why);
   EXPECT_THAT(*why, HasSubstr("broke a limit: db.lua:3"));
   EXPECT_FALSE(breaker.may_run("db"));
 }
 
-TEST(BreakerTest, cpu_time_adds_up_over_all_evaluations) {
-  Breaker breaker;
+TEST(PolicyBreakerTest, cpu_time_adds_up_over_all_evaluations) {
+  PolicyBreaker breaker;
   for (int i = 0; i < 40; ++i) {
     EXPECT_EQ(breaker.note("db", good(milliseconds(50))), std::nullopt);
   }
@@ -64,8 +64,8 @@ TEST(BreakerTest, cpu_time_adds_up_over_all_evaluations) {
   EXPECT_FALSE(breaker.may_run("db"));
 }
 
-TEST(BreakerTest, cpu_time_counts_anew_with_each_pass) {
-  Breaker breaker;
+TEST(PolicyBreakerTest, cpu_time_counts_anew_with_each_pass) {
+  PolicyBreaker breaker;
   for (int pass = 0; pass < 100; ++pass) {
     breaker.begin_pass();
     EXPECT_EQ(breaker.note("db", good(seconds(2))), std::nullopt);
@@ -75,8 +75,8 @@ TEST(BreakerTest, cpu_time_counts_anew_with_each_pass) {
   EXPECT_FALSE(breaker.may_run("db")) << "what has tripped stays so";
 }
 
-TEST(BreakerTest, who_failed_in_one_pass_may_run_in_the_next_and_longer_each_time) {
-  Breaker breaker({.errors_in_a_row = 2, .cpu = seconds(1)});
+TEST(PolicyBreakerTest, who_failed_in_one_pass_may_run_in_the_next_and_longer_each_time) {
+  PolicyBreaker breaker({.errors_in_a_row = 2, .cpu = seconds(1)});
   for (const int errors : {2, 4, 8, 16}) {
     for (int i = 1; i < errors; ++i) {
       EXPECT_EQ(breaker.note("db", bad()), std::nullopt) << errors;
@@ -87,8 +87,8 @@ TEST(BreakerTest, who_failed_in_one_pass_may_run_in_the_next_and_longer_each_tim
   }
 }
 
-TEST(BreakerTest, one_that_breaks_limits_may_break_more_in_the_next_pass) {
-  Breaker breaker({.errors_in_a_row = 100, .cpu = seconds(1)});
+TEST(PolicyBreakerTest, one_that_breaks_limits_may_break_more_in_the_next_pass) {
+  PolicyBreaker breaker({.errors_in_a_row = 100, .cpu = seconds(1)});
   for (const int limits : {1, 2, 4}) {
     for (int i = 1; i < limits; ++i) {
       EXPECT_EQ(breaker.note("db", bad(Error::Kind::Limit)), std::nullopt) << limits;
@@ -100,8 +100,8 @@ TEST(BreakerTest, one_that_breaks_limits_may_break_more_in_the_next_pass) {
 }
 
 // Those in front used the time of each pass up, and those behind were never asked about.
-TEST(BreakerTest, whoever_used_its_time_up_is_asked_about_the_others_next) {
-  Breaker breaker({.errors_in_a_row = 100, .cpu = seconds(1)});
+TEST(PolicyBreakerTest, whoever_used_its_time_up_is_asked_about_the_others_next) {
+  PolicyBreaker breaker({.errors_in_a_row = 100, .cpu = seconds(1)});
   const auto pass = [&breaker] {
     std::string asked;
     for (const char* pod : {"a", "b", "c", "d", "e"}) {
@@ -120,8 +120,8 @@ TEST(BreakerTest, whoever_used_its_time_up_is_asked_about_the_others_next) {
   EXPECT_EQ(pass(), "ab") << "all had their turn";
 }
 
-TEST(BreakerTest, errors_add_up_over_passes) {
-  Breaker breaker;
+TEST(PolicyBreakerTest, errors_add_up_over_passes) {
+  PolicyBreaker breaker;
   for (int pass = 0; pass < 4; ++pass) {
     breaker.begin_pass();
     EXPECT_EQ(breaker.note("db", bad()), std::nullopt);
@@ -130,8 +130,8 @@ TEST(BreakerTest, errors_add_up_over_passes) {
   EXPECT_TRUE(breaker.note("db", bad()));
 }
 
-TEST(BreakerTest, it_trips_once_and_for_that_policy_only) {
-  Breaker breaker({.errors_in_a_row = 1, .cpu = seconds(1)});
+TEST(PolicyBreakerTest, it_trips_once_and_for_that_policy_only) {
+  PolicyBreaker breaker({.errors_in_a_row = 1, .cpu = seconds(1)});
   EXPECT_TRUE(breaker.note("db", bad()));
   EXPECT_EQ(breaker.note("db", bad()), std::nullopt);
   EXPECT_TRUE(breaker.may_run("web"));
@@ -140,8 +140,8 @@ TEST(BreakerTest, it_trips_once_and_for_that_policy_only) {
   EXPECT_THAT(breaker.failing(), ElementsAre("db"));
 }
 
-TEST(BreakerTest, a_run_without_a_verdict_counts_the_same) {
-  Breaker breaker({.errors_in_a_row = 2});
+TEST(PolicyBreakerTest, a_run_without_a_verdict_counts_the_same) {
+  PolicyBreaker breaker({.errors_in_a_row = 2});
   const Error fault{.kind = Error::Kind::Invalid, .text = "no plan"};
   EXPECT_EQ(breaker.note("db", &fault, {}), std::nullopt);
   EXPECT_EQ(breaker.note("db", nullptr, {}), std::nullopt);
@@ -149,8 +149,8 @@ TEST(BreakerTest, a_run_without_a_verdict_counts_the_same) {
   EXPECT_TRUE(breaker.note("db", &fault, {}));
 }
 
-TEST(BreakerTest, a_reload_lets_everybody_run_again) {
-  Breaker breaker;
+TEST(PolicyBreakerTest, a_reload_lets_everybody_run_again) {
+  PolicyBreaker breaker;
   EXPECT_TRUE(breaker.note("db", bad(Error::Kind::Limit)));
   breaker.reset();
   EXPECT_TRUE(breaker.may_run("db"));

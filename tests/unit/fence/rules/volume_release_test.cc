@@ -1,4 +1,4 @@
-#include "fence/rules/release.h"
+#include "fence/rules/volume_release.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What somebody holds nobody touches: moonfence.io/hold on a node, a namespace or a pod.
 
-#include "fence/rules/holds.h"
+#include "fence/rules/hold_annotations.h"
 
 #include "unit/fence/guard_fixture.h"
 #include "unit/fence/pass_fixture.h"

@@ -1,21 +1,21 @@
-#include "fence/judge/breaker.h"
+#include "fence/judge/policy_breaker.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace moonfence::fence {
 
-bool Breaker::may_run(std::string_view key) const {
+bool PolicyBreaker::may_run(std::string_view key) const {
   const auto found = records_.find(key);
   return found == records_.end() || found->second.reason.empty();
 }
 
-bool Breaker::has_turn(std::string_view key, const Uid& pod) const {
+bool PolicyBreaker::has_turn(std::string_view key, const Uid& pod) const {
   const auto found = records_.find(key);
   return found == records_.end() || !found->second.served.contains(pod);
 }
 
-void Breaker::asked(std::string_view key, const Uid& pod) {
+void PolicyBreaker::asked(std::string_view key, const Uid& pod) {
   auto found = records_.find(key);
   if (found == records_.end()) {
     found = records_.emplace(std::string(key), Record{}).first;
@@ -23,13 +23,13 @@ void Breaker::asked(std::string_view key, const Uid& pod) {
   found->second.asked.insert(pod);
 }
 
-std::optional<std::string> Breaker::note(std::string_view key,
-                                         const policy::Evaluation& evaluation) {
+std::optional<std::string> PolicyBreaker::note(std::string_view key,
+                                               const policy::Evaluation& evaluation) {
   return note(key, evaluation.verdict ? nullptr : &evaluation.verdict.error(), evaluation.usage);
 }
 
-std::optional<std::string> Breaker::note(std::string_view key, const Error* fault,
-                                         const policy::Usage& usage) {
+std::optional<std::string> PolicyBreaker::note(std::string_view key, const Error* fault,
+                                               const policy::Usage& usage) {
   auto found = records_.find(key);
   if (found == records_.end()) {
     found = records_.emplace(std::string(key), Record{}).first;
@@ -55,13 +55,13 @@ std::optional<std::string> Breaker::note(std::string_view key, const Error* faul
   return record.reason;
 }
 
-void Breaker::begin_pass() {
+void PolicyBreaker::begin_pass() {
   for (auto& [key, record] : records_) {
     record.cpu = {};
   }
 }
 
-void Breaker::begin_anew() {
+void PolicyBreaker::begin_anew() {
   constexpr std::uint32_t kMostPatience = 1024;
   for (auto& [key, record] : records_) {
     const bool by_errors = record.limits >= record.patience ||
@@ -79,12 +79,12 @@ void Breaker::begin_anew() {
   }
 }
 
-std::string Breaker::reason(std::string_view key) const {
+std::string PolicyBreaker::reason(std::string_view key) const {
   const auto found = records_.find(key);
   return found == records_.end() ? std::string() : found->second.reason;
 }
 
-std::vector<std::string> Breaker::failing() const {
+std::vector<std::string> PolicyBreaker::failing() const {
   std::vector<std::string> keys;
   for (const auto& [key, record] : records_) {
     if (!record.reason.empty()) {

@@ -1,4 +1,4 @@
-#include "cluster/nodes/readiness.h"
+#include "cluster/nodes/ready_condition.h"
 
 #include <algorithm>
 #include <array>

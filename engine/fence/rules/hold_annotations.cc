@@ -1,4 +1,4 @@
-#include "fence/rules/holds.h"
+#include "fence/rules/hold_annotations.h"
 
 #include <nlohmann/json.hpp>
 

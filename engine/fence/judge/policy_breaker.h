@@ -1,11 +1,11 @@
 #pragma once
 
-// Breaker stops asking a policy that fails, for the rest of one pass: after five errors in a row,
-// after one broken limit, or when its evaluations in the pass have used their CPU time up (a policy
-// that needs 50 ms for each of 5,000 pods would hold the loop for minutes). Its pods are held and
-// reported, and asked about again in the next pass. Of a policy that only observes it is for the
-// rest of the incident: nothing waits for it. One breaker belongs to one incident; a reload resets
-// it.
+// PolicyBreaker stops asking a policy that fails, for the rest of one pass: after five errors in a
+// row, after one broken limit, or when its evaluations in the pass have used their CPU time up (a
+// policy that needs 50 ms for each of 5,000 pods would hold the loop for minutes). Its pods are
+// held and reported, and asked about again in the next pass. Of a policy that only observes it is
+// for the rest of the incident: nothing waits for it. One breaker belongs to one incident; a reload
+// resets it.
 //
 // The errors that a policy may make, and the limits that it may break, double with each pass that
 // they have stopped: pods that it can judge come up in the end, however many it fails on stand
@@ -34,9 +34,9 @@ struct BreakerLimits {
   Duration cpu = std::chrono::seconds(2);  // per policy, over all evaluations of one pass
 };
 
-class Breaker {
+class PolicyBreaker {
  public:
-  explicit Breaker(BreakerLimits limits = {}) : limits_(limits) {}
+  explicit PolicyBreaker(BreakerLimits limits = {}) : limits_(limits) {}
 
   // False once it has tripped for this key: hold the pod instead of evaluating.
   [[nodiscard]] bool may_run(std::string_view key) const;
