@@ -127,8 +127,8 @@ def told(record: dict) -> str:
     pod = f"{record.get('namespace', '')}/{record.get('pod', '')}"
     why = record["reason"] + (f": {record['text']}" if record.get("text") else "")
     words = {"incident_opened": f"looks at {record['node']}: {why}",
-             "incident_held": f"waits with {record['node']}: {why}", "verdict": f"judges {pod}: {why}",
-             "refusal": f"does not touch {pod}: {why}", "replacement": f"finds in place of {pod}: {why}",
+             "incident_held": f"waits before it acts on {record['node']}: {why}", "verdict": f"judges {pod}: {why}",
+             "refusal": f"does not touch {pod}: {why}", "replacement": f"replacement of {pod}: {why}",
              "outcome": f"deleted {pod}" if record["reason"] == "done" else f"tried to delete {pod}: {why}"}
     return words.get(record["kind"], "")
 
@@ -152,7 +152,7 @@ class Demo:
         fact("Workload", f"StatefulSets {CORE} and {DATABASE}, 1 pod each, and Deployment {ENDPOINT}, 2 pods, "
              f"in {SPACE}, all on {NODE}, without volumes")
         self.start_engine()
-        fact("Beside it", "the same cluster without moonfence, shown after '|'")
+        fact("Compare", "the same cluster without moonfence, shown after '|'")
 
     def start_engine(self):
         bed = self.mine.bed
@@ -241,8 +241,8 @@ class Demo:
     # --- the end
 
     def sum_up(self):
-        say(f"\n{NODE} lost its power; Kubernetes called it not Ready {self.after(self.mine.not_ready)} later. "
-            "From the loss until running again:\n")
+        say(f"\n{NODE} lost its power. Kubernetes called it not Ready {self.after(self.mine.not_ready)} later. "
+            "Time from the failure until the pod runs again:\n")
         rows = [("pod", "with moonfence", "Kubernetes alone")]
         moved = {workload: self.mine.running(workload) for workload in (CORE, ENDPOINT)}
         for uid, pod in sorted(self.mine.old.items(), key=lambda each: each[1]["metadata"]["name"]):

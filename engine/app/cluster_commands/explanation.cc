@@ -63,7 +63,7 @@ std::string head_of(const Explained& explained) {
       break;
     case Engine::Supposed::Up:
     case Engine::Supposed::Fallen:
-      text += node.although_up ? ", which is up. Supposed that its machine died now:\n"
+      text += node.although_up ? ", which is up. If " + escaped(node.name, 256) + " died now:\n"
                                : ", which is down.\n";
   }
   if (explained.hold_down > Duration::zero()) {
@@ -123,7 +123,7 @@ std::string fate_of(const Explained& explained) {
     case Fate::Detached:
       return "Its volume attachments would be deleted first. " + said(pod.because) + ".\n";
     case Fate::Refused:
-      return "It would be kept, although a policy wants it gone. " + said(pod.because) + ".\n";
+      return "It would not be deleted, although a policy wants that. " + said(pod.because) + ".\n";
     case Fate::Waits:
       return "It would be kept for now. " + said(pod.because) + ".\n";
     case Fate::Kept:

@@ -22,12 +22,12 @@ std::string head_of(const Plan::Node& node, const Plan& plan) {
       break;
   }
   const bool by_source = node.opened_for == audit::code(audit::Reason::SourceFailed);
-  text += node.although_up                          ? "is up, supposed to be down"
+  text += node.although_up                          ? "is up, assumed to be down"
           : node.state == Engine::Supposed::Deleted ? "is deleted"
           : by_source                               ? "is called failed by a health source"
                                                     : "is down";
   if (node.opened_for.empty()) {
-    return text + "; no policy in force concerns it, moonfence status shows them\n";
+    return text + "; no policy in force applies to it, moonfence status shows them\n";
   }
   text += ", incident " + node.opened_for;
   if (plan.hold_down > Duration::zero()) {

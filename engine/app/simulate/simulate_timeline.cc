@@ -73,7 +73,7 @@ std::string audit_text(const std::string& detail) {
     return "moonfence  looks at " + node + ": " + why;
   }
   if (kind == "incident_held") {
-    return "moonfence  waits with " + node + ": " + why;
+    return "moonfence  waits before it acts on " + node + ": " + why;
   }
   if (kind == "incident_closed") {
     return "moonfence  is done with " + node + ": " + why;
@@ -82,7 +82,7 @@ std::string audit_text(const std::string& detail) {
     return "moonfence  judges " + pod + ": " + why;
   }
   if (kind == "replacement") {
-    return "moonfence  finds in place of " + pod + ": " + why;
+    return "moonfence  replacement of " + pod + ": " + why;
   }
   if (record.value("action", "") == "release_volume") {
     return kind == "intent"   ? std::string()
@@ -212,7 +212,7 @@ class Timeline final : public SimulateView {
     for (const sim::WorkloadPlan& workload : plan.workloads) {
       fact(&workload == plan.workloads.data() ? "Workload" : "", describe(workload));
     }
-    fact("Beside it", "the same cluster without moonfence, shown after '|'");
+    fact("Compare", "the same cluster without moonfence, shown after '|'");
     print_("\n");
   }
 
@@ -278,11 +278,11 @@ class Timeline final : public SimulateView {
 
   void table(const NodeFacts& node, Duration stock_lived) {
     std::string head =
-        "\n" + node.node + " (" + node.how + ") was lost at " + seconds_text(node.lost, 1);
-    head += node.noticed ? "; Kubernetes called it Ready=" + node.ready + " " +
+        "\n" + node.node + " failed at " + seconds_text(node.lost, 1) + " (" + node.how + "). ";
+    head += node.noticed ? "Kubernetes set Ready=" + node.ready + " " +
                                seconds_text(*node.noticed - node.lost, 1) + " later."
-                         : "; Kubernetes has not noticed.";
-    print_(head + " From the loss until running again:\n\n");
+                         : "Kubernetes has not noticed.";
+    print_(head + " Time from the failure until the pod runs again:\n\n");
     std::vector<Row> rows = {{"pod", "with moonfence", "stock Kubernetes"}};
     rows.reserve(node.pods.size() + 1);
     for (const PodFacts& pod : node.pods) {

@@ -194,7 +194,7 @@ class OneTruth : public testing::Test {
         << planned.dump(1) << pod.dump(1);
     static const std::map<std::string, std::string> fates = {
         {"delete", "It would be deleted."},
-        {"refused", "It would be kept, although a policy wants it gone."},
+        {"refused", "It would not be deleted, although a policy wants that."},
         {"wait", "It would be kept for now."},
         {"keep", "It would be kept."}};
     EXPECT_THAT(told.explained, HasSubstr(fates.at(planned["verdict"].get<std::string>())));

@@ -242,7 +242,7 @@ TEST(PlanTable, ShowsVerdictsAndCalls) {
       rehearsed({verdict("db-0", "policy_deletes_pod"), verdict("db-10", "policy_skips", "db", "")},
                 {deletion("db-0")}));
   EXPECT_EQ(plan_table(plan, /*wide=*/false),
-            "node n1: is up, supposed to be down, incident node_unknown\n"
+            "node n1: is up, assumed to be down, incident node_unknown\n"
             "  POD        VERDICT   REASON               POLICY   REFUSED-BY   WHY\n"
             "  db/db-0    delete    policy_deletes_pod   db       -            as it says\n"
             "  db/db-10   keep      policy_skips         db       -            -\n"
@@ -256,14 +256,13 @@ TEST(PlanTable, SaysWhatKeepsANodeAndWhichIsNotThere) {
   from.nodes.push_back({.name = NodeName("n3"), .supposed = Engine::Supposed::Up});
   from.nodes.push_back({.name = NodeName("n4"), .supposed = Engine::Supposed::Fallen});
   from.ahead = std::chrono::milliseconds(59'980);
-  EXPECT_EQ(
-      plan_table(plan_of(from), /*wide=*/false),
-      "node n1: is up, supposed to be down, incident node_unknown, after holding down for 1m, "
-      "holds: lease_alive\n"
-      "node n9: the cluster has no such node\n"
-      "node n3: is up, nothing would be done; --assume-down shows what if its machine died "
-      "now\n"
-      "node n4: is down; no policy in force concerns it, moonfence status shows them\n");
+  EXPECT_EQ(plan_table(plan_of(from), /*wide=*/false),
+            "node n1: is up, assumed to be down, incident node_unknown, after holding down for 1m, "
+            "holds: lease_alive\n"
+            "node n9: the cluster has no such node\n"
+            "node n3: is up, nothing would be done; --assume-down shows what if its machine died "
+            "now\n"
+            "node n4: is down; no policy in force applies to it, moonfence status shows them\n");
 }
 
 // Row LH-22: a record named it, and some policy in force takes a deleted node for down.
@@ -326,9 +325,8 @@ TEST(Explanation, SaysWhoSpokeAndWhatToDo) {
       {broken("db", "web")}, rehearsed({verdict("db-0", "policy_deletes_pod"),
                                         record("refusal", "mode_observes", "db-0",
                                                {{"policy", "db"}, {"text", "as it says"}})}));
-  EXPECT_THAT(text, HasSubstr("Pod db/db-0 is bound to node n1, which is up. Supposed that its "
-                              "machine died now:\n"
-                              "It would be kept, although a policy wants it gone. policy db: "
+  EXPECT_THAT(text, HasSubstr("Pod db/db-0 is bound to node n1, which is up. If n1 died now:\n"
+                              "It would not be deleted, although a policy wants that. policy db: "
                               "mode_observes, \"as it says\".\n"));
   EXPECT_THAT(text, HasSubstr("  db (enforce, namespaces web) does not reach this namespace\n"));
   EXPECT_THAT(text, HasSubstr("Next: set `mode: enforce` in the policy's binding"));

@@ -87,8 +87,8 @@ TEST(Timeline, ends_in_a_table) {
   Printed printed;
   make_timeline(printed.print(), false)->end(facts());
   EXPECT_EQ(printed.text,
-            "\nn1 (power-off) was lost at 5.0 s; Kubernetes called it Ready=Unknown 40.0 s later. "
-            "From the loss until running again:\n\n"
+            "\nn1 failed at 5.0 s (power-off). Kubernetes set Ready=Unknown 40.0 s later. "
+            "Time from the failure until the pod runs again:\n\n"
             "  pod             with moonfence             stock Kubernetes\n"
             "  noobaa/core-0   41.0 s, on n2              not within 20 min\n"
             "  noobaa/db-0     left alone: policy_skips   not within 20 min\n"
