@@ -8,7 +8,7 @@
 #include "app/engine/policy_feed.h"
 #include "app/telling/metrics.h"
 #include "fence/rules/self_doubt.h"
-#include "kube/watching/elector.h"
+#include "kube/leader_election/elector.h"
 #include "kube/watching/watcher.h"
 #include "kube/wire/caller.h"
 #include "loop/loop.h"

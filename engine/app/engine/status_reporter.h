@@ -16,7 +16,7 @@
 #include "fence/incident/incidents_by_signal.h"
 #include "fence/lift/taint_lifter.h"
 #include "fence/rules/self_doubt.h"
-#include "kube/watching/elector.h"
+#include "kube/leader_election/elector.h"
 
 namespace moonfence::app {
 

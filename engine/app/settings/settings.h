@@ -16,7 +16,7 @@
 #include "fence/rules/hold_annotations.h"
 #include "fence/rules/our_taints.h"
 #include "fence/rules/volume_release.h"
-#include "kube/watching/election.h"
+#include "kube/leader_election/election.h"
 
 namespace moonfence::app {
 
@@ -40,7 +40,7 @@ struct Settings {
   std::set<std::string> allowed_reads;
   // What policies may ask beside the API server (fence.http).
   cluster::EndpointTable endpoints;
-  // Which of several replicas acts (kube/watching/election.h).
+  // Which of several replicas acts (kube/leader_election/election.h).
   kube::ElectionRules election;
   // How many nodes may be fenced, and when none (fence/brake/brake.h).
   fence::BrakeRules brake;

@@ -14,7 +14,7 @@
 #include "cluster/nodes/node_cache.h"
 #include "fence/incident/incident_status.h"
 #include "fence/sources/source_state.h"
-#include "kube/watching/election.h"
+#include "kube/leader_election/election.h"
 #include "policy/bundle/reload_report.h"
 
 namespace moonfence::app {

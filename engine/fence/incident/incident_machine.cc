@@ -136,17 +136,14 @@ IncidentMachine::Effects IncidentMachine::replacements_ready() {
 }
 
 bool IncidentMachine::may_hear() const {
-  return state() == State::Resting && !first_action_pass_ && !failing_ && unreadable_ == 0;
+  return state() == State::Resting && next_.is_free() && !failing_;
 }
 
 IncidentMachine::Effects IncidentMachine::pods_changed(Moment now) {
   if (!may_hear()) {
     return {};
   }
-  if (looking_) {  // that look was to be later
-    ++*looks_left_;
-    looking_ = false;
-  }
+  next_.keep_look();
   return start_pass(now);
 }
 
@@ -179,7 +176,7 @@ IncidentMachine::Effects IncidentMachine::confirmed(const std::optional<Reading>
     return await_silence(*pass, *reading, now);
   }
   if (now < *due || !reading->keeps_replacements_off) {
-    unreadable_ = 0;
+    next_.is_readable();
   }
   if (now < *due) {
     return hold(Reason::HoldingDown, due, now);
@@ -190,8 +187,7 @@ IncidentMachine::Effects IncidentMachine::confirmed(const std::optional<Reading>
   if (operating != nullptr) {
     return {};  // read again in the middle of a pass: it may go on
   }
-  first_action_pass_ = first_action_pass_.value_or(pass->started);
-  acts_since_ = acts_since_.value_or(now);
+  next_.pass_acts(pass->started, now);
   state_ = Operating{*pass, deleted};
   return {Act{}};
 }
@@ -201,11 +197,7 @@ IncidentMachine::Effects IncidentMachine::pass_ended(const PassResult& result, M
     return {};
   }
   const Pass pass = *pass_under_way();
-  MOONFENCE_CHECK(first_action_pass_.has_value());
-  // However the pass ended. One that looks after others begins no further looks.
-  if (result.deleted > 0 && !looking_) {
-    looks_left_ = rules_.looks.size();
-  }
+  next_.note_deletions(result);
   if (result.braked) {
     return braked(*result.braked, now);
   }
@@ -213,13 +205,14 @@ IncidentMachine::Effects IncidentMachine::pass_ended(const PassResult& result, M
     return start_next_pass(now);
   }
   if (result.untainted) {
-    first_action_pass_.reset();
+    next_.end_window();
     Effects effects = await_taint(now, result.retry_after.value_or(Duration::zero()));
     note_failure(pass, result, now, effects);
     return effects;
   }
   untainted_ = 0;
-  const auto next = next_after(pass, result, now);
+  const bool fell_silent = result.unfit && pass.news != News::None && seen_ == Readiness::Unknown;
+  const auto next = next_.after(pass.started, result, fell_silent, now);
   Effects effects = result.unreadable ? Effects{Hold{Reason::Unreadable}} : Effects{};
   note_failure(pass, result, next, effects);
   note_waiting(pass, result, next, effects);
@@ -236,57 +229,10 @@ IncidentMachine::Effects IncidentMachine::go_on(const Pass& pass, const PassResu
   if (result.unfit) {
     return hold(Reason::SignalUnfit, pass.silence_at, now, For::Silence);
   }
-  const auto look = last_look(now);
+  // A pod may have been bound to the node before its taint was seen; not to one that is not there.
+  const bool may_bind = !outlives_ && seen_ != Readiness::Gone;
+  const auto look = may_bind ? next_.last_look(now) : std::nullopt;
   return look ? rest(*look, now) : settle(result, now);
-}
-
-std::optional<Moment> IncidentMachine::next_after(const Pass& pass, const PassResult& result,
-                                                  Moment now) {
-  std::optional<Moment> next = next_retry(pass, result, now);
-  if (!next || retry_pause_ != Duration::zero()) {
-    first_action_pass_.reset();  // the next pass has its own window, or none
-  }
-  const auto look_by = [&next](Moment moment) { next = std::min(next.value_or(moment), moment); };
-  if (result.look_again) {
-    look_by(now + *result.look_again);
-  }
-  if (result.look_at) {
-    look_by(*result.look_at);
-  }
-  if (result.unreadable) {
-    look_by(now + unreadable_pause());
-  } else {
-    unreadable_ = 0;
-  }
-  if (result.unfit && pass.news != News::None && seen_ == Readiness::Unknown) {
-    look_by(now + rules_.taint_poll);  // it fell silent while we were judging
-  }
-  return next_look(result, next, now);
-}
-
-namespace {
-
-bool has_failed(const PassResult& result) {
-  return result.failed > 0 || !result.held_by_failure.empty();
-}
-
-}  // namespace
-
-std::optional<Moment> IncidentMachine::next_retry(const Pass& pass, const PassResult& result,
-                                                  Moment now) {
-  const Moment asked = now + result.retry_after.value_or(Duration::zero());
-  const Moment retry = std::max(pass.started + rules_.retry_interval, asked);
-  const bool inside = retry < *first_action_pass_ + rules_.retry_window;
-  if (!has_failed(result)) {
-    retry_pause_ = {};
-    return result.failed_observing > 0 && inside ? std::optional(retry) : std::nullopt;
-  }
-  if (inside && retry_pause_ == Duration::zero()) {
-    return retry;
-  }
-  const Duration doubled = std::max(retry_pause_, rules_.retry_interval) * 2;
-  retry_pause_ = std::max(rules_.retry_interval, std::min(doubled, rules_.retry_pause_max));
-  return std::max(pass.started + retry_pause_, asked);
 }
 
 void IncidentMachine::note_failure(const Pass& pass, const PassResult& result,
@@ -315,29 +261,6 @@ void IncidentMachine::note_waiting(const Pass& pass, const PassResult& result,
   }
 }
 
-std::optional<Moment> IncidentMachine::next_look(const PassResult& result,
-                                                 const std::optional<Moment>& next, Moment now) {
-  looking_ = false;
-  // Where something failed the lists are read again soon enough, or were for long enough.
-  if (looks_left_.value_or(0) == 0 || has_failed(result) || result.unreadable) {
-    return next;
-  }
-  const Moment look = now + rules_.looks[rules_.looks.size() - *looks_left_];
-  if (next && *next <= look) {
-    return next;
-  }
-  --*looks_left_;
-  looking_ = true;
-  return look;
-}
-
-// Nothing can be bound to a node that is not there.
-std::optional<Moment> IncidentMachine::last_look(Moment now) const {
-  const Moment due = *acts_since_ + rules_.looks.back();
-  return looks_left_ || outlives_ || seen_ == Readiness::Gone || now >= due ? std::nullopt
-                                                                            : std::optional(due);
-}
-
 IncidentMachine::Effects IncidentMachine::policies_changed(const HoldDowns& hold_downs,
                                                            Moment now) {
   if (state() == State::Closed) {
@@ -363,7 +286,7 @@ IncidentMachine::Effects IncidentMachine::braked(Reason reason, Moment now) {
   if (pass_under_way() == nullptr) {
     return {};
   }
-  first_action_pass_.reset();
+  next_.end_window();
   return hold(reason, std::nullopt, now, For::Brake);
 }
 
@@ -373,7 +296,7 @@ IncidentMachine::Effects IncidentMachine::brake_released(Moment now) {
 
 bool IncidentMachine::in_progress() const {
   return state() == State::Confirming || state() == State::Operating ||
-         (state() == State::Resting && first_action_pass_ && unreadable_ == 0);
+         (state() == State::Resting && next_.is_in_window());
 }
 
 IncidentMachine::Effects IncidentMachine::stop(Reason reason) {
@@ -404,18 +327,12 @@ std::optional<Moment> IncidentMachine::due_after(const std::optional<Duration>& 
   return hold_down ? std::optional(down_since_ + *hold_down) : std::nullopt;
 }
 
-Duration IncidentMachine::unreadable_pause() {
-  const Duration doubled = rules_.retry_interval * (1 << std::min(unreadable_, 8U));
-  ++unreadable_;
-  return std::min(doubled, rules_.unreadable_interval_max);
-}
-
 IncidentMachine::Effects IncidentMachine::hold(Reason reason, std::optional<Moment> until,
                                                Moment now, For what) {
   state_ = Holding{what, until};
   // What keeps it now is something else; but the brake and our doubt pass, and then it fails on.
   if (reason != Reason::AwaitingTaint && !is_braking(reason)) {
-    retry_pause_ = {};
+    next_.end_pauses();
     failing_.reset();
     waiting_since_.reset();
   }
@@ -432,7 +349,7 @@ IncidentMachine::Effects IncidentMachine::await_silence(const Pass& pass, const 
   if (unknown && reading.kubelet_lease == KubeletLease::Unread) {
     return await_readable(Reason::LeaseUnreadable, now);
   }
-  unreadable_ = 0;
+  next_.is_readable();
   if (pass.news != News::None) {
     return rest(now + rules_.taint_poll, now);
   }
@@ -440,12 +357,9 @@ IncidentMachine::Effects IncidentMachine::await_silence(const Pass& pass, const 
 }
 
 IncidentMachine::Effects IncidentMachine::await_readable(Reason reason, Moment now) {
-  const Duration pause = unreadable_pause();
   const auto* confirming = std::get_if<Confirming>(&state_);
-  if (confirming != nullptr && first_action_pass_) {
-    *first_action_pass_ += now + pause - confirming->started;  // the window stands still meanwhile
-  }
-  Effects effects = rest(now + pause, now);
+  const auto unused = confirming != nullptr ? std::optional(confirming->started) : std::nullopt;
+  Effects effects = rest(next_.after_unreadable(unused, now), now);
   effects.insert(effects.begin(), Hold{reason});
   return effects;
 }
@@ -469,9 +383,7 @@ IncidentMachine::Effects IncidentMachine::start_pass(Moment now) {
 }
 
 IncidentMachine::Effects IncidentMachine::start_next_pass(Moment now) {
-  looking_ = false;
-  first_action_pass_.reset();
-  retry_pause_ = {};
+  next_.begin_anew();
   Effects effects = start_pass(now);
   effects.insert(effects.begin(), CancelPass{});
   return effects;

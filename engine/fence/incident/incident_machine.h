@@ -20,12 +20,9 @@
 // But what is known to be dead, or was deleted and some policy acts on that, goes on in another
 // incident when its Node is made anew by another machine (Incidents): that one knows no watch.
 //
-// Times: while something failed a pass starts every `retry_interval` for `retry_window` after the
-// first one that could act (row E-07: passes at 0, 5, 10, 15, 20 s). Then the pauses double, up to
-// `retry_pause_max`, and it does not count as being fenced any more: others may take its place.
-// What fails for longer than `tell_failing_after` is told, and so are policies that make pods wait
-// for longer than `tell_waiting_after`. A pass that could not read the node or
-// its pods does not use the window up; such passes back off up to `unreadable_interval_max`.
+// When the next pass begins says NextPass. What fails for longer than `tell_failing_after` is told,
+// and so are policies that make pods wait for longer than `tell_waiting_after`. After the retry
+// window it does not count as being fenced any more: others may take its place.
 //
 // While it waits for the taint that belongs to what it believes, it has the next pass prepared
 // (PlanAhead); the next CancelPass ends that, the next StartPass may use it.
@@ -47,13 +44,6 @@
 // A reading that says "Ready" ends the incident unless the watch said "down" after the pass began:
 // the answer may then be older than the news, and nobody would look again. Such a pass is repeated.
 //
-// What was deleted is verified: the replacement may be bound to the dead node, when the scheduler
-// had not seen the taint yet. After a pass that deleted something and left nothing to be tried
-// again the incident looks again after `looks`, one after the other, and closes only then. What a
-// look finds is dealt with like anything else, but begins no further looks: whatever binds pods to
-// a tainted node for ever is not fought for ever. One that has deleted nothing does not close
-// before it has looked at the end of the longest of them.
-//
 // When all of this is done and replacements of what was deleted are not Ready yet (PassResult says
 // so) it is Verifying: it does nothing, holds no place of the brake, and waits to be told that they
 // are, for `replacement_wait` after the last deletion.
@@ -62,7 +52,6 @@
 // nobody acts while it is alive or unread; on False or missing it decides which bindings may. While
 // it is alive we look again exactly when it could be dead.
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -73,32 +62,13 @@
 #include "base/names.h"
 #include "base/time.h"
 #include "cluster/nodes/node_cache.h"
+#include "fence/incident/incident_rules.h"
+#include "fence/incident/next_pass.h"
 #include "fence/rules/pass_result.h"
 #include "fence/rules/reading.h"
 #include "fence/rules/triggers.h"
 
 namespace moonfence::fence {
-
-struct IncidentRules {
-  HoldDowns hold_downs;  // how long the node must be down before anything is read
-  Duration retry_interval = std::chrono::seconds(5);
-  Duration retry_window = std::chrono::seconds(25);  // then pauses double, up to the next one
-  Duration retry_pause_max = std::chrono::seconds(60);
-  Duration tell_failing_after = std::chrono::seconds(60);
-  Duration tell_waiting_after = std::chrono::minutes(2);
-  // How soon to look live by ourselves: for the taint when no event shows it, doubled up to
-  // unreadable_interval_max, and after a reading that news have overtaken.
-  Duration taint_poll = std::chrono::seconds(1);
-  // Whether a pass may begin without the taint, and sets ours before its first deletion.
-  Quarantine quarantine = Quarantine::Off;
-  Duration unreadable_interval_max = std::chrono::seconds(30);
-  std::array<Duration, 3> looks = {std::chrono::seconds(1), std::chrono::seconds(5),
-                                   std::chrono::seconds(15)};
-  // How long after the last deletion it stays open until replacements are Ready; zero: not at all.
-  // Somebody looks at least once, however long ago that was.
-  Duration replacement_wait{};
-  Duration first_verification = std::chrono::seconds(15);
-};
 
 class IncidentMachine {
  public:
@@ -125,7 +95,7 @@ class IncidentMachine {
 
   // `down_since`: the first down observation, from which the hold-downs count.
   IncidentMachine(Uid node_uid, IncidentRules rules, Moment down_since)
-      : node_uid_(std::move(node_uid)), rules_(rules), down_since_(down_since) {}
+      : node_uid_(std::move(node_uid)), rules_(rules), next_(rules), down_since_(down_since) {}
 
   // The first event, once.
   [[nodiscard]] Effects open(const cluster::NodeView& view, Moment now);
@@ -210,12 +180,6 @@ class IncidentMachine {
                     Effects& effects);
   // After a pass that may have another at `next`.
   Effects go_on(const Pass& pass, const PassResult& result, std::optional<Moment> next, Moment now);
-  // When the next pass begins, whatever it is for; nullopt: nothing asks for one.
-  [[nodiscard]] std::optional<Moment> next_after(const Pass& pass, const PassResult& result,
-                                                 Moment now);
-  // When what failed is tried again; nullopt: nothing did.
-  [[nodiscard]] std::optional<Moment> next_retry(const Pass& pass, const PassResult& result,
-                                                 Moment now);
   // Kubernetes' own taint is not waited for, or was for long enough.
   [[nodiscard]] bool may_quarantine() const;
   // No binding acts on a node that is down like this.
@@ -226,12 +190,6 @@ class IncidentMachine {
   Effects start_pass(Moment now);
   Effects start_next_pass(Moment now);  // in place of the one under way, with a window of its own
   Effects rest(Moment until, Moment now, bool unfit = false);
-  // `next`, or an earlier look at whether what was deleted stays away.
-  [[nodiscard]] std::optional<Moment> next_look(const PassResult& result,
-                                                const std::optional<Moment>& next, Moment now);
-  // When to look once more, where nothing was deleted: a pod may have been bound to the node before
-  // its taint was seen.
-  [[nodiscard]] std::optional<Moment> last_look(Moment now) const;
   Effects close(audit::Reason reason);
   // Nothing is left to do: closed, unless replacements are to be awaited.
   Effects settle(const PassResult& result, Moment now);
@@ -243,24 +201,16 @@ class IncidentMachine {
   [[nodiscard]] std::optional<Moment> due_by(const Reading& reading) const;
   [[nodiscard]] std::optional<Moment> due_by_belief() const;
   [[nodiscard]] std::optional<Moment> due_after(const std::optional<Duration>& hold_down) const;
-  // How long to rest after a pass that could not read; doubles.
-  [[nodiscard]] Duration unreadable_pause();
 
   Uid node_uid_;
   IncidentRules rules_;
+  NextPass next_;
   std::variant<Holding, Confirming, Operating, Resting, Verifying, Closed> state_;
   std::uint32_t passes_ = 0;
-  std::uint32_t unreadable_ = 0;                           // passes in a row that could not read
   std::uint32_t untainted_ = 0;                            // waits in a row for the taint
   bool outlives_ = false;                                  // see outlive_the_node()
   cluster::Readiness seen_ = cluster::Readiness::Missing;  // the newest news or reading
   Moment down_since_;
-  std::optional<std::size_t> looks_left_;  // until what was deleted is believed; none: nothing was
-  // The next pass or the one under way is one of them. It stays so while it holds in between.
-  bool looking_ = false;
-  std::optional<Moment> acts_since_;         // the first time
-  std::optional<Moment> first_action_pass_;  // the retry window starts here
-  Duration retry_pause_{};                   // the last one after the window; zero: inside
   struct Failing {
     Moment since{};
     bool told = false;

@@ -1,4 +1,4 @@
-#include "kube/watching/elector.h"
+#include "kube/leader_election/elector.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "kube/watching/election.h"
+#include "kube/leader_election/election.h"
 
 #include <map>
 #include <memory>

@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "kube/watching/election.h"
+#include "kube/leader_election/election.h"
 #include "kube/wire/caller.h"
 #include "kube/wire/server_pace.h"
 #include "loop/loop.h"
