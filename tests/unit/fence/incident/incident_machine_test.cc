@@ -717,7 +717,7 @@ TEST_F(IncidentMachineTest, the_next_pass_is_known_only_while_a_timer_will_start
   (void)incident.timer_fired(t0 + 11s);
   (void)incident.confirmed(read(Readiness::Unknown), t0 + 11s);
   // The taint is gone: what is told of the failure names the next look for it.
-  (void)incident.pass_ended({.untainted = true, .retry_after = 2s}, t0 + 12s);
+  (void)incident.pass_ended({.retry_after = 2s, .untainted = true}, t0 + 12s);
   EXPECT_EQ(incident.next_pass(), t0 + 14s);
   (void)incident.brake_released(t0 + 13s);
   (void)incident.timer_fired(t0 + 14s);
