@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/time.h"
+#include "fence/rules/our_taints.h"
 #include "fence/rules/triggers.h"
 
 namespace moonfence::fence {
