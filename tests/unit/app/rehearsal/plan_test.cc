@@ -329,7 +329,8 @@ TEST(Explanation, SaysWhoSpokeAndWhatToDo) {
                               "It would not be deleted, although a policy wants that. policy db: "
                               "mode_observes, \"as it says\".\n"));
   EXPECT_THAT(text, HasSubstr("  db (enforce, namespaces web) does not reach this namespace\n"));
-  EXPECT_THAT(text, HasSubstr("Next: set `mode: enforce` in the policy's binding"));
+  EXPECT_THAT(text,
+              HasSubstr("Next: when you trust the policy, set `mode: enforce` in its binding"));
 }
 
 TEST(Explanation, OfAPodThatNobodySelects) {
@@ -361,7 +362,8 @@ TEST(Explanation, OfAPolicyThatFailsOrObservesOverTheNode) {
   const std::string observes = explained_by({bound("db", policy::Mode::Observe)},
                                             rehearsed({held("mode_observes", "db", "its power")}));
   EXPECT_THAT(observes, HasSubstr("policy db: mode_observes, \"its power\".\n"));
-  EXPECT_THAT(observes, HasSubstr("Next: set `mode: enforce` in the policy's binding"));
+  EXPECT_THAT(observes,
+              HasSubstr("Next: when you trust the policy, set `mode: enforce` in its binding"));
 }
 
 // It told of no policy, and advised to bind one, although the node was to be put out of service by
