@@ -95,7 +95,11 @@ class IncidentMachine {
 
   // `down_since`: the first down observation, from which the hold-downs count.
   IncidentMachine(Uid node_uid, IncidentRules rules, Moment down_since)
-      : node_uid_(std::move(node_uid)), rules_(rules), next_(rules), down_since_(down_since) {}
+      : node_uid_(std::move(node_uid)),
+        rules_(rules),
+        next_(rules),
+        state_(Holding{.what = For::Watch, .until = std::nullopt}),
+        down_since_(down_since) {}
 
   // The first event, once.
   [[nodiscard]] Effects open(const cluster::NodeView& view, Moment now);
