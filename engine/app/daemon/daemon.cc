@@ -15,6 +15,7 @@
 #include "app/web/status_site.h"
 #include "os/net/curl_http.h"
 #include "os/net/curl_poller.h"
+#include "os/net/socket_links.h"
 #include "os/system/append_file.h"
 #include "os/system/clocks.h"
 #include "os/system/entropy.h"
@@ -62,11 +63,20 @@ class Daemon {
         started_(wall_clock.now()),
         loop_(poller_),
         http_(poller_),
+        links_(loop_, poller_),
         processes_(loop_, poller_),
         engine_(std::move(prepared.assignment),
-                {loop_, http_, files, processes_, wall_clock, cpu_clock, random_, log,
-                 append_line(options, audit_file_.get()),
-                 options.status_bind_address == "0" ? nullptr : &status_board_}),
+                {.loop = loop_,
+                 .http = http_,
+                 .files = files,
+                 .processes = processes_,
+                 .wall_clock = wall_clock,
+                 .cpu_clock = cpu_clock,
+                 .random = random_,
+                 .log = log,
+                 .append_audit = append_line(options, audit_file_.get()),
+                 .status_board = options.status_bind_address == "0" ? nullptr : &status_board_,
+                 .links = &links_}),
         status_site_(
             status_board_, [&wall_clock] { return wall_clock.now(); },
             is_loopback(options.status_bind_address)) {}
@@ -172,6 +182,7 @@ class Daemon {
   os::CurlPoller poller_;
   loop::Loop loop_;
   os::CurlHttp http_;
+  os::SocketLinks links_;
   os::ChildProcesses processes_;
   StatusBoard status_board_;
   Engine engine_;
@@ -198,6 +209,9 @@ ExitCode run(const RunOptions& options) {
   }
   if (auto secured = os::secure_process(); !secured) {
     log.warning("process_unsecured", {{"error", secured.error().message()}});
+  }
+  if (auto allowed = os::allow_all_descriptors(); !allowed) {
+    log.warning("descriptors_limited", {{"error", allowed.error().message()}});
   }
   Daemon daemon(options, std::move(*prepared), files, wall_clock, cpu_clock, log);
   if (auto started = daemon.start(); !started) {

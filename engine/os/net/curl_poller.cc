@@ -152,8 +152,8 @@ void CurlPoller::perform() {
     if (found == watched_.end() || found->second.serial != ready.serial) {
       continue;
     }
-    const std::function<void()> readable = found->second.readable;  // it may forget itself
-    readable();
+    const std::function<void()> call = found->second.ready;  // it may forget itself
+    call();
   }
 }
 
@@ -166,10 +166,10 @@ void CurlPoller::drive_all() {
 #pragma GCC diagnostic pop
 }
 
-void CurlPoller::watch(int fd, std::function<void()> readable) {
+void CurlPoller::watch(int fd, std::function<void()> ready, Wait wait) {
   const std::uint32_t serial = next_serial_++;
-  poll_for(epoll_.get(), fd, EPOLLIN, serial);
-  watched_[fd] = {serial, std::move(readable)};
+  poll_for(epoll_.get(), fd, wait == Wait::Input ? EPOLLIN : EPOLLOUT, serial);
+  watched_[fd] = {serial, std::move(ready)};
 }
 
 void CurlPoller::forget(int fd) {

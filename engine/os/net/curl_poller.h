@@ -43,7 +43,8 @@ class CurlPoller final : public loop::Poller, public Descriptors {
   void wait(std::optional<Duration> limit) override;
   void perform() override;
 
-  void watch(int fd, std::function<void()> readable) override;
+  using Descriptors::watch;
+  void watch(int fd, std::function<void()> ready, Wait wait) override;
   void forget(int fd) override;
 
   // At most one client; null takes it away.
@@ -61,7 +62,7 @@ class CurlPoller final : public loop::Poller, public Descriptors {
  private:
   struct Watched {
     std::uint32_t serial = 0;
-    std::function<void()> readable;
+    std::function<void()> ready;
   };
   struct Ready {
     int fd = -1;

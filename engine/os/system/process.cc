@@ -1,5 +1,6 @@
 #include "os/system/process.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -7,6 +8,7 @@
 
 #include <malloc.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "os/system/system_error.h"
@@ -16,6 +18,19 @@ namespace moonfence::os {
 Result<void> secure_process() {
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
     return failure(system_error("PR_SET_DUMPABLE", errno));
+  }
+  return {};
+}
+
+Result<void> allow_all_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return failure(system_error("RLIMIT_NOFILE", errno));
+  }
+  constexpr rlim_t kMost = 65536;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kMost));
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return failure(system_error("RLIMIT_NOFILE", errno));
   }
   return {};
 }

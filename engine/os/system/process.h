@@ -13,6 +13,10 @@ namespace moonfence::os {
 // and keys.
 Result<void> secure_process();
 
+// As many open files as the system allows this process: a connection to each node is one. No more
+// than 65,536: children inherit it, some close every number below it, and it may be a billion.
+Result<void> allow_all_descriptors();
+
 // In a pod, its name.
 [[nodiscard]] Result<std::string> host_name();
 

@@ -3,10 +3,12 @@
 #include <array>
 #include <ctime>
 #include <fstream>
+#include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +112,46 @@ TEST_F(CurlPollerTest, readable_descriptor_wakes_the_loop) {
   const loop::Timer timer = loop.after(1ms, [] {});
   loop.turn();
   EXPECT_EQ(heard, "ab");
+}
+
+TEST_F(CurlPollerTest, room_for_output_wakes_the_loop) {
+  int rooms = 0;
+  poller.watch(
+      writer.get(), [&] { ++rooms; }, Descriptors::Wait::Output);
+  loop.turn();
+  loop.turn();
+  EXPECT_EQ(rooms, 2);
+  while (::write(writer.get(), "x", 1) == 1) {
+  }
+  const loop::Timer full = loop.after(1ms, [] {});
+  loop.turn();
+  EXPECT_EQ(rooms, 2);
+}
+
+TEST_F(CurlPollerTest, descriptor_watched_again_is_watched_for_that_alone) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const Descriptor ours(ends[0]);
+  const Descriptor theirs(ends[1]);
+  std::string heard;
+  const auto input = [&] {
+    char c = '-';
+    EXPECT_EQ(::read(ours.get(), &c, 1), 1);
+    heard += c;
+  };
+  // Inside its own callback, as one that has connected.
+  const auto output = [&] {
+    heard += '>';
+    poller.watch(ours.get(), input);
+  };
+  poller.watch(ours.get(), output, Descriptors::Wait::Output);
+  loop.turn();
+  const loop::Timer quiet = loop.after(1ms, [] {});
+  loop.turn();
+  EXPECT_EQ(heard, ">") << "there is still room for output";
+  EXPECT_EQ(::write(theirs.get(), "a", 1), 1);
+  loop.turn();
+  EXPECT_EQ(heard, ">a");
 }
 
 TEST_F(CurlPollerTest, closed_writer_is_heard) {

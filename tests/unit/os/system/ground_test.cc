@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cstdint>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "os/system/clocks.h"
@@ -63,6 +65,19 @@ TEST(ProcessTest, secured_process_dumps_nothing) {
   EXPECT_TRUE(secure_process());
   EXPECT_EQ(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), 0);
   prctl(PR_SET_DUMPABLE, before, 0, 0, 0);
+}
+
+TEST(ProcessTest, it_may_open_as_many_files_as_the_system_allows) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few = {.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  EXPECT_TRUE(allow_all_descriptors());
+  rlimit now{};
+  EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+  EXPECT_EQ(now.rlim_cur, std::min<rlim_t>(before.rlim_max, 65536));
+  EXPECT_EQ(now.rlim_max, before.rlim_max);
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(ProcessTest, host_has_a_name) {

@@ -52,7 +52,8 @@ class PollPoller final : public loop::Poller, public Descriptors {
       }
     }
   }
-  void watch(int fd, std::function<void()> readable) override {
+  void watch(int fd, std::function<void()> readable, Wait wait) override {
+    EXPECT_EQ(wait, Wait::Input);
     EXPECT_TRUE(watched_.emplace(fd, std::move(readable)).second) << "watched twice";
   }
   void forget(int fd) override {
