@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kube/objects/decode.h"
-
 namespace moonfence::cluster {
 namespace {
 
@@ -30,12 +28,12 @@ NodeCache::NodeCache(loop::Loop& loop, port::Log& log, Duration expiry, NodeList
       listener_(listener),
       counting_(std::move(counting)) {}
 
-kube::WatchTarget NodeCache::target() {
+kube::WatchTarget NodeCache::target(kube::KubeletAddresses addresses) {
   return {.resource = "nodes",
           .path = "/api/v1/nodes",
           .field_selector = {},
           .label_selector = {},
-          .omitted = kube::omitted_of_nodes(),
+          .omitted = kube::omitted_of_nodes(addresses),
           .only_news = true};
 }
 
@@ -94,6 +92,7 @@ void NodeCache::on_init_done() {
     stamp(entries_.insert_or_assign(name, Entry{.view = view, .expires = std::nullopt})
               .first->second);
     census_.add(view);
+    listener_.saw(view);
   }
   listener_.census_changed(census_);
   synced_ = true;
@@ -159,6 +158,7 @@ void NodeCache::apply(NodeView view) {
                                         .joining = is_down(view.readiness) && !is_made_anew})
               .first->second);
     schedule_expiry();
+    listener_.saw(view);
     recount(nullptr, &view);
     if (is_made_anew) {
       // Pods of the deleted one may be bound to it, whether it ever joins or not.
@@ -188,6 +188,7 @@ void NodeCache::apply(NodeView view) {
   if (before == view) {
     return;
   }
+  listener_.saw(view);
   recount(&before, &view);
   if (again || before.uid != view.uid || is_down(before.readiness) != is_down(view.readiness)) {
     unstamp(entry);
@@ -209,6 +210,7 @@ void NodeCache::remove(const NodeName& name) {
   recount(&view, nullptr);
   const Look why = is_down(view.readiness) ? Look::Changed : Look::Fell;
   view.readiness = Readiness::Gone;
+  listener_.saw(view);
   view.keeps_replacements_off = true;  // nothing can be bound to it
   forget_departed();
   departed_.insert_or_assign(view.name, Departed{.view = view, .at = loop_.now()});

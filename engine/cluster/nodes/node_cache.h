@@ -17,6 +17,7 @@
 #include "base/names.h"
 #include "cluster/nodes/census.h"
 #include "cluster/nodes/node_view.h"
+#include "kube/objects/decode.h"
 #include "kube/watching/watcher.h"
 #include "loop/loop.h"
 #include "port/log.h"
@@ -40,6 +41,8 @@ class NodeListener {
   virtual void look_at(const NodeView& node, Look why) = 0;
   // Called before look_at() tells of what changed the count.
   virtual void census_changed(const Census& /*census*/) {}
+  // Of every node that is new, has changed or is Gone, before anything else.
+  virtual void saw(const NodeView& /*node*/) {}
 };
 
 // How long a deleted node is remembered for those who ask for it anew: policies that have just come
@@ -61,7 +64,8 @@ class NodeCache final : public kube::WatchListener {
             Counting counting = {});
 
   // What it is to be fed with.
-  [[nodiscard]] static kube::WatchTarget target();
+  [[nodiscard]] static kube::WatchTarget target(
+      kube::KubeletAddresses addresses = kube::KubeletAddresses::LeftOut);
 
   void on_init() override;
   void on_init_apply(const nlohmann::json& object) override;

@@ -57,6 +57,7 @@ NodeView view_of(const kube::Node& node) {
           .since = node.ready ? node.ready->last_transition_time : std::nullopt,
           .boot_id = node.boot_id,
           .zone = node.zone,
+          .kubelet = node.kubelet,
           .dedicated = is_dedicated(node),
           .never_ready = was_never_ready(node),
           .cordoned = node.cordoned,

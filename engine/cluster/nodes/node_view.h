@@ -24,8 +24,10 @@ struct NodeView {
   std::optional<WallTime> since;  // lastTransitionTime of Ready
   std::string boot_id = {};       // "" while its kubelet has not said it
   std::string zone = {};          // "" when the node names none
-  bool dedicated = false;         // a taint of its own keeps ordinary pods off
-  bool excluded = false;          // the administrator leaves it out of the count
+  // Nothing where nobody asks for it (NodeCache::target).
+  kube::KubeletAddress kubelet = {};
+  bool dedicated = false;  // a taint of its own keeps ordinary pods off
+  bool excluded = false;   // the administrator leaves it out of the count
   // Why nobody may touch it (fence/rules/hold_annotations): it is known when the Node's object is
   // gone, too.
   std::optional<std::string> hold = {};

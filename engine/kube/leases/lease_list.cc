@@ -14,6 +14,7 @@ namespace {
 
 // 5,000 nodes have 5 MB of Leases.
 constexpr std::size_t kListLimit = 64U << 20U;
+constexpr std::int64_t kLongestLease = 86400;
 
 class LeaseList final : public ApiCall, public StreamSink {
  public:
@@ -78,7 +79,9 @@ class LeaseList final : public ApiCall, public StreamSink {
     Fields fields(*item, "Lease");
     LeaseSign sign = {.name = fields.required({"metadata", "name"}),
                       .renewed = fields.time({"spec", "renewTime"}),
-                      .version = ResourceVersion(fields.string({"metadata", "resourceVersion"}))};
+                      .version = ResourceVersion(fields.string({"metadata", "resourceVersion"})),
+                      .duration = std::chrono::seconds(std::clamp<std::int64_t>(
+                          fields.integer({"spec", "leaseDurationSeconds"}), 0, kLongestLease))};
     if (fields.fault()) {
       fault_ = *fields.fault();
       return;

@@ -22,6 +22,7 @@ struct LeaseSign {
   std::string name;
   std::optional<WallTime> renewed;
   ResourceVersion version = {};
+  Duration duration{};  // zero: it names none
 };
 struct LeaseSigns {
   std::vector<LeaseSign> leases;

@@ -59,7 +59,7 @@ std::deque<Revisions::Reached>::const_iterator Revisions::first_beyond(
 }
 
 void LeaseRevisions::ask() {
-  next_ = loop_.after(kEvery, [this] { ask(); });
+  next_ = loop_.after(every_, [this] { ask(); });
   if (call_) {
     return;  // a slow one is waited for
   }

@@ -63,8 +63,9 @@ class LeaseRevisions {
   static constexpr Duration kEvery = std::chrono::seconds(2);
   static constexpr Duration kAfterFailure = std::chrono::seconds(10);
 
-  LeaseRevisions(loop::Loop& loop, Caller& caller, port::Log& log)
-      : loop_(loop), caller_(caller), log_(log) {}
+  // `every`: how close to the truth it is known when a Lease was written.
+  LeaseRevisions(loop::Loop& loop, Caller& caller, port::Log& log, Duration every = kEvery)
+      : loop_(loop), caller_(caller), log_(log), every_(every) {}
   LeaseRevisions(const LeaseRevisions&) = delete;
   LeaseRevisions& operator=(const LeaseRevisions&) = delete;
 
@@ -80,6 +81,7 @@ class LeaseRevisions {
   loop::Loop& loop_;
   Caller& caller_;
   port::Log& log_;
+  const Duration every_;
   Revisions revisions_;
   std::string problem_;
   loop::Timer next_;

@@ -1,5 +1,8 @@
 #include "kube/objects/decode.h"
 
+#include <cstdint>
+#include <limits>
+
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -49,6 +52,33 @@ std::string zone_of(const Labels& labels) {
   return {};
 }
 
+// Whatever is no address is passed over: a Node is not refused for it.
+KubeletAddress kubelet_of(const json& object) {
+  constexpr std::size_t kMost = 2;      // of either family
+  constexpr std::size_t kLongest = 45;  // of IPv6 in digits
+  KubeletAddress kubelet;
+  const json::json_pointer addresses("/status/addresses");
+  if (object.contains(addresses) && object[addresses].is_array()) {
+    for (const json& entry : object[addresses]) {
+      const auto type = entry.is_object() ? entry.find("type") : entry.end();
+      const auto address = entry.is_object() ? entry.find("address") : entry.end();
+      if (type != entry.end() && *type == "InternalIP" && address != entry.end() &&
+          address->is_string() && address->get_ref<const std::string&>().size() <= kLongest &&
+          kubelet.addresses.size() < kMost) {
+        kubelet.addresses.push_back(address->get<std::string>());
+      }
+    }
+  }
+  const json::json_pointer port("/status/daemonEndpoints/kubeletEndpoint/Port");
+  if (object.contains(port) && object[port].is_number_integer()) {
+    const auto number = object[port].get<std::int64_t>();
+    kubelet.port = number > 0 && number <= std::numeric_limits<std::uint16_t>::max()
+                       ? static_cast<std::uint16_t>(number)
+                       : KubeletAddress::kPort;
+  }
+  return kubelet;
+}
+
 std::shared_ptr<const json> raw_of(const json& object, bool keep) {
   return keep ? std::make_shared<const json>(object) : nullptr;
 }
@@ -70,6 +100,7 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
   node.unschedulable = fields.boolean({"spec", "unschedulable"});
   node.boot_id = fields.string({"status", "nodeInfo", "bootID"});
   node.zone = zone_of(node.labels);
+  node.kubelet = kubelet_of(object);
   constexpr std::size_t kLongestMark = std::size_t{16} << 10U;
   node.fence_mark =
       fields.string({"metadata", "annotations", "moonfence.io/fenced"}).substr(0, kLongestMark);
@@ -101,18 +132,21 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
   return node;
 }
 
-Omitted omitted_of_nodes() {
-  return {{"metadata", "managedFields"},
-          {"status", "images"},
-          {"status", "addresses"},
-          {"status", "allocatable"},
-          {"status", "capacity"},
-          {"status", "config"},
-          {"status", "daemonEndpoints"},
-          {"status", "volumesAttached"},
-          {"status", "volumesInUse"},
-          {"status", "conditions", "lastHeartbeatTime"},
-          {"status", "conditions", "message"}};
+Omitted omitted_of_nodes(KubeletAddresses addresses) {
+  Omitted omitted = {{"metadata", "managedFields"},
+                     {"status", "images"},
+                     {"status", "allocatable"},
+                     {"status", "capacity"},
+                     {"status", "config"},
+                     {"status", "volumesAttached"},
+                     {"status", "volumesInUse"},
+                     {"status", "conditions", "lastHeartbeatTime"},
+                     {"status", "conditions", "message"}};
+  if (addresses == KubeletAddresses::LeftOut) {
+    omitted.push_back({"status", "addresses"});
+    omitted.push_back({"status", "daemonEndpoints"});
+  }
+  return omitted;
 }
 
 Result<NodeStorage> decode_node_storage(const json& node) {

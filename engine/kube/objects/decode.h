@@ -16,7 +16,9 @@ namespace moonfence::kube {
 // name and uid are required. `keep_raw` stores the whole object for a policy to read.
 [[nodiscard]] Result<Node> decode_node(const nlohmann::json& object, bool keep_raw = false);
 // The large parts of a Node that decode_node() does not look at: images alone are most of one.
-[[nodiscard]] Omitted omitted_of_nodes();
+// Where its kubelet listens is left out too where nobody wants to know.
+enum class KubeletAddresses { LeftOut, Kept };
+[[nodiscard]] Omitted omitted_of_nodes(KubeletAddresses addresses = KubeletAddresses::LeftOut);
 // From the whole object that a live read kept.
 [[nodiscard]] Result<NodeStorage> decode_node_storage(const nlohmann::json& node);
 // name, namespace and uid are required.

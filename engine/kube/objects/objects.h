@@ -43,6 +43,15 @@ struct Taint {
   friend bool operator==(const Taint&, const Taint&) = default;
 };
 
+// Where a node's kubelet listens, as its Node object says.
+struct KubeletAddress {
+  static constexpr std::uint16_t kPort = 10250;  // where the object names none
+  std::vector<std::string> addresses = {};       // of type InternalIP, two at most
+  std::uint16_t port = kPort;
+
+  friend bool operator==(const KubeletAddress&, const KubeletAddress&) = default;
+};
+
 struct Node {
   NodeName name;
   Uid uid;
@@ -55,6 +64,7 @@ struct Node {
   std::optional<WallTime> cordoned;  // when its taint "unschedulable" was set
   std::string boot_id;
   std::string zone;  // label topology.kubernetes.io/zone, or its predecessor; "" without
+  KubeletAddress kubelet;
   // Annotations moonfence.io/fenced and moonfence.io/out-of-service, cut at 16 KiB; "" without.
   std::string fence_mark;
   std::string out_of_service_mark;

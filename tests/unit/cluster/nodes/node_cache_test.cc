@@ -24,6 +24,7 @@ struct NodeJson {
   std::string taint;
   std::string mark = {};  // annotation moonfence.io/fenced
   std::string boot = {};  // "": its kubelet has never said it
+  std::string address = {};
 
   [[nodiscard]] nlohmann::json json() const {
     nlohmann::json node = {{"metadata", {{"name", name}, {"uid", uid}, {"resourceVersion", "1"}}},
@@ -33,6 +34,9 @@ struct NodeJson {
                                               {"status", ready},
                                               {"lastTransitionTime", since},
                                               {"lastHeartbeatTime", heartbeat}});
+    }
+    if (!address.empty()) {
+      node["status"]["addresses"] = {{{"type", "InternalIP"}, {"address", address}}};
     }
     if (!boot.empty()) {
       node["status"]["nodeInfo"] = {{"bootID", boot}};
@@ -60,7 +64,12 @@ struct Listener final : NodeListener {
     census.push_back(counted.all());
     told_at_census = told.size();
   }
+  void saw(const NodeView& node) override {
+    saw_all.push_back(node.name.text() + " " + std::string(to_string(node.readiness)) +
+                      (node.kubelet.addresses.empty() ? "" : " " + node.kubelet.addresses[0]));
+  }
   Told told;
+  Told saw_all;
   std::vector<Census::Count> census;
   std::size_t told_at_census = 0;
 };
@@ -105,6 +114,20 @@ TEST_F(NodeCacheTest, the_census_follows_every_change_and_is_told_before_the_nod
   list({{.name = "n3"}});  // n1 is gone, n3 is a worker again
   EXPECT_EQ(listener.census.back(), (Count{1, 0}));
   EXPECT_EQ(cache->census().all(), (Count{1, 0}));
+}
+
+TEST_F(NodeCacheTest, every_node_that_is_new_changed_or_gone_is_shown) {
+  list({{.name = "n1", .address = "10.0.0.1"}, {.name = "n2", .ready = "Unknown"}});
+  cache->on_apply(
+      NodeJson{.name = "n1", .heartbeat = "2026-01-01T00:10:00Z", .address = "10.0.0.1"}.json());
+  cache->on_apply(NodeJson{.name = "n3"}.json());
+  cache->on_apply(NodeJson{.name = "n1", .address = "10.0.0.9"}.json());
+  cache->on_apply(NodeJson{.name = "n1", .uid = "u2", .address = "10.0.0.9"}.json());
+  cache->on_delete(NodeJson{.name = "n2"}.json());
+  list({{.name = "n3"}});
+  EXPECT_EQ(listener.saw_all,
+            (Told{"n1 true 10.0.0.1", "n2 unknown", "n3 true", "n1 true 10.0.0.9",
+                  "n1 deleted 10.0.0.9", "n1 true 10.0.0.9", "n2 deleted", "n1 deleted 10.0.0.9"}));
 }
 
 TEST_F(NodeCacheTest, nodes_that_never_joined_are_not_counted_and_one_that_fell_is) {

@@ -112,6 +112,44 @@ TEST(DecodeNode, a_wrong_type_anywhere_refuses_the_whole_node) {
   }
 }
 
+TEST(DecodeNode, its_kubelet_listens_where_the_status_says) {
+  const auto kubelet = [](const char* status) {
+    return decode_node(
+               {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}, {"status", json::parse(status)}})
+        ->kubelet;
+  };
+  EXPECT_EQ(kubelet(R"({"addresses": [{"type": "Hostname", "address": "n1"},
+                                      {"type": "InternalIP", "address": "10.0.0.1"},
+                                      {"type": "ExternalIP", "address": "203.0.113.1"},
+                                      {"type": "InternalIP", "address": "fd00::1"},
+                                      {"type": "InternalIP", "address": "10.0.0.2"}],
+                        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10255}}})"),
+            (KubeletAddress{.addresses = {"10.0.0.1", "fd00::1"}, .port = 10255}));
+  EXPECT_EQ(kubelet("{}"), KubeletAddress{});
+}
+
+// It serves to watch the machine and nothing else: no Node is lost for it.
+TEST(DecodeNode, what_is_no_address_is_passed_over) {
+  for (const char* status :
+       {R"({"addresses": 7})", R"({"addresses": ["10.0.0.1", null, {}]})",
+        R"({"addresses": [{"type": "InternalIP"}, {"type": "InternalIP", "address": 1},
+                          {"type": 3, "address": "10.0.0.1"}]})",
+        R"({"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}})",
+        R"({"daemonEndpoints": {"kubeletEndpoint": {"Port": 65536}}})",
+        R"({"daemonEndpoints": {"kubeletEndpoint": {"Port": "10250"}}})",
+        R"({"daemonEndpoints": []})"}) {
+    const auto node = decode_node(
+        {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}, {"status", json::parse(status)}});
+    ASSERT_TRUE(node) << status << node.error().message();
+    EXPECT_EQ(node->kubelet, KubeletAddress{}) << status;
+  }
+  const std::string longer(46, '1');
+  const auto node =
+      decode_node({{"metadata", {{"name", "n1"}, {"uid", "u1"}}},
+                   {"status", {{"addresses", {{{"type", "InternalIP"}, {"address", longer}}}}}}});
+  EXPECT_TRUE(node->kubelet.addresses.empty());
+}
+
 TEST(DecodeNode, a_status_or_another_kind_is_no_node) {
   json status = node_json();
   status["kind"] = "Status";

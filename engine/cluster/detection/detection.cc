@@ -1,0 +1,200 @@
+#include "cluster/detection/detection.h"
+
+#include <algorithm>
+
+namespace moonfence::cluster {
+
+// One link, from the attempt to open it to its end.
+class Detection::Conversation final : public port::LinkSink {
+ public:
+  Conversation(Detection& detection, const NodeName& name)
+      : node(name), asked(detection.loop_.now()), detection_(detection) {}
+
+  void begin(const port::Peer& peer) {
+    link_ = detection_.links_.open(peer, KernelWatch::kProbeLimit, *this);
+  }
+  void on_open() override { detection_.opened(*this); }
+  void on_end(port::LinkEnd end) override { detection_.ended(*this, end); }
+
+  const NodeName node;
+  const Moment asked;
+
+ private:
+  Detection& detection_;
+  std::unique_ptr<port::Link> link_;
+};
+
+Detection::Detection(loop::Loop& loop, port::Links& links, port::Random& random)
+    : loop_(loop), links_(links), random_(random) {}
+
+Detection::~Detection() = default;
+
+void Detection::saw(const NodeView& node) {
+  const auto found = nodes_.find(node.name);
+  if (node.readiness == Readiness::Gone) {
+    if (found != nodes_.end()) {
+      due_.erase({found->second.due, node.name});
+      nodes_.erase(found);
+      schedule();
+    }
+    return;
+  }
+  std::vector<port::Peer> peers;
+  for (const std::string& address : node.kubelet.addresses) {
+    peers.push_back({.address = address, .port = node.kubelet.port});
+  }
+  if (found != nodes_.end() && found->second.peers == peers) {
+    return;
+  }
+  Watched& watched = nodes_[node.name];
+  due_.erase({watched.due, node.name});
+  watched = {};
+  watched.peers = std::move(peers);
+  if (!watched.peers.empty()) {
+    watched.watch.begin(loop_.now());
+    make_due(node.name, watched, loop_.now());
+  }
+  schedule();
+}
+
+Kernel Detection::kernel_of(const NodeName& node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? Kernel::NotObservable : found->second.word(loop_.now());
+}
+
+std::vector<NodeName> Detection::silent() const {
+  std::vector<NodeName> names;
+  for (const auto& [name, node] : nodes_) {
+    if (node.word(loop_.now()) == Kernel::Silent) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::optional<Moment> Detection::silent_since(const NodeName& node) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || found->second.word(loop_.now()) != Kernel::Silent) {
+    return std::nullopt;
+  }
+  const Moment heard = *found->second.watch.heard();
+  if (call_failed_at_ && *call_failed_at_ >= heard) {
+    return std::nullopt;
+  }
+  std::size_t quiet = 0;
+  std::size_t once_heard = 0;
+  for (const auto& [name, other] : nodes_) {
+    const bool was_heard = other.watch.heard().has_value();
+    // One that was silent long before says nothing about us now.
+    const bool with_it = was_heard && other.word(loop_.now()) != Kernel::Answers &&
+                         *other.watch.heard() + KernelWatch::kUnsureFor > heard;
+    once_heard += was_heard ? 1 : 0;
+    quiet += with_it ? 1 : 0;
+  }
+  return quiet <= most_quiet(once_heard) ? std::optional(heard) : std::nullopt;
+}
+
+Detection::Counts Detection::counts() const {
+  Counts counts;
+  for (const auto& [name, node] : nodes_) {
+    switch (node.word(loop_.now())) {
+      case Kernel::Answers:
+        ++counts.answers;
+        break;
+      case Kernel::Unsure:
+        ++counts.unsure;
+        break;
+      case Kernel::Silent:
+        ++counts.silent;
+        break;
+      case Kernel::NotObservable:
+        ++counts.not_observable;
+        break;
+    }
+  }
+  return counts;
+}
+
+void Detection::make_due(const NodeName& name, Watched& node, Moment due) {
+  due_.erase({node.due, name});
+  node.due = due;
+  due_.emplace(due, name);
+}
+
+void Detection::set_timer(Moment due) {
+  timer_due_ = due;
+  timer_ = loop_.after(std::max(due - loop_.now(), Duration(1)), [this] { ask_what_is_due(); });
+}
+
+void Detection::schedule() {
+  if (due_.empty()) {
+    timer_.cancel();
+  } else if (!timer_.pending() || due_.begin()->first != timer_due_) {
+    set_timer(std::max(due_.begin()->first, loop_.now()));
+  }
+}
+
+void Detection::ask_what_is_due() {
+  const Moment now = loop_.now();
+  if (now - timer_due_ > kLate) {
+    for (auto& [name, node] : nodes_) {
+      node.watch.begin_anew(now);
+    }
+  }
+  std::size_t asked = 0;
+  while (!due_.empty() && due_.begin()->first <= now && asked < kAtOnce) {
+    const NodeName name = due_.begin()->second;
+    ask(name, nodes_.at(name));
+    ++asked;
+  }
+  if (asked == kAtOnce) {
+    set_timer(now + kThen);
+  } else {
+    schedule();
+  }
+}
+
+void Detection::ask(const NodeName& name, Watched& node) {
+  const port::Peer& peer = node.peers[node.next_peer++ % node.peers.size()];
+  node.questions.push_back(std::make_unique<Conversation>(*this, name));
+  node.questions.back()->begin(peer);
+  const Duration pause = node.watch.is_linked() ? kReopened : node.watch.pause(loop_.now());
+  make_due(name, node, loop_.now() + pause);
+}
+
+void Detection::opened(Conversation& conversation) {
+  Watched& node = nodes_.at(conversation.node);
+  const auto found =
+      std::find_if(node.questions.begin(), node.questions.end(),
+                   [&](const auto& question) { return question.get() == &conversation; });
+  node.link = std::move(*found);
+  node.questions.clear();  // the others have nothing to add
+  node.watch.opened(loop_.now());
+  const auto jitter = Duration(static_cast<Duration::rep>(
+      random_.unit() * static_cast<double>(Duration(kReopened).count())));
+  make_due(conversation.node, node, loop_.now() + kReopened + jitter);
+  schedule();
+}
+
+void Detection::ended(Conversation& conversation, port::LinkEnd end) {
+  const NodeName name = conversation.node;
+  Watched& node = nodes_.at(name);
+  if (node.link.get() == &conversation) {
+    node.link.reset();
+    node.watch.link_ended(end, loop_.now());
+    make_due(name, node, loop_.now());
+  } else {
+    const Moment asked = conversation.asked;
+    std::erase_if(node.questions,
+                  [&](const auto& question) { return question.get() == &conversation; });
+    const bool was_proven = node.watch.word(loop_.now()) == Kernel::Silent;
+    node.watch.answered(end, asked, loop_.now());
+    // One that has answered until now, for want of a kubelet, is asked in earnest from now on.
+    if (!node.watch.is_linked() && !was_proven) {
+      make_due(name, node, std::min(node.due, loop_.now() + node.watch.pause(loop_.now())));
+    }
+  }
+  schedule();
+}
+
+}  // namespace moonfence::cluster

@@ -1,0 +1,115 @@
+#pragma once
+
+// Detection keeps a link to the kubelet's port of every node, and asks those machines again and
+// again that have lost it; what that comes to decides KernelWatch. No credentials are sent, and
+// nothing is asked of the API server. In the quiet the kernels alone are at work: we wake up to
+// open a link anew, once in half an hour to an hour, so that an address that went to another
+// machine, or a firewall that forgot us, is not taken for the node for ever.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/names.h"
+#include "cluster/detection/kernel.h"
+#include "cluster/detection/kernel_watch.h"
+#include "cluster/nodes/node_view.h"
+#include "loop/loop.h"
+#include "port/links.h"
+#include "port/random.h"
+
+namespace moonfence::cluster {
+
+// Part of the engine's own configuration.
+struct DetectionRules {
+  bool on = false;
+
+  friend bool operator==(const DetectionRules&, const DetectionRules&) = default;
+};
+
+class Detection final : public Kernels {
+ public:
+  // More than so many that do not answer speak for a fault of our own: a fifth of those that were
+  // heard once, of a hundred and more two in a hundred, but in any case one, or two.
+  [[nodiscard]] static constexpr std::size_t most_quiet(std::size_t heard) {
+    constexpr std::size_t kMany = 100;
+    return heard < kMany ? std::max<std::size_t>(1, heard / 5)
+                         : std::max<std::size_t>(2, heard / 50);
+  }
+  // A burst of questions is spread over the time, whatever asks for it.
+  static constexpr std::size_t kAtOnce = 32;
+  static constexpr Duration kThen = std::chrono::milliseconds(10);
+  // By which our own loop may be late before what it has not heard counts for nothing.
+  static constexpr Duration kLate = std::chrono::milliseconds(300);
+  static constexpr Duration kCall = std::chrono::seconds(3);
+  static constexpr Duration kReopened = std::chrono::minutes(30);  // up to twice that
+
+  // All must outlive it.
+  Detection(loop::Loop& loop, port::Links& links, port::Random& random);
+  ~Detection() override;
+  Detection(const Detection&) = delete;
+  Detection& operator=(const Detection&) = delete;
+
+  // A node is new, or has changed; one that is Gone is forgotten.
+  void saw(const NodeView& node);
+
+  [[nodiscard]] Kernel kernel_of(const NodeName& node) const override;
+  [[nodiscard]] std::vector<NodeName> silent() const override;
+  [[nodiscard]] std::optional<Moment> silent_since(const NodeName& node) const override;
+  // A call to the API server failed, or took longer than `kCall`.
+  void call_failed() { call_failed_at_ = loop_.now(); }
+
+  struct Counts {
+    std::size_t answers = 0;
+    std::size_t unsure = 0;
+    std::size_t silent = 0;
+    std::size_t not_observable = 0;
+
+    [[nodiscard]] std::size_t total() const { return answers + unsure + silent + not_observable; }
+  };
+  [[nodiscard]] Counts counts() const;
+
+ private:
+  class Conversation;
+  struct Watched {
+    KernelWatch watch;
+    std::vector<port::Peer> peers;
+    std::size_t next_peer = 0;
+    Moment due{};
+    std::unique_ptr<Conversation> link;  // that is open
+    std::vector<std::unique_ptr<Conversation>> questions;
+
+    [[nodiscard]] Kernel word(Moment now) const {
+      return peers.empty() ? Kernel::NotObservable : watch.word(now);
+    }
+  };
+  using ByName = std::map<NodeName, Watched>;
+
+  void ask_what_is_due();
+  void ask(const NodeName& name, Watched& node);
+  // The conversation is on the stack; what it is told may destroy it, and nothing comes after.
+  void opened(Conversation& conversation);
+  void ended(Conversation& conversation, port::LinkEnd end);
+  // In place of when it was due until now.
+  void make_due(const NodeName& name, Watched& node, Moment due);
+  void schedule();
+  void set_timer(Moment due);
+
+  loop::Loop& loop_;
+  port::Links& links_;
+  port::Random& random_;
+  ByName nodes_;
+  std::set<std::pair<Moment, NodeName>> due_;
+  loop::Timer timer_;
+  Moment timer_due_{};
+  std::optional<Moment> call_failed_at_;
+};
+
+}  // namespace moonfence::cluster

@@ -1,0 +1,296 @@
+#include "cluster/detection/detection.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/fake_poller.h"
+#include "support/fake_random.h"
+
+namespace moonfence::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using port::LinkEnd;
+
+// Machines by address, and every connection that was asked for.
+class FakeLinks final : public port::Links {
+ public:
+  enum class Machine { Open, Refuses, Silent, Unsendable };
+
+  explicit FakeLinks(loop::Loop& loop) : loop_(loop) {}
+
+  [[nodiscard]] std::unique_ptr<port::Link> open(const port::Peer& peer, Duration limit,
+                                                 port::LinkSink& sink) override {
+    asked.push_back(peer.address + ":" + std::to_string(peer.port));
+    auto link = std::make_unique<FakeLink>(*this, peer.address, sink);
+    const auto found = machines.find(peer.address);
+    const Machine machine = found == machines.end() ? Machine::Silent : found->second;
+    link->timer = loop_.after(machine == Machine::Silent ? limit : 1ms,
+                              [made = link.get(), machine] { made->answer(machine); });
+    return link;
+  }
+  // Ends the open links to that address in the next turn.
+  void end(const std::string& address, LinkEnd how) {
+    for (FakeLink* link : open_) {
+      if (link->address == address) {
+        link->timer = loop_.after(1ns, [link, how] { link->end(how); });
+      }
+    }
+  }
+  [[nodiscard]] std::size_t open_count() const { return open_.size(); }
+
+  std::map<std::string, Machine> machines;
+  std::vector<std::string> asked;
+
+ private:
+  struct FakeLink final : port::Link {
+    FakeLink(FakeLinks& links, std::string of, port::LinkSink& hears)
+        : address(std::move(of)), owner(links), sink(hears) {}
+    FakeLink(const FakeLink&) = delete;
+    FakeLink& operator=(const FakeLink&) = delete;
+    ~FakeLink() override { owner.open_.erase(this); }
+    void answer(Machine machine) {
+      switch (machine) {
+        case Machine::Open:
+          owner.open_.insert(this);
+          sink.on_open();
+          break;
+        case Machine::Refuses:
+          sink.on_end(LinkEnd::Refused);
+          break;
+        case Machine::Silent:
+          sink.on_end(LinkEnd::Silent);
+          break;
+        case Machine::Unsendable:
+          sink.on_end(LinkEnd::NotSent);
+          break;
+      }
+    }
+    void end(LinkEnd how) { sink.on_end(how); }
+
+    const std::string address;
+    FakeLinks& owner;
+    port::LinkSink& sink;
+    loop::Timer timer;
+  };
+
+  loop::Loop& loop_;
+  std::set<FakeLink*> open_;
+};
+
+using Machine = FakeLinks::Machine;
+
+struct DetectionTest : testing::Test {
+  test::FakePoller poller;
+  loop::Loop loop{poller};
+  FakeLinks links{loop};
+  test::FakeRandom random;
+  Detection detection{loop, links, random};
+
+  static NodeView node(const std::string& name, std::vector<std::string> addresses) {
+    NodeView view;
+    view.name = NodeName(name);
+    view.readiness = Readiness::True;
+    view.kubelet.addresses = std::move(addresses);
+    return view;
+  }
+  [[nodiscard]] Kernel kernel(const std::string& name = "n1") const {
+    return detection.kernel_of(NodeName(name));
+  }
+  void run_for(Duration duration) { test::run_for(loop, duration); }
+  void dies(const std::string& address) {
+    links.machines[address] = Machine::Silent;
+    links.end(address, LinkEnd::Silent);
+  }
+
+  DetectionTest() {
+    links.machines["10.0.0.1"] = Machine::Open;
+    detection.saw(node("n1", {"10.0.0.1"}));
+    run_for(1s);
+  }
+};
+
+TEST_F(DetectionTest, in_the_quiet_one_link_is_open_and_nothing_is_asked) {
+  EXPECT_EQ(kernel(), Kernel::Answers);
+  EXPECT_EQ(links.asked, std::vector<std::string>{"10.0.0.1:10250"});
+  const std::uint64_t turns = loop.turns();
+  run_for(29min);
+  EXPECT_EQ(links.asked.size(), 1U);
+  EXPECT_LE(loop.turns(), turns + 2);
+}
+
+TEST_F(DetectionTest, the_link_is_opened_anew_within_the_hour_and_the_old_one_is_closed) {
+  run_for(61min);
+  EXPECT_EQ(links.asked.size(), 2U);
+  EXPECT_EQ(links.open_count(), 1U);
+  EXPECT_EQ(kernel(), Kernel::Answers);
+}
+
+TEST_F(DetectionTest, the_kubelets_own_port_is_asked) {
+  NodeView other = node("n2", {"fd00::2"});
+  other.kubelet.port = 12345;
+  detection.saw(other);
+  run_for(10ms);
+  EXPECT_EQ(links.asked.back(), "fd00::2:12345");
+}
+
+TEST_F(DetectionTest, a_machine_that_dies_is_silent_within_five_seconds) {
+  dies("10.0.0.1");
+  run_for(2s);
+  EXPECT_NE(kernel(), Kernel::Silent);
+  run_for(3s);
+  EXPECT_EQ(kernel(), Kernel::Silent);
+  const std::size_t asked = links.asked.size();
+  run_for(10min);
+  EXPECT_EQ(kernel(), Kernel::Silent);  // it goes on being asked, and its proof stays young
+  EXPECT_GE(links.asked.size(), asked + 590);
+  EXPECT_LE(links.asked.size(), asked + 610);
+  links.machines["10.0.0.1"] = Machine::Open;
+  run_for(2s);
+  EXPECT_EQ(kernel(), Kernel::Answers);
+  EXPECT_EQ(links.open_count(), 1U);
+}
+
+TEST_F(DetectionTest, a_dead_kubelet_is_an_answer_for_as_long_as_its_machine_refuses) {
+  links.machines["10.0.0.1"] = Machine::Refuses;
+  links.end("10.0.0.1", LinkEnd::Closed);
+  for (int i = 0; i < 600; ++i) {
+    run_for(1s);
+    ASSERT_EQ(kernel(), Kernel::Answers) << i;
+  }
+  EXPECT_LE(links.asked.size(), 130U);  // once a second, and after a minute every ten
+  links.machines["10.0.0.1"] = Machine::Silent;
+  run_for(20s);
+  EXPECT_EQ(kernel(), Kernel::Silent);
+}
+
+TEST_F(DetectionTest, when_our_own_loop_was_late_nobody_is_silent_by_what_was_asked_before) {
+  dies("10.0.0.1");
+  run_for(5s);
+  EXPECT_EQ(kernel(), Kernel::Silent);
+  poller.advance(2s);  // stopped, in the middle
+  loop.turn();
+  EXPECT_NE(kernel(), Kernel::Silent);
+  run_for(5s);
+  EXPECT_EQ(kernel(), Kernel::Silent);
+}
+
+TEST_F(DetectionTest, what_our_own_machine_does_not_send_accuses_nobody) {
+  links.machines["10.0.0.1"] = Machine::Unsendable;
+  links.end("10.0.0.1", LinkEnd::Silent);
+  run_for(30s);
+  EXPECT_EQ(kernel(), Kernel::Unsure);
+  run_for(60s);
+  EXPECT_EQ(kernel(), Kernel::NotObservable);
+}
+
+TEST_F(DetectionTest, of_two_addresses_each_is_asked) {
+  links.machines["fd00::2"] = Machine::Open;
+  detection.saw(node("n2", {"10.0.0.2", "fd00::2"}));
+  run_for(3s);
+  EXPECT_EQ(kernel("n2"), Kernel::Answers);
+}
+
+TEST_F(DetectionTest, another_address_is_another_machine) {
+  detection.saw(node("n1", {"10.0.0.9"}));
+  run_for(10s);
+  EXPECT_EQ(kernel(), Kernel::NotObservable);
+  EXPECT_EQ(links.open_count(), 0U);
+  links.machines["10.0.0.9"] = Machine::Open;
+  run_for(60s);
+  EXPECT_EQ(kernel(), Kernel::Answers);
+}
+
+TEST_F(DetectionTest, a_node_that_is_gone_or_has_no_address_is_not_watched) {
+  detection.saw(node("n3", {}));  // nothing will ever be known of it
+  EXPECT_EQ(kernel("n3"), Kernel::NotObservable);
+  NodeView gone = node("n1", {"10.0.0.1"});
+  gone.readiness = Readiness::Gone;
+  detection.saw(gone);
+  EXPECT_EQ(links.open_count(), 0U);
+  const std::size_t asked = links.asked.size();
+  run_for(10min);
+  EXPECT_EQ(links.asked.size(), asked);
+  EXPECT_EQ(kernel("n1"), Kernel::NotObservable);
+  EXPECT_EQ(kernel("n3"), Kernel::NotObservable);
+}
+
+TEST_F(DetectionTest, nodes_behind_a_firewall_are_asked_once_a_minute) {
+  for (int i = 0; i < 200; ++i) {
+    detection.saw(node("f" + std::to_string(i), {"10.1.0." + std::to_string(i)}));
+  }
+  run_for(5min);
+  EXPECT_EQ(detection.counts().not_observable, 200U);
+  const std::size_t asked = links.asked.size();
+  run_for(10min);
+  EXPECT_LE(links.asked.size(), asked + 11 * 200);
+  EXPECT_EQ(kernel(), Kernel::Answers);
+}
+
+// A storm: what was asked for is spread over the time, and each of them is known for what it is.
+TEST_F(DetectionTest, two_hundred_that_fall_at_once_are_asked_one_after_the_other) {
+  for (int i = 0; i < 200; ++i) {
+    const std::string address = "10.1.0." + std::to_string(i);
+    links.machines[address] = Machine::Open;
+    detection.saw(node("s" + std::to_string(i), {address}));
+  }
+  run_for(2s);
+  ASSERT_EQ(detection.counts().answers, 201U);
+  for (int i = 0; i < 200; ++i) {
+    dies("10.1.0." + std::to_string(i));
+  }
+  run_for(1ms);
+  const std::size_t asked = links.asked.size();
+  run_for(Detection::kThen);
+  EXPECT_LE(links.asked.size(), asked + 2 * Detection::kAtOnce);
+  run_for(10s);
+  EXPECT_EQ(detection.counts().silent, 200U);
+  EXPECT_EQ(detection.counts().answers, 1U);
+}
+
+// What may speak for a fault of our own keeps a machine from being called silent for good.
+TEST_F(DetectionTest, silent_for_good_is_one_of_few_and_only_while_the_api_server_answers) {
+  for (int i = 2; i <= 10; ++i) {
+    const std::string address = "10.0.0." + std::to_string(i);
+    links.machines[address] = Machine::Open;
+    detection.saw(node("n" + std::to_string(i), {address}));
+  }
+  run_for(1min);
+  EXPECT_EQ(detection.silent_since(NodeName("n1")), std::nullopt);
+  const Moment died = loop.now();
+  dies("10.0.0.1");
+  run_for(5s);
+  const auto since = detection.silent_since(NodeName("n1"));
+  ASSERT_TRUE(since);
+  EXPECT_LE(*since, died);
+  EXPECT_GE(*since, died - 2s);
+  EXPECT_EQ(detection.silent(), std::vector<NodeName>{NodeName("n1")});
+  dies("10.0.0.2");
+  run_for(5s);
+  EXPECT_TRUE(detection.silent_since(NodeName("n1"))) << "two in ten";
+  dies("10.0.0.3");
+  run_for(5s);
+  EXPECT_EQ(detection.silent_since(NodeName("n1")), std::nullopt);
+  EXPECT_EQ(kernel("n1"), Kernel::Silent);
+  for (const char* address : {"10.0.0.2", "10.0.0.3"}) {
+    links.machines[address] = Machine::Open;
+  }
+  run_for(5s);
+  EXPECT_TRUE(detection.silent_since(NodeName("n1")));
+  detection.call_failed();
+  EXPECT_EQ(detection.silent_since(NodeName("n1")), std::nullopt);
+}
+
+TEST(MostQuiet, a_fifth_of_few_and_a_fiftieth_of_many) {
+  for (const auto& [heard, most] : std::vector<std::pair<std::size_t, std::size_t>>{
+           {1, 1}, {3, 1}, {10, 2}, {99, 19}, {100, 2}, {150, 3}, {5000, 100}}) {
+    EXPECT_EQ(Detection::most_quiet(heard), most) << heard;
+  }
+}
+
+}  // namespace
+}  // namespace moonfence::cluster
