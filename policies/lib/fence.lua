@@ -165,6 +165,7 @@
 ---@field sweep? boolean Whether nodes that are down when the engine starts count; true.
 ---@field deleted? boolean Whether a node that is gone from the API counts as down; false.
 ---@field live_kubelet? boolean Whether Ready=False or missing counts as down while the kubelet's Lease lives; false.
+---@field live_kernel? boolean Whether a node whose kubelet is dead counts as down while its machine answers; false.
 
 ---A policy's own source of node health.
 ---@class PolicySource

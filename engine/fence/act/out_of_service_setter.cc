@@ -267,7 +267,8 @@ OutOfServiceSetter::Next OutOfServiceSetter::end(const ActionOutcome& outcome, P
   memory_.retire_failed = false;
   if (reason == Reason::PolicyChanged) {
     result.policies_changed = true;
-  } else if (reason == Reason::LeaseAlive || reason == Reason::LeaseUnreadable) {
+  } else if (reason == Reason::LeaseAlive || reason == Reason::LeaseUnreadable ||
+             reason == Reason::KernelAnswers || reason == Reason::KernelUnsure) {
     result.unfit = true;
   } else if (is_kept_in_service(reason)) {
     result.hold(outcome.about("taint node.kubernetes.io/out-of-service"), kHoldPause, reason);

@@ -168,9 +168,7 @@ IncidentMachine::Effects IncidentMachine::confirmed(const std::optional<Reading>
   }
   pass->news = deleted ? std::min(pass->news, News::Down) : pass->news;  // it has read that much
   seen_ = overtaken ? seen_ : reading->readiness;
-  pass->silence_at = reading->kubelet_lease == KubeletLease::Unread
-                         ? now + rules_.unreadable_interval_max
-                         : reading->dead_at;
+  pass->silence_at = silence_by(*reading, now);
   const auto due = due_by(*reading);
   if (!due) {
     return await_silence(*pass, *reading, now);
@@ -306,6 +304,9 @@ IncidentMachine::Effects IncidentMachine::stop(Reason reason) {
 std::optional<Moment> IncidentMachine::due_by(const Reading& reading) const {
   const HoldDowns& after = rules_.hold_downs;
   const bool deleted = reading.readiness == Readiness::Gone;
+  if (is_kept_by_kernel(reading)) {
+    return due_after(after.answering);
+  }
   if (reading.kubelet_lease == KubeletLease::Dead) {
     return due_after(deleted ? after.deleted_silent : after.silent);
   }
@@ -313,6 +314,15 @@ std::optional<Moment> IncidentMachine::due_by(const Reading& reading) const {
     return due_after(after.deleted_living);
   }
   return reading.readiness == Readiness::Unknown ? std::nullopt : due_after(after.living);
+}
+
+Moment IncidentMachine::silence_by(const Reading& reading, Moment now) const {
+  if (is_kept_by_kernel(reading)) {
+    const bool answers = reading.kernel == cluster::Kernel::Answers;
+    return now + (answers ? rules_.kernel_poll : rules_.taint_poll);
+  }
+  return reading.kubelet_lease == KubeletLease::Unread ? now + rules_.unreadable_interval_max
+                                                       : reading.dead_at;
 }
 
 std::optional<Moment> IncidentMachine::due_by_belief() const {
@@ -352,6 +362,10 @@ IncidentMachine::Effects IncidentMachine::await_silence(const Pass& pass, const 
   next_.is_readable();
   if (pass.news != News::None) {
     return rest(now + rules_.taint_poll, now);
+  }
+  if (is_kept_by_kernel(reading)) {
+    const bool answers = reading.kernel == cluster::Kernel::Answers;
+    return hold(answers ? Reason::KernelAnswers : Reason::KernelUnsure, pass.silence_at, now);
   }
   return hold(unknown ? Reason::LeaseAlive : Reason::SignalUnfit, pass.silence_at, now);
 }

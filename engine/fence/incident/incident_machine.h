@@ -50,7 +50,9 @@
 //
 // Whether the kubelet is silent says its Lease (fence/leases/kubelet_lease). On Ready=Unknown
 // nobody acts while it is alive or unread; on False or missing it decides which bindings may. While
-// it is alive we look again exactly when it could be dead.
+// it is alive we look again exactly when it could be dead. While the kubelet is dead and its
+// machine answers, only bindings act that say so (trigger `live_kernel`), and we look again now and
+// then.
 
 #include <cstdint>
 #include <optional>
@@ -152,7 +154,7 @@ class IncidentMachine {
     Moment started{};
     News news = News::None;
     bool outdated = false;  // the policies changed after it began
-    Moment silence_at{};    // when the Lease of its last reading could be dead
+    Moment silence_at{};    // by its last reading: silence_by()
   };
   // In the order of State. `until`: when the timer it has asked for starts the next pass.
   struct Holding {
@@ -204,6 +206,8 @@ class IncidentMachine {
   // watch believes, `seen_`, has no Lease: Unknown passes for silence until it is read.
   [[nodiscard]] std::optional<Moment> due_by(const Reading& reading) const;
   [[nodiscard]] std::optional<Moment> due_by_belief() const;
+  // When kubelet and machine could both be silent that are not by this reading.
+  [[nodiscard]] Moment silence_by(const Reading& reading, Moment now) const;
   [[nodiscard]] std::optional<Moment> due_after(const std::optional<Duration>& hold_down) const;
 
   Uid node_uid_;

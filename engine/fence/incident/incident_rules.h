@@ -18,6 +18,8 @@ struct IncidentRules {
   // How soon to look live by ourselves: for the taint when no event shows it, doubled up to
   // unreadable_interval_max, and after a reading that news have overtaken.
   Duration taint_poll = std::chrono::seconds(1);
+  // How soon to look again at a node whose machine answers.
+  Duration kernel_poll = std::chrono::seconds(10);
   // Whether a pass may begin without the taint, and sets ours before its first deletion.
   Quarantine quarantine = Quarantine::Off;
   Duration unreadable_interval_max = std::chrono::seconds(30);

@@ -16,10 +16,12 @@ using cluster::NodeView;
 
 namespace {
 
-Reason reason_to_open(const NodeView& node, Look why) {
+// `source`: the key of who calls it failed.
+Reason reason_to_open(const NodeView& node, Look why, std::string_view source) {
+  const Reason failed = source.starts_with(kLostSignal) ? Reason::NodeLost : Reason::SourceFailed;
   const bool newly = why == Look::Fell || why == Look::Swept;
   if (node.readiness == cluster::Readiness::Failed && newly) {
-    return Reason::SourceFailed;
+    return failed;
   }
   if (why == Look::Swept) {
     return Reason::StartupSweep;
@@ -44,7 +46,7 @@ Reason reason_to_open(const NodeView& node, Look why) {
     case cluster::Readiness::Gone:
       return Reason::NodeDeleted;
     case cluster::Readiness::Failed:
-      return Reason::SourceFailed;
+      return failed;
   }
   return Reason::NodeUnknown;
 }
@@ -161,7 +163,8 @@ const Downtime& Incidents::remember(const NodeView& node, Look why) {
 }
 
 void Incidents::open(const NodeView& node, Look why, const Downtime& downtime) {
-  const Reason reason = reason_to_open(node, why);
+  const Reason reason = reason_to_open(
+      node, why, around_.access.source == nullptr ? "" : around_.access.source->key());
   auto made = std::make_unique<IncidentDriver>(*this, around_, opened_++, node, downtime,
                                                ledger_for(node, reason, downtime));
   IncidentDriver& incident = *open_.emplace(node.name, std::move(made)).first->second;
@@ -259,6 +262,12 @@ std::shared_ptr<RecordLedger> Incidents::ledger_for(const NodeView& node, Reason
 IncidentRules Incidents::rules_for(const Downtime& downtime) const {
   IncidentRules rules = rules_;
   rules.quarantine = around_.in_force.quarantine;
+  // Kubernetes, which has noticed nothing yet, is not waited for.
+  const bool is_first =
+      around_.access.source != nullptr && !around_.access.source->goes_without_taint();
+  if (is_first && rules.quarantine == Quarantine::Missing) {
+    rules.quarantine = Quarantine::Always;
+  }
   rules.hold_downs =
       hold_downs(*around_.in_force.active.current(), downtime.fell,
                  around_.access.source == nullptr ? "" : around_.access.source->key());

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "fence/rules/triggers.h"
+#include "fence/sources/health_source_poll.h"
+#include "fence/sources/lost_nodes.h"
 
 namespace moonfence::fence {
 
@@ -15,15 +17,6 @@ using cluster::Readiness;
 using policy::NodeHealth;
 
 namespace {
-
-// The node as a source sees it that calls it failed. Kubernetes' taint is awaited only where it
-// sets one.
-NodeView failed(NodeView node, Quarantine quarantine) {
-  node.keeps_replacements_off = node.keeps_replacements_off || (node.readiness == Readiness::True &&
-                                                                quarantine == Quarantine::Off);
-  node.readiness = Readiness::Failed;
-  return node;
-}
 
 Look look_of(SourceHealth::Change change) {
   switch (change) {
@@ -42,21 +35,28 @@ Look look_of(SourceHealth::Change change) {
 
 struct IncidentsBySignal::Source {
   Source(const IncidentContext& around, const IncidentRules& rules,
-         const std::function<IncidentId()>& make_id,
-         const std::shared_ptr<const policy::Policy>& policy, const std::string& key,
+         const std::function<IncidentId()>& make_id, const MakeFeed& make_feed,
          std::function<bool(Source&, const SourceHealth::News&)> tell)
-      : watch({around.access.loop, around.access.reader, around.access.allowed_reads,
-               around.access.endpoints, around.output.log, around.in_force.leadership},
-              policy, key,
-              [this, tell = std::move(tell)](const auto& news) { return tell(*this, news); }),
-        incidents(with(around, watch), rules, make_id) {}
+      : feed(make_feed(
+            [this, tell = std::move(tell)](const auto& news) { return tell(*this, news); })),
+        incidents(with(around, *feed), rules, make_id) {}
 
   static IncidentContext with(IncidentContext around, HealthSource& source) {
     around.access.source = &source;
     return around;
   }
 
-  HealthSourcePoll watch;
+  // The node as it sees it when it calls it failed. Kubernetes' taint is awaited only where it sets
+  // one.
+  [[nodiscard]] NodeView failed(NodeView node, Quarantine quarantine) const {
+    const bool goes_without = quarantine == Quarantine::Off && feed->goes_without_taint() &&
+                              node.readiness == Readiness::True;
+    node.keeps_replacements_off = node.keeps_replacements_off || goes_without;
+    node.readiness = Readiness::Failed;
+    return node;
+  }
+
+  const std::unique_ptr<NodeHealthFeed> feed;
   Incidents incidents;
 };
 
@@ -76,8 +76,8 @@ void IncidentsBySignal::name(const NodeName& node) {
   }
   const NodeView* known = find_(node);
   for (const auto& [key, source] : sources_) {
-    if (known != nullptr && source->watch.source_health().health(node) == NodeHealth::Failed) {
-      source->incidents.look_at(failed(*known, around_.in_force.quarantine), Look::Fell);
+    if (known != nullptr && source->feed->source_health().health(node) == NodeHealth::Failed) {
+      source->incidents.look_at(source->failed(*known, around_.in_force.quarantine), Look::Fell);
     }
   }
 }
@@ -86,7 +86,7 @@ void IncidentsBySignal::suppose_failed(const NodeName& node) {
   supposed_failed_.insert(node);
   name(node);
   for (const auto& [key, source] : sources_) {
-    source->watch.suppose_failed(node);
+    source->feed->suppose_failed(node);
   }
 }
 
@@ -98,8 +98,8 @@ void IncidentsBySignal::look_at(const NodeView& node, Look why) {
   for (const auto& [key, source] : sources_) {
     if (node.readiness == Readiness::Gone) {
       source->incidents.look_at(node, Look::Changed);
-    } else if (source->watch.source_health().health(node.name) == NodeHealth::Failed) {
-      source->incidents.look_at(failed(node, around_.in_force.quarantine), Look::Changed);
+    } else if (source->feed->source_health().health(node.name) == NodeHealth::Failed) {
+      source->incidents.look_at(source->failed(node, around_.in_force.quarantine), Look::Changed);
     }
   }
 }
@@ -109,7 +109,7 @@ void IncidentsBySignal::census_changed(const cluster::Census& census) {
   counted_ = true;
   recount();
   for (const auto& [key, source] : sources_) {
-    source->watch.tell_again();  // the Node may be there by now
+    source->feed->tell_again();  // the Node may be there by now
   }
 }
 
@@ -120,7 +120,7 @@ void IncidentsBySignal::recount() {
   cluster::Census census = census_;
   std::set<NodeName> names;
   for (const auto& [key, source] : sources_) {
-    for (const NodeName& name : source->watch.source_health().failed()) {
+    for (const NodeName& name : source->feed->source_health().failed()) {
       names.insert(name);
     }
   }
@@ -213,17 +213,16 @@ void IncidentsBySignal::close_unclaimed() {
 void IncidentsBySignal::review(const Find& find) {
   kubernetes_.review(find);
   // What a source says of its nodes is not known yet; a Node that is gone, or another, is.
-  NodeView seen;
-  const Find find_failed = [&](const NodeName& name) -> const NodeView* {
-    const NodeView* known = find(name);
-    if (known == nullptr) {
-      return nullptr;
-    }
-    seen = failed(*known, around_.in_force.quarantine);
-    return &seen;
-  };
   for (const auto& [key, source] : sources_) {
-    source->incidents.review(find_failed);
+    NodeView seen;
+    source->incidents.review([&, source = source.get()](const NodeName& name) -> const NodeView* {
+      const NodeView* known = find(name);
+      if (known == nullptr) {
+        return nullptr;
+      }
+      seen = source->failed(*known, around_.in_force.quarantine);
+      return &seen;
+    });
   }
 }
 
@@ -231,14 +230,14 @@ void IncidentsBySignal::close_sources() {
   std::set<std::string> wanted;
   const auto set = around_.in_force.active.current();
   for (const policy::Binding& binding : set->bindings) {
-    wanted.emplace(signal_of(binding));
+    wanted.insert(signal_of(binding));
   }
   for (auto entry = sources_.begin(); entry != sources_.end();) {
     if (wanted.contains(entry->first)) {
       ++entry;
       continue;
     }
-    entry->second->watch.stop();
+    entry->second->feed->stop();
     // Its incidents die at the end of the turn, and it after them.
     around_.access.loop.defer(
         [dead = std::shared_ptr<Source>(std::move(entry->second))] { (void)dead; });
@@ -246,26 +245,52 @@ void IncidentsBySignal::close_sources() {
   }
 }
 
+// Null: nobody watches the machines that the binding goes by.
+IncidentsBySignal::MakeFeed IncidentsBySignal::feed_of(const policy::Binding& binding,
+                                                       const std::string& key) {
+  if (binding.policy->health_source()) {
+    return [this, policy = binding.policy, key](NodeHealthFeed::Tell tell) {
+      return std::make_unique<HealthSourcePoll>(
+          HealthSourcePoll::Surroundings{around_.access.loop, around_.access.reader,
+                                         around_.access.allowed_reads, around_.access.endpoints,
+                                         around_.output.log, around_.in_force.leadership},
+          policy, key, std::move(tell));
+    };
+  }
+  if (around_.in_force.kernels == nullptr) {
+    return nullptr;
+  }
+  return [this, key, after = binding.allow.lost_after](NodeHealthFeed::Tell tell) {
+    return std::make_unique<LostNodes>(around_.access.loop, *around_.in_force.kernels,
+                                       around_.access.peer_lease_reader, after, key,
+                                       std::move(tell));
+  };
+}
+
 void IncidentsBySignal::open_sources() {
   const auto set = around_.in_force.active.current();
   for (const policy::Binding& binding : set->bindings) {
-    const std::string key(signal_of(binding));
-    if (key.empty()) {
+    const std::string key = signal_of(binding);
+    if (key.empty() || binding.policy == nullptr) {
       continue;
     }
     if (const auto known = sources_.find(key); known != sources_.end()) {
       // Failed nodes that are dealt with are looked at again.
       Source& source = *known->second;
-      for (const NodeName& name : source.watch.source_health().failed()) {
+      for (const NodeName& name : source.feed->source_health().failed()) {
         if (const NodeView* node = is_named(name) ? find_(name) : nullptr) {
-          source.incidents.look_at(failed(*node, around_.in_force.quarantine),
+          source.incidents.look_at(source.failed(*node, around_.in_force.quarantine),
                                    Look::PoliciesChanged);
         }
       }
       continue;
     }
+    const auto make_feed = feed_of(binding, key);
+    if (!make_feed) {
+      continue;
+    }
     auto made = std::make_unique<Source>(
-        around_, rules_, make_id_, binding.policy, key,
+        around_, rules_, make_id_, make_feed,
         [this](Source& source, const SourceHealth::News& news) { return hear(source, news); });
     Source& source = *sources_.emplace(key, std::move(made)).first->second;
     if (awaits_records_) {
@@ -276,7 +301,7 @@ void IncidentsBySignal::open_sources() {
     if (stopped_) {
       source.incidents.stop();
     } else if (leads_) {
-      source.watch.start();
+      source.feed->start();
     } else {
       source.incidents.step_down();
     }
@@ -298,7 +323,8 @@ bool IncidentsBySignal::hear(Source& source, const SourceHealth::News& news) {
     return true;  // acts on nothing; what is open waits for a word
   }
   if (!forgotten && news.health == NodeHealth::Failed) {
-    source.incidents.look_at(failed(*known, around_.in_force.quarantine), look_of(news.change));
+    source.incidents.look_at(source.failed(*known, around_.in_force.quarantine),
+                             look_of(news.change));
   } else {
     NodeView healthy = *known;
     healthy.readiness = Readiness::True;
@@ -312,7 +338,7 @@ void IncidentsBySignal::lead() {
   kubernetes_.lead();
   for (const auto& [key, source] : sources_) {
     source->incidents.lead();
-    source->watch.start();
+    source->feed->start();
   }
 }
 
@@ -321,7 +347,7 @@ void IncidentsBySignal::step_down(audit::Reason why) {
   unclaimed_.clear();
   kubernetes_.step_down(why);
   for (const auto& [key, source] : sources_) {
-    source->watch.stop();
+    source->feed->stop();
     source->incidents.step_down(why);
   }
   recount();
@@ -331,14 +357,14 @@ void IncidentsBySignal::stop() {
   stopped_ = true;
   kubernetes_.stop();
   for (const auto& [key, source] : sources_) {
-    source->watch.stop();
+    source->feed->stop();
     source->incidents.stop();
   }
 }
 
 bool IncidentsBySignal::is_failed(const NodeName& node) const {
   return std::any_of(sources_.begin(), sources_.end(), [&node](const auto& entry) {
-    return entry.second->watch.source_health().health(node) == NodeHealth::Failed;
+    return entry.second->feed->source_health().health(node) == NodeHealth::Failed;
   });
 }
 
@@ -346,8 +372,8 @@ std::vector<SourceState> IncidentsBySignal::source_states() const {
   std::vector<SourceState> states;
   for (const auto& [key, source] : sources_) {
     SourceState state = {
-        .policy = source->watch.policy(), .fault = source->watch.lasting_fault(), .strangers = {}};
-    for (const NodeName& name : source->watch.source_health().nodes()) {
+        .policy = source->feed->origin(), .fault = source->feed->lasting_fault(), .strangers = {}};
+    for (const NodeName& name : source->feed->source_health().nodes()) {
       if (counted_ && find_(name) == nullptr) {  // else nobody knows which there are
         state.strangers.push_back(name);
       }

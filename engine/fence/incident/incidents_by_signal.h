@@ -1,7 +1,8 @@
 #pragma once
 
 // IncidentsBySignal keeps Incidents for each health signal that a binding in force goes by: one
-// for what Kubernetes says, and one for each health source, with the HealthSourcePoll that asks it.
+// for what Kubernetes says, and one for each health source, with the feed that tells of it: a
+// policy's own source, or what the engine itself has heard of the machines.
 // They share the guard, the brake and everything that acts, and no incident: a node that only a
 // source calls failed is no matter of a binding that goes by Kubernetes, and the reverse. A node
 // may have an incident at several of them; each deletes what its own bindings name.
@@ -20,7 +21,7 @@
 #include "cluster/nodes/census.h"
 #include "cluster/nodes/node_cache.h"
 #include "fence/incident/incidents.h"
-#include "fence/sources/health_source_poll.h"
+#include "fence/sources/node_health_feed.h"
 #include "fence/sources/source_state.h"
 
 namespace moonfence::fence {
@@ -77,6 +78,8 @@ class IncidentsBySignal final : public cluster::NodeListener {
 
  private:
   struct Source;
+  using MakeFeed = std::function<std::unique_ptr<NodeHealthFeed>(NodeHealthFeed::Tell)>;
+  [[nodiscard]] MakeFeed feed_of(const policy::Binding& binding, const std::string& key);
   void open_sources();
   void close_sources();
   [[nodiscard]] bool is_named(const NodeName& node) const {

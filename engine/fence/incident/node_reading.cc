@@ -306,7 +306,8 @@ Result<Reading> NodeReading::by_source() const {
       .readiness = failed ? cluster::Readiness::Failed : cluster::Readiness::True,
       .uid = fresh_->uid,
       .keeps_replacements_off = cluster::keeps_replacements_off(*fresh_) ||
-                                (cluster::readiness_of(*fresh_) == cluster::Readiness::True &&
+                                (around_.access.source->goes_without_taint() &&
+                                 cluster::readiness_of(*fresh_) == cluster::Readiness::True &&
                                  around_.in_force.quarantine == Quarantine::Off),
       .own_taint = carried_by(*fresh_),
       .out_of_service = carried_by(*fresh_, OwnTaint::OutOfService),
@@ -345,6 +346,9 @@ Reading NodeReading::by_lease() {
             .sent = sent_};
   }
   Reading reading = reading_of(*fresh_, found, sent_);
+  if (around_.in_force.kernels != nullptr) {
+    reading.kernel = around_.in_force.kernels->kernel_of(authority_->node);
+  }
   reading.renewed = lease_ && *lease_ ? (*lease_)->record.renewed : authority_->reading.renewed;
   return reading;
 }

@@ -97,10 +97,16 @@ void PodEvaluation::begin(kube::Node node) {
             ? Standing{.kind = Standing::Kind::OtherWord}
             : standing_of(binding.policy->trigger(), held, context_.downtime,
                           {.silent = authority_->reading.kubelet_lease == KubeletLease::Dead,
+                           .answers = is_kept_by_kernel(authority_->reading),
                            .deleted = is_of_deleted_node(authority_->reading),
                            .unbroken_since = memory_.word.heard},
                           around_.access.loop.now()));
   }
+}
+
+// On a lost node only pods without claims may go (fence/rules/selection).
+bool PodEvaluation::guard_reads_spec() const {
+  return authority_->source.starts_with(kLostSignal);
 }
 
 Wants PodEvaluation::wants_of(const kube::Pod& pod) const {
@@ -592,7 +598,9 @@ PodPlan PodEvaluation::pod_plan_of(Case& asked, const Opinion& opinion) {
   if (verdict.release && !around_.in_force.release.on) {
     verdict_log_.mention_once(by, Reason::ReleaseNotServed, verdict.reason);
   }
-  asked.pod.raw.reset();  // the policies have read it; what waits in a queue stays small
+  if (!guard_reads_spec()) {
+    asked.pod.raw.reset();  // the policies have read it; what waits in a queue stays small
+  }
   pod_plan.deletion = {.pod = std::move(asked.pod),
                        .incident = context_.incident,
                        .policy = by.name,
@@ -613,7 +621,9 @@ void PodEvaluation::observe(const Case& asked, PassResult& result) {
     return;
   }
   observed_.push_back({.pod = asked.pod, .by = *decision.by});
-  observed_.back().pod.raw.reset();
+  if (!guard_reads_spec()) {
+    observed_.back().pod.raw.reset();
+  }
 }
 
 std::set<Namespace> PodEvaluation::observed_spaces() const {

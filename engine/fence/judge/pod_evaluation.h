@@ -83,6 +83,7 @@ class PodEvaluation {
   [[nodiscard]] const std::optional<Objection>& objection() const { return objection_; }
 
  private:
+  [[nodiscard]] bool guard_reads_spec() const;
   struct Case;
   [[nodiscard]] std::vector<std::size_t> selecting(const kube::Pod& pod) const;
   void ask_about_node(std::size_t index, const policy::ClusterFacts& cluster);

@@ -65,6 +65,12 @@ void PeerLeaseReader::arrived(const Result<kube::LeaseSigns>& signs, Moment sent
   }
 }
 
+bool PeerLeaseReader::is_alone_overdue(const NodeName& node) const {
+  return peer_leases_.is_overdue(node) &&
+         peer_leases_.are_others_on_time(
+             node, [this](const NodeName& name) { return standing_(name) != nullptr; });
+}
+
 PeerLeaseReader::Silent PeerLeaseReader::silent_beside(const kube::Lease* lease,
                                                        Duration at_least) const {
   using Group = cluster::Standing::Group;

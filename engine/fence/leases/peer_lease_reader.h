@@ -59,6 +59,8 @@ class PeerLeaseReader {
     std::int64_t machines = 0;  // these and dedicated ones
   };
   [[nodiscard]] Silent silent_beside(const kube::Lease* lease, Duration at_least) const;
+  // By it, this node's Lease is overdue and those of the others are not.
+  [[nodiscard]] bool is_alone_overdue(const NodeName& node) const;
 
  private:
   struct Waiting {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fence/leases/kubelet_lease.h"
 #include "kube/wire/list_plan.h"
 
 namespace moonfence::fence {
@@ -25,7 +26,11 @@ void PeerLeases::take(const kube::LeaseSigns& signs, Moment sent, WallTime serve
       continue;
     }
     const NodeName name(sign.name);
-    const Beat beat = {.renewed = *sign.renewed, .version = sign.version, .seen = sent};
+    const Duration duration = sign.duration > Duration::zero() ? sign.duration : kLeaseDuration;
+    const Beat beat = {.renewed = *sign.renewed,
+                       .version = sign.version,
+                       .period = duration / 4 + duration / 100 + std::chrono::seconds(1),
+                       .seen = sent};
     const auto before = last.find(name);
     beats_.emplace(name, before == last.end() ? beat : after(before->second, beat));
   }
@@ -48,6 +53,29 @@ Duration PeerLeases::silence_of(const Beat& beat) const {
   }
   const Duration most = after ? sent_ - *after : Duration::max();
   return after ? std::clamp(by_stamp, std::min(sent_ - *written.by, most), most) : most;
+}
+
+bool PeerLeases::is_overdue(const NodeName& node) const {
+  const auto found = beats_.find(node);
+  if (found == beats_.end()) {
+    return false;
+  }
+  const auto by = revisions_.written(found->second.version).by;
+  return by && sent_ - *by > found->second.period;
+}
+
+bool PeerLeases::are_others_on_time(const NodeName& node,
+                                    const std::function<bool(const NodeName&)>& counts) const {
+  constexpr std::int64_t kTen = 10;
+  std::int64_t all = 0;
+  std::int64_t late = 0;
+  for (const auto& [name, beat] : beats_) {
+    if (name != node && counts(name)) {
+      ++all;
+      late += silence_of(beat) > beat.period + kube::LeaseRevisions::kEvery ? 1 : 0;
+    }
+  }
+  return late * kTen <= all;
 }
 
 std::int64_t PeerLeases::silent_beside(Duration silence,

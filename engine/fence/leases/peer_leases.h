@@ -45,11 +45,18 @@ class PeerLeases {
   // Of the nodes that `counts` names, how many are silent beside one that is so for so long.
   [[nodiscard]] std::int64_t silent_beside(
       Duration silence, const std::function<bool(const NodeName&)>& counts) const;
+  // By the list it is proven to have stood still for longer than its kubelet leaves between two
+  // renewals: a quarter of the duration that it names, give or take 4 %, and a second.
+  [[nodiscard]] bool is_overdue(const NodeName& node) const;
+  // Nine in ten of the others that `counts` names are renewed in time, as far as is known.
+  [[nodiscard]] bool are_others_on_time(const NodeName& node,
+                                        const std::function<bool(const NodeName&)>& counts) const;
 
  private:
   struct Beat {
     WallTime renewed;
     ResourceVersion version = {};
+    Duration period{};                           // between two renewals, at most
     Moment seen{};                               // asked for: the newest list that shows it
     std::optional<Moment> moved = std::nullopt;  // asked for: the newest list that shows another
   };

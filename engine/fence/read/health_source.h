@@ -36,6 +36,10 @@ class HealthSource {
   [[nodiscard]] virtual std::unique_ptr<Question> ask(const NodeName& node, Done done) = 0;
   // What tells it from the others: signal_of() of the bindings that go by it.
   [[nodiscard]] virtual const std::string& key() const = 0;
+  // It calls a node failed before Kubernetes does, so that Kubernetes' taint is not there yet, and
+  // may never come. Where the engine sets none itself (setting quarantine), a node that Kubernetes
+  // calls Ready is dealt with all the same; but not by a word that is no more than a silence.
+  [[nodiscard]] virtual bool goes_without_taint() const { return true; }
 };
 
 }  // namespace moonfence::fence

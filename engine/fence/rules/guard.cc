@@ -11,24 +11,46 @@ using policy::Binding;
 
 namespace {
 
+// A dead kubelet is no dead machine: where its kernel answers, containers may run. Asked anew each
+// time, because it may have come back since the reading. A health source goes by something else,
+// and the address of a node without an object may be another machine's by now.
+std::optional<Reason> refuse_by_kernel(const Authority& authority) {
+  if (authority.kernels == nullptr || !authority.source.empty() ||
+      has_no_object(authority.reading)) {
+    return std::nullopt;
+  }
+  switch (authority.kernels->kernel_of(authority.node)) {
+    case cluster::Kernel::Answers:
+      return Reason::KernelAnswers;
+    case cluster::Kernel::Unsure:
+      return Reason::KernelUnsure;
+    case cluster::Kernel::Silent:
+    case cluster::Kernel::NotObservable:
+      break;
+  }
+  return std::nullopt;
+}
+
 // Why a node that is down like this is not down for such a policy. Unknown is somebody else's word,
 // which the Lease must bear out.
-std::optional<Reason> unfit(const Reading& reading, bool live_kubelet) {
+std::optional<Reason> unfit(const Authority& authority, const policy::Trigger& trigger) {
+  const Reading& reading = authority.reading;
   if (reading.kubelet_lease == KubeletLease::Dead) {
-    return std::nullopt;
+    return trigger.live_kernel ? std::nullopt : refuse_by_kernel(authority);
   }
   if (reading.readiness == cluster::Readiness::Unknown) {
     return reading.kubelet_lease == KubeletLease::Alive ? Reason::LeaseAlive
                                                         : Reason::LeaseUnreadable;
   }
-  return live_kubelet ? std::nullopt : std::optional(Reason::SignalUnfit);
+  return trigger.live_kubelet ? std::nullopt : std::optional(Reason::SignalUnfit);
 }
 
 // Whether the node must carry its taint already, or gets one now: ours, or the one that evicts.
 enum class Taint { Demanded, ToCome, Evicting };
 
 // What speaks against putting the node out of service by this binding.
-std::optional<Reason> refuse_eviction_by(const Binding& binding, const Reading& reading) {
+std::optional<Reason> refuse_eviction_by(const Binding& binding, const Authority& authority) {
+  const Reading& reading = authority.reading;
   if (!binding.allow.out_of_service) {
     return Reason::TaintNotAllowed;
   }
@@ -38,7 +60,7 @@ std::optional<Reason> refuse_eviction_by(const Binding& binding, const Reading& 
   }
   // The patch would have nothing of the kubelet's to test.
   return reading.readiness == cluster::Readiness::Missing ? std::optional(Reason::ReadyMissing)
-                                                          : std::nullopt;
+                                                          : refuse_by_kernel(authority);
 }
 
 // What speaks against it when it rests on this binding.
@@ -68,11 +90,11 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   if (signal_of(binding) != authority.source) {
     return Reason::SignalUnfit;
   }
-  if (const auto reason = unfit(reading, binding.policy->trigger().live_kubelet)) {
+  if (const auto reason = unfit(authority, binding.policy->trigger())) {
     return reason;
   }
   if (taint == Taint::Evicting) {
-    if (const auto reason = refuse_eviction_by(binding, reading)) {
+    if (const auto reason = refuse_eviction_by(binding, authority)) {
       return reason;
     }
   }
@@ -364,6 +386,9 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
   if (reading.kubelet_lease != KubeletLease::Dead) {
     return reading.kubelet_lease == KubeletLease::Alive ? Reason::LeaseAlive
                                                         : Reason::LeaseUnreadable;
+  }
+  if (const auto reason = refuse_by_kernel(authority)) {
+    return reason;
   }
   const Limits limits = limits_of(authority.leadership);
   // The attachment and the Leases are read after the lists, and the node after these.

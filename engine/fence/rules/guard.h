@@ -13,6 +13,7 @@
 #include "audit/reason.h"
 #include "base/names.h"
 #include "base/time.h"
+#include "cluster/detection/kernel.h"
 #include "fence/brake/brake.h"
 #include "fence/leadership/leadership.h"
 #include "fence/record/record_ledger.h"
@@ -50,7 +51,8 @@ struct Authority {
   const Protections* protections = nullptr;
   const policy::ActiveSet* active = nullptr;
   const Leadership* leadership = nullptr;
-  Quarantine quarantine = Quarantine::Off;  // whether a taint of ours has to come first
+  Quarantine quarantine = Quarantine::Off;    // whether a taint of ours has to come first
+  const cluster::Kernels* kernels = nullptr;  // null: nobody watches the machines
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing, by
   // the word of who runs the cluster (setting fencingDrivers).
   const std::set<std::string>* fencing_drivers = nullptr;
@@ -88,8 +90,8 @@ struct Ground {
 
 // The out-of-service taint deletes every pod that it evicts: what speaks against deleting any of
 // them, but that a DaemonSet has it, speaks against the taint; and more. No trigger of a policy
-// lifts the demand that the kubelet is silent. `about` is set to the pod, if it is one. Whether it
-// stands in the record is asked last.
+// lifts the demand that the kubelet is silent and the machine does not answer. `about` is set to
+// the pod, if it is one. Whether it stands in the record is asked last.
 [[nodiscard]] std::optional<audit::Reason> refuse_out_of_service(const Authority& authority,
                                                                  const Ground& ground,
                                                                  const Eviction& eviction,
@@ -142,7 +144,7 @@ struct ReleaseCase {
 };
 
 // Everything that speaks against deleting its attachment speaks against it too; and more. No
-// trigger of a policy lifts the demand that the kubelet is silent.
+// trigger of a policy lifts the demand that the kubelet is silent and the machine does not answer.
 [[nodiscard]] std::optional<audit::Reason> refuse_release(const Authority& authority,
                                                           const Ground& ground,
                                                           const kube::Pod& pod,

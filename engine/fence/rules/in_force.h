@@ -24,7 +24,8 @@ struct InForce {
   const Protections& protections;
   const std::set<std::string>& fencing_drivers;  // see Authority
   const ReleaseRules& release;
-  Quarantine quarantine = Quarantine::Off;  // see Authority
+  Quarantine quarantine = Quarantine::Off;    // see Authority
+  const cluster::Kernels* kernels = nullptr;  // likewise
 };
 
 }  // namespace moonfence::fence

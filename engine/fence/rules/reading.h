@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "cluster/detection/kernel.h"
 #include "cluster/nodes/ready_condition.h"
 #include "fence/leases/kubelet_lease.h"
 #include "fence/rules/adopted.h"
@@ -27,6 +28,9 @@ struct Reading {
   // The Node of this name is another machine's, made then, and ours is gone: this reading is what
   // was known of ours, and goes for pods that were bound before.
   std::optional<WallTime> successor = std::nullopt;
+  // Whether its machine answers, when the reading was complete. Of a node without an object, and
+  // by the word of a health source, nothing is made of it.
+  cluster::Kernel kernel = cluster::Kernel::NotObservable;
   Moment dead_at{};  // of a Lease that is alive: when it would be dead if it stands still
   std::optional<WallTime> renewed = std::nullopt;  // the Lease, by the kubelet's clock
   std::optional<std::string> hold =
@@ -46,6 +50,12 @@ struct Reading {
 // The Node object of the machine that we mean does not exist any more.
 [[nodiscard]] inline bool has_no_object(const Reading& reading) {
   return is_of_deleted_node(reading) || reading.successor;
+}
+
+// Its kubelet is dead by its Lease, and its machine may live.
+[[nodiscard]] inline bool is_kept_by_kernel(const Reading& reading) {
+  return reading.kubelet_lease == KubeletLease::Dead &&
+         (reading.kernel == cluster::Kernel::Answers || reading.kernel == cluster::Kernel::Unsure);
 }
 
 // Whether the reading goes for a pod of that name's node: what was bound to a successor is not

@@ -1,8 +1,32 @@
 #include "fence/rules/selection.h"
 
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
 namespace moonfence::fence {
 
 using audit::Reason;
+
+namespace {
+
+// Of a pod whose volumes nobody has read nobody knows.
+bool has_claims(const kube::Pod& pod) {
+  if (pod.raw == nullptr) {
+    return true;
+  }
+  const nlohmann::json::json_pointer volumes("/spec/volumes");
+  if (!pod.raw->contains(volumes)) {
+    return false;
+  }
+  const nlohmann::json& all = (*pod.raw)[volumes];
+  return !all.is_array() || std::any_of(all.begin(), all.end(), [](const nlohmann::json& volume) {
+    return !volume.is_object() || volume.contains("persistentVolumeClaim") ||
+           volume.contains("ephemeral") || volume.contains("csi");
+  });
+}
+
+}  // namespace
 
 std::optional<Reason> left_alone(const kube::Pod& pod, const policy::Allowances& allow) {
   if (pod.is_mirror) {
@@ -24,6 +48,12 @@ std::optional<Reason> left_alone(const kube::Pod& pod, const policy::Allowances&
   }
   if (!allow.bare_pods && controller == nullptr) {
     return pod.owners.empty() ? Reason::BarePod : Reason::OwnerNotController;
+  }
+  // That a machine is not heard is no proof that nothing runs on it.
+  const bool harms_nobody_twice =
+      controller != nullptr && controller->kind == "ReplicaSet" && !has_claims(pod);
+  if (allow.lost_after > Duration::zero() && !harms_nobody_twice) {
+    return Reason::LostIsNoProof;
   }
   return std::nullopt;
 }

@@ -5,10 +5,13 @@
 
 namespace moonfence::fence {
 
-std::string_view signal_of(const policy::Binding& binding) {
-  return binding.policy != nullptr && binding.policy->health_source()
-             ? std::string_view(binding.digest)
-             : std::string_view();
+std::string signal_of(const policy::Binding& binding) {
+  if (binding.policy != nullptr && binding.policy->health_source()) {
+    return binding.digest;
+  }
+  return binding.allow.lost_after > Duration::zero()
+             ? std::string(kLostSignal) + format_duration(binding.allow.lost_after)
+             : std::string();
 }
 
 Duration hold_down(const policy::Trigger& trigger) {
@@ -32,7 +35,7 @@ Standing standing_of(const policy::Trigger& trigger, Duration held, const Downti
   if (!trigger.sweep && !downtime.fell) {
     return {.kind = Standing::Kind::NotSwept};
   }
-  if (!trigger.live_kubelet && !signal.silent) {
+  if (signal.silent ? signal.answers && !trigger.live_kernel : !trigger.live_kubelet) {
     return {.kind = Standing::Kind::Unfit};
   }
   const bool speaks = !signal.silent && !signal.deleted;
@@ -58,6 +61,9 @@ HoldDowns hold_downs(const policy::PolicySet& set, bool fell, std::string_view s
     }
     const policy::Trigger& trigger = binding.policy->trigger();
     offer(shortest.silent, hold_down(trigger));
+    if (trigger.live_kernel) {
+      offer(shortest.answering, hold_down(trigger));
+    }
     if (trigger.live_kubelet || !of_kubernetes) {
       offer(shortest.living,
             of_kubernetes ? std::max(hold_down(trigger), binding.hold_down) : hold_down(trigger));

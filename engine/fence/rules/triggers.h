@@ -24,7 +24,7 @@ struct Standing {
   enum class Kind {
     MayAct,
     NotDueYet,   // the node must be down for longer
-    Unfit,       // its kubelet may be alive, and the policy wants silence
+    Unfit,       // its kubelet or its machine may be alive, and the policy wants silence
     NotSwept,    // the node was found down, and the policy wants to have seen it fall
     NotDeleted,  // the node is gone from the API, which is no matter of this policy
     OtherWord,   // the policy goes by somebody else's word than this incident
@@ -35,8 +35,10 @@ struct Standing {
 };
 
 // Whose word on a node's health a binding goes by: "" is Kubernetes', else it has a health source
-// of its own, which bindings of the same policy with the same settings share.
-[[nodiscard]] std::string_view signal_of(const policy::Binding& binding);
+// of its own, which bindings of the same policy with the same settings share, or goes by what the
+// engine itself has heard of the machine ("lost:12s").
+[[nodiscard]] std::string signal_of(const policy::Binding& binding);
+inline constexpr std::string_view kLostSignal = "lost:";
 
 // `failures` = 1: at once. Otherwise observation k counts at k × interval after the first.
 [[nodiscard]] Duration hold_down(const policy::Trigger& trigger);
@@ -46,6 +48,7 @@ struct Standing {
 // How a node is down.
 struct Signal {
   bool silent = false;   // its kubelet is dead by its Lease (fence/leases/kubelet_lease)
+  bool answers = false;  // but its machine may live (fence/rules/reading)
   bool deleted = false;  // the Node object does not exist
   // Since when a kubelet that speaks says so without a break: a watch that stands still does not
   // tell that it was Ready in between.
@@ -59,6 +62,8 @@ struct Signal {
 struct HoldDowns {
   std::optional<Duration> silent = Duration::zero();  // its kubelet is dead
   std::optional<Duration> living = Duration::zero();  // it may live, and Ready is False or missing
+  // Its kubelet is dead, and its machine may live.
+  std::optional<Duration> answering = std::nullopt;
   // The same of a node whose object was deleted.
   std::optional<Duration> deleted_silent = std::nullopt;
   std::optional<Duration> deleted_living = std::nullopt;

@@ -16,9 +16,8 @@
 
 #include "cluster/endpoints/endpoint.h"
 #include "fence/leadership/leadership.h"
-#include "fence/read/health_source.h"
 #include "fence/read/policy_fetch.h"
-#include "fence/sources/source_health.h"
+#include "fence/sources/node_health_feed.h"
 #include "fence/sources/source_state.h"
 #include "kube/calls/reader.h"
 #include "loop/loop.h"
@@ -27,7 +26,7 @@
 
 namespace moonfence::fence {
 
-class HealthSourcePoll final : public HealthSource {
+class HealthSourcePoll final : public NodeHealthFeed {
  public:
   struct Surroundings {
     loop::Loop& loop;
@@ -37,10 +36,6 @@ class HealthSourcePoll final : public HealthSource {
     port::Log& log;
     const Leadership& leadership;
   };
-  // Of a node that is called failed false means that it could not be used yet; it is told again
-  // after the next reading, or by tell_again().
-  using Tell = std::function<bool(const SourceHealth::News&)>;
-
   // `key`: of its bindings. All but the policy outlive it.
   HealthSourcePoll(const Surroundings& surroundings, std::shared_ptr<const policy::Policy> policy,
                    std::string key, Tell tell);
@@ -48,19 +43,16 @@ class HealthSourcePoll final : public HealthSource {
   HealthSourcePoll(const HealthSourcePoll&) = delete;
   HealthSourcePoll& operator=(const HealthSourcePoll&) = delete;
 
-  // From nothing: what was known before may be long untrue.
-  void start();
-  void stop();
-  void tell_again();
-  // From now on every reading that succeeds is taken to call it failed.
-  void suppose_failed(const NodeName& node);
+  void start() override;
+  void stop() override;
+  void tell_again() override;
+  void suppose_failed(const NodeName& node) override;
 
   [[nodiscard]] std::unique_ptr<Question> ask(const NodeName& node, Done done) override;
   [[nodiscard]] const std::string& key() const override { return key_; }
-  [[nodiscard]] const SourceHealth& source_health() const { return source_health_; }
-  [[nodiscard]] const std::string& policy() const { return policy_->name(); }
-  // See SourceState.
-  [[nodiscard]] std::string lasting_fault() const;
+  [[nodiscard]] const SourceHealth& source_health() const override { return source_health_; }
+  [[nodiscard]] const std::string& origin() const override { return policy_->name(); }
+  [[nodiscard]] std::string lasting_fault() const override;
 
  private:
   struct Asked;

@@ -21,10 +21,12 @@ constexpr kube::YamlLimits kLimits{
 constexpr std::size_t kMostNamespaces = 1024;
 
 constexpr std::array<std::string_view, 3> kFileKeys = {"api", "mode", "bindings"};
-constexpr std::array<std::string_view, 8> kBindingKeys = {
-    "policy", "source", "namespaces", "mode", "settings", "allow", "holdDown", "onReject"};
+constexpr std::array<std::string_view, 10> kBindingKeys = {
+    "policy", "source",   "namespaces", "mode",  "settings",
+    "allow",  "holdDown", "actOn",      "after", "onReject"};
 constexpr std::array<std::string_view, 3> kModes = {"off", "observe", "enforce"};
 constexpr std::array<std::string_view, 2> kOnReject = {"keep", "disable"};
+constexpr std::array<std::string_view, 2> kActOn = {"down", "lost"};  // "down": by Kubernetes' word
 constexpr std::array<std::string_view, 3> kAllow = {"out-of-service", "bare-pods", "finished-pods"};
 
 // The first fault of the file; what is read after it does not matter.
@@ -184,6 +186,35 @@ Duration read_hold_down(Reader& reader, const Yaml& value, const std::string& fi
   return *given;
 }
 
+// A link that is down for some seconds is no dead machine.
+Duration read_after(Reader& reader, const Yaml& value, const std::string& field) {
+  const auto given = value.kind == Yaml::Kind::Scalar ? parse_duration(value.text) : std::nullopt;
+  if (!given || *given < kLostAfter || *given > std::chrono::hours(1)) {
+    reader.refuse(value.line, field, "must be a duration from 12s to 1h, not " + described(value),
+                  "what it costs to act earlier is in docs/detection.md; the default is 12s");
+    return kLostAfter;
+  }
+  return *given;
+}
+
+// In place of Kubernetes' word.
+Duration read_act_on(Reader& reader, const Yaml& value, const std::string& field) {
+  const Yaml* act_on = value.find("actOn");
+  const Yaml* after = value.find("after");
+  if (act_on == nullptr) {
+    if (after != nullptr) {
+      reader.refuse(after->line, Reader::name(field, "after"), "says nothing without actOn",
+                    "write actOn: lost beside it, or leave it out");
+    }
+    return Duration::zero();
+  }
+  const auto word = reader.word(*act_on, Reader::name(field, "actOn"), kActOn, "signal");
+  if (reader.fault() || word == 0) {
+    return Duration::zero();
+  }
+  return after != nullptr ? read_after(reader, *after, Reader::name(field, "after")) : kLostAfter;
+}
+
 nlohmann::json read_settings_map(Reader& reader, const Yaml& value, const std::string& field) {
   nlohmann::json settings = nlohmann::json::object();
   if (!reader.expect(value, Yaml::Kind::Map, field, "a map of settings")) {
@@ -253,6 +284,7 @@ BindingSpec read_binding(Reader& reader, const Yaml& value, const std::string& f
   if (const Yaml* hold_down = value.find("holdDown")) {
     binding.hold_down = read_hold_down(reader, *hold_down, Reader::name(field, "holdDown"));
   }
+  binding.allow.lost_after = read_act_on(reader, value, field);
   if (const Yaml* on_reject = value.find("onReject")) {
     binding.on_reject =
         reader.word(*on_reject, Reader::name(field, "onReject"), kOnReject, "answer") == 0

@@ -70,6 +70,10 @@ void read_reach(const json& row, LastGoodEntry& into) {
   if (const auto held = row.find("holdDown"); held != row.end() && held->is_string()) {
     into.hold_down = parse_duration(held->get_ref<const std::string&>()).value_or(kHoldDown);
   }
+  if (const auto lost = row.find("lostAfter"); lost != row.end() && lost->is_string()) {
+    into.allow.lost_after =
+        parse_duration(lost->get_ref<const std::string&>()).value_or(Duration::zero());
+  }
   const auto allow = row.find("allow");
   if (allow == row.end() || !allow->is_array()) {
     return;
@@ -143,6 +147,9 @@ ConfigMapData encode_last_good(const LastGood& good) {
                 {"allow", allow_json(entry.allow)},
                 {"holdDown", format_duration(entry.hold_down)},
                 {"digest", digest}};
+    if (entry.allow.lost_after > Duration::zero()) {
+      row["lostAfter"] = format_duration(entry.allow.lost_after);
+    }
     const std::size_t more =
         kube::to_text(row).size() + (data.contains(key) ? 0 : key.size() + entry.source.size());
     if (bytes + more > kMostBytes) {

@@ -44,12 +44,18 @@ struct Allowances {
   bool out_of_service = false;
   bool bare_pods = false;
   bool finished_pods = false;
+  // It acts when the engine itself has not heard the machine for so long (`actOn: lost`), in place
+  // of Kubernetes' word; zero: it does not. Only on pods of which two at a time do no harm.
+  Duration lost_after{};
 
   friend bool operator==(const Allowances&, const Allowances&) = default;
 };
 
 // What a binding holds down that does not say.
 constexpr Duration kHoldDown = std::chrono::seconds(10);
+
+// The least of `after`, and what it is when nothing is said.
+constexpr Duration kLostAfter = std::chrono::seconds(12);
 
 struct Binding {
   std::string name;  // of the policy

@@ -33,7 +33,10 @@ NamespaceScope either(const NamespaceScope& a, const NamespaceScope& b) {
 Allowances common(const Allowances& a, const Allowances& b) {
   return {.out_of_service = a.out_of_service && b.out_of_service,
           .bare_pods = a.bare_pods && b.bare_pods,
-          .finished_pods = a.finished_pods && b.finished_pods};
+          .finished_pods = a.finished_pods && b.finished_pods,
+          .lost_after = a.lost_after == Duration::zero() || b.lost_after == Duration::zero()
+                            ? Duration::zero()
+                            : std::max(a.lost_after, b.lost_after)};
 }
 
 }  // namespace

@@ -15,14 +15,19 @@ namespace {
 using nlohmann::json;
 
 json scope_json(const Binding& binding) {
-  return {binding.name,
-          to_text(binding.scope),
-          to_string(binding.mode),
-          binding.digest,
-          binding.error,
-          binding.policy != nullptr,
-          {binding.allow.out_of_service, binding.allow.bare_pods, binding.allow.finished_pods},
-          format_duration(binding.hold_down)};
+  json row = {binding.name,
+              to_text(binding.scope),
+              to_string(binding.mode),
+              binding.digest,
+              binding.error,
+              binding.policy != nullptr,
+              {binding.allow.out_of_service, binding.allow.bare_pods, binding.allow.finished_pods},
+              format_duration(binding.hold_down)};
+  // Only where it is said: every other set keeps its digest.
+  if (binding.allow.lost_after > Duration::zero()) {
+    row.push_back(format_duration(binding.allow.lost_after));
+  }
+  return row;
 }
 
 }  // namespace

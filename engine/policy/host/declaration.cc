@@ -118,6 +118,7 @@ Trigger read_trigger(const SpecTable& table) {
   trigger.sweep = table.boolean_or("sweep", trigger.sweep);
   trigger.deleted = table.boolean_or("deleted", trigger.deleted);
   trigger.live_kubelet = table.boolean_or("live_kubelet", trigger.live_kubelet);
+  trigger.live_kernel = table.boolean_or("live_kernel", trigger.live_kernel);
   const std::string place = table.place("interval");
   if (table.push("interval") != LUA_TNIL) {
     trigger.interval = duration_on_top(table.lua, place, true);

@@ -37,13 +37,15 @@ inline constexpr std::array<Key, 1> kSelectKeys = {{
     {"labels", "string", "A label selector, such as app=web,tier in (a, b)."},
 }};
 
-inline constexpr std::array<Key, 5> kTriggerKeys = {{
+inline constexpr std::array<Key, 6> kTriggerKeys = {{
     {"failures", "integer", "Down observations before it acts; 1 to 1000, 1 acts at once."},
     {"interval", "string|number", "Between the observations; seconds or a text such as 30s."},
     {"sweep", "boolean", "Whether nodes that are down when the engine starts count; true."},
     {"deleted", "boolean", "Whether a node that is gone from the API counts as down; false."},
     {"live_kubelet", "boolean",
      "Whether Ready=False or missing counts as down while the kubelet's Lease lives; false."},
+    {"live_kernel", "boolean",
+     "Whether a node whose kubelet is dead counts as down while its machine answers; false."},
 }};
 
 inline constexpr std::array<Key, 4> kSourceKeys = {{

@@ -33,6 +33,7 @@ struct Trigger {
   bool sweep = true;          // nodes already down when we start count
   bool deleted = false;       // a node that is gone from the API counts as down
   bool live_kubelet = false;  // Ready=False or missing with a living Lease counts as down
+  bool live_kernel = false;   // so does a machine that answers although its kubelet is dead
 };
 
 // A policy's own source of node health.

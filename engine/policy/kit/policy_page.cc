@@ -62,7 +62,9 @@ std::string trigger_section(const Policy& policy) {
           (trigger.sweep ? "count" : "do not count") + "\n- a node that is gone from the API: " +
           (trigger.deleted ? "counts as down" : "is left alone") +
           "\n- Ready=False or missing while the kubelet's Lease lives: " +
-          (trigger.live_kubelet ? "counts as down" : "does not count") + "\n";
+          (trigger.live_kubelet ? "counts as down" : "does not count") +
+          "\n- a dead kubelet on a machine that answers, where that is watched: " +
+          (trigger.live_kernel ? "counts as down" : "does not count") + "\n";
   return text;
 }
 

@@ -30,6 +30,7 @@
 #include "support/fake_credentials.h"
 #include "support/fake_files.h"
 #include "support/fake_http.h"
+#include "support/fake_kernels.h"
 #include "support/fake_log.h"
 #include "support/fake_poller.h"
 #include "support/fake_random.h"
@@ -182,6 +183,7 @@ struct FenceTest : testing::Test {
   test::FakeAnswer look_answer;                 // of the list of one pod by its name
   std::vector<test::FakeAnswer> patch_answers;  // of the next patches, in place of doing them
   Quarantine quarantine = Quarantine::Off;
+  test::FakeKernels kernels;
   bool plans_ahead = false;
   Preplannings preplannings;
   ProvePolicies prove_policies;
@@ -413,7 +415,8 @@ struct FenceTest : testing::Test {
                           .protections = protections,
                           .fencing_drivers = fencing_drivers,
                           .release = release,
-                          .quarantine = quarantine}},
+                          .quarantine = quarantine,
+                          .kernels = &kernels}},
             *actions,
             plans_ahead ? &preplannings : nullptr};
   }

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "fence/rules/guard.h"
+#include "support/fake_kernels.h"
 #include "support/leadership.h"
 #include "support/policies.h"
 
@@ -30,6 +31,7 @@ struct GuardTest : testing::Test {
   Brake brake{BrakeRules{}};
   SelfDoubt doubt;
   Protections protections;
+  test::FakeKernels kernels;
   Authority authority = {
       .incident_open = true,
       .node = NodeName("n1"),
@@ -71,6 +73,7 @@ struct GuardTest : testing::Test {
   }
 
   GuardTest() {
+    authority.kernels = &kernels;
     hear_namespace();
     for (const char* uid : {"pod-1", "va-1"}) {
       record(uid);

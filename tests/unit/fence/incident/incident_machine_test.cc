@@ -629,6 +629,36 @@ TEST_F(IncidentMachineTest, unknown_with_a_living_lease_is_looked_at_again_when_
             "cancel, hold lease_alive, timer 0s");
 }
 
+TEST_F(IncidentMachineTest, a_machine_that_answers_is_looked_at_again_until_it_is_silent) {
+  (void)incident.open(seen(Readiness::Unknown), t0);
+  Reading dead = with_lease(Readiness::Unknown, KubeletLease::Dead);
+  dead.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(printed(incident.confirmed(dead, t0)), "cancel, hold kernel_answers, timer 10s");
+  EXPECT_EQ(printed(incident.timer_fired(t0 + 10s)), "pass");
+  dead.kernel = cluster::Kernel::Unsure;
+  EXPECT_EQ(printed(incident.confirmed(dead, t0 + 10s)), "cancel, hold kernel_unsure, timer 1s");
+  EXPECT_EQ(printed(incident.timer_fired(t0 + 11s)), "pass");
+  dead.kernel = cluster::Kernel::Silent;
+  EXPECT_EQ(printed(incident.confirmed(dead, t0 + 11s)), "act");
+  // In the middle of a pass it stops it.
+  dead.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(printed(incident.confirmed(dead, t0 + 12s)), "cancel, hold kernel_answers, timer 10s");
+}
+
+TEST_F(IncidentMachineTest, where_a_policy_acts_on_machines_that_answer_a_pass_goes_on) {
+  rules.hold_downs = {.silent = 0s, .living = 0s, .answering = 30s};
+  IncidentMachine patient{Uid("u1"), rules, t0};
+  (void)patient.open(seen(Readiness::Unknown), t0);
+  Reading dead = with_lease(Readiness::Unknown, KubeletLease::Dead);
+  dead.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(printed(patient.confirmed(dead, t0)), "cancel, hold holding_down, timer 30s");
+  EXPECT_EQ(printed(patient.timer_fired(t0 + 30s)), "pass");
+  EXPECT_EQ(printed(patient.confirmed(dead, t0 + 30s)), "act");
+  // Those that want the machine dead look again later.
+  EXPECT_EQ(printed(patient.pass_ended({.unfit = true}, t0 + 30s)),
+            "cancel, hold signal_unfit, timer 10s");
+}
+
 TEST_F(IncidentMachineTest, unknown_with_an_unread_lease_backs_off_and_uses_no_window_up) {
   (void)incident.open(seen(Readiness::Unknown), t0);
   const Reading unread = with_lease(Readiness::Unknown, KubeletLease::Unread);

@@ -161,6 +161,31 @@ TEST_F(TriggersTest, unknown_is_nothing_while_the_kubelet_renews_its_lease) {
   EXPECT_EQ(deletes(), (Lines{"db-0 40s", "web-0 40s"}));
 }
 
+// A killed kubelet, or a machine whose processes stand still: containers may run.
+TEST_F(TriggersTest, while_its_machine_answers_nothing_is_done_until_it_falls_silent) {
+  kernels.kernel = cluster::Kernel::Answers;
+  open_with({deletes_app("db", ""), deletes_app("web", "live_kubelet = true")});
+  tell(Look::Fell);
+  run_for(1h);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.told(), (Lines{"incident_opened node_unknown", "incident_held kernel_answers"}));
+  kernels.kernel = cluster::Kernel::Silent;
+  ASSERT_TRUE(run_until([this] { return closed(); }));
+  EXPECT_EQ(deletes(), (Lines{"db-0 1h", "web-0 1h"}));
+}
+
+TEST_F(TriggersTest, a_policy_that_says_so_acts_on_a_machine_that_answers_and_no_other_does) {
+  kernels.kernel = cluster::Kernel::Answers;
+  open_with({deletes_app("db", ""), deletes_app("web", "live_kernel = true")});
+  tell(Look::Fell);
+  run_for(25s);
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+  EXPECT_EQ(incidents->open_incidents(), 1U);
+  kernels.kernel = cluster::Kernel::Silent;
+  ASSERT_TRUE(run_until([this] { return closed(); }));
+  EXPECT_EQ(deletes(), (Lines{"web-0 0s", "db-0 31s"}));  // 10 s after the last of three looks
+}
+
 TEST_F(TriggersTest, a_lease_that_cannot_be_read_holds_whoever_needs_it_and_is_asked_for_again) {
   lease_answer = status(403, "Forbidden", "n1");
   open_with({deletes_app("db", ""), deletes_app("web", "live_kubelet = true")});

@@ -41,6 +41,46 @@ TEST_F(PeerLeasesTest, half_as_old_is_silent) {
   EXPECT_EQ(silent_beside(40s), 2);
 }
 
+// Of a Lease that names 40 s: a kubelet renews it every ten, give or take 4 %.
+TEST_F(PeerLeasesTest,
+       overdue_is_what_is_proven_to_have_stood_still_for_longer_than_a_renewal_takes) {
+  const auto list = [this](std::int64_t version, Duration duration) {
+    peers.take({.leases = {{.name = "n1",
+                            .renewed = server,
+                            .version = ResourceVersion(std::to_string(version)),
+                            .duration = duration}}},
+               now, server);
+    return peers.is_overdue(NodeName("n1"));
+  };
+  now += 1h;
+  (void)revisions.note(ResourceVersion("10"), now, now);
+  EXPECT_FALSE(list(11, 40s)) << "the store was not seen with it yet";
+  (void)revisions.note(ResourceVersion("20"), now, now);
+  now += 11400ms;
+  EXPECT_FALSE(list(11, 40s));
+  now += 1ms;
+  EXPECT_TRUE(list(11, 40s));
+  EXPECT_TRUE(list(11, 0s)) << "one that names none is like a kubelet's own";
+  EXPECT_FALSE(list(11, 120s)) << "renewed every thirty seconds";
+  EXPECT_FALSE(list(21, 40s)) << "it was renewed";
+  EXPECT_FALSE(peers.is_overdue(NodeName("n2"))) << "there is none";
+}
+
+TEST_F(PeerLeasesTest, one_in_ten_of_the_others_may_be_late) {
+  const auto on_time_with = [this](int late) {
+    peers.forget();
+    renewed("dead", 60s);
+    for (int i = 0; i < 10; ++i) {
+      renewed("n" + std::to_string(i), i < late ? 30s : 5s);
+    }
+    list_after();
+    return peers.are_others_on_time(NodeName("dead"), [](const NodeName&) { return true; });
+  };
+  EXPECT_TRUE(on_time_with(0));
+  EXPECT_TRUE(on_time_with(1));
+  EXPECT_FALSE(on_time_with(2));
+}
+
 TEST_F(PeerLeasesTest, graces_of_a_test_are_as_good_as_those_of_a_cluster) {
   renewed("n1", 1s);
   renewed("n2", 2s);

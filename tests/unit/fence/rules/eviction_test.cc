@@ -158,6 +158,17 @@ TEST_F(EvictionGuardTest, never_with_a_kubelet_that_lives_whatever_the_trigger_s
   EXPECT_EQ(refusal(), Reason::ReadyMissing);
 }
 
+TEST_F(EvictionGuardTest, never_with_a_machine_that_answers_whatever_the_trigger_says) {
+  kernels.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(refusal(), Reason::KernelAnswers);
+  policy_ = std::make_shared<const policy::Policy>(
+      *load_text(policy_text("return fence.skip('no')", "trigger = { live_kernel = true },")));
+  bind(Mode::Enforce, true);
+  EXPECT_EQ(refusal(), Reason::KernelAnswers);
+  kernels.kernel = cluster::Kernel::Silent;
+  EXPECT_EQ(refusal(), std::nullopt);
+}
+
 // Not even by a policy that goes by it.
 TEST_F(EvictionGuardTest, never_by_the_word_of_a_health_source) {
   policy_ = std::make_shared<const policy::Policy>(

@@ -117,6 +117,55 @@ TEST_F(GuardTest, unknown_is_nothing_to_anybody_without_a_dead_lease) {
   }
 }
 
+TEST_F(GuardTest, a_machine_that_answers_is_out_of_reach_although_its_kubelet_is_dead) {
+  for (const Readiness readiness : {Readiness::Unknown, Readiness::False, Readiness::Missing}) {
+    authority.reading.readiness = readiness;
+    kernels.kernel = cluster::Kernel::Answers;
+    EXPECT_EQ(answer(), Reason::KernelAnswers);
+    kernels.kernel = cluster::Kernel::Unsure;
+    EXPECT_EQ(answer(), Reason::KernelUnsure);
+    kernels.kernel = cluster::Kernel::Silent;
+    EXPECT_EQ(answer(), std::nullopt);
+    kernels.kernel = cluster::Kernel::NotObservable;
+    EXPECT_EQ(answer(), std::nullopt);
+  }
+  authority.kernels = nullptr;
+  EXPECT_EQ(answer(), std::nullopt);
+}
+
+// It is asked at the wire: since the reading the machine may have come back.
+TEST_F(GuardTest, what_the_reading_said_of_the_machine_is_too_old_for_the_guard) {
+  authority.reading.kernel = cluster::Kernel::Silent;
+  kernels.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(answer(), Reason::KernelAnswers);
+}
+
+TEST_F(GuardTest, a_policy_may_say_that_a_dead_kubelet_is_enough) {
+  kernels.kernel = cluster::Kernel::Answers;
+  activate({binding(Mode::Enforce, "d1", "trigger = { live_kernel = true },")});
+  EXPECT_EQ(answer(), std::nullopt);
+  // That is nothing to a kubelet that lives.
+  authority.reading.kubelet_lease = KubeletLease::Alive;
+  EXPECT_EQ(answer(), Reason::LeaseAlive);
+  authority.reading.readiness = Readiness::False;
+  EXPECT_EQ(answer(), Reason::SignalUnfit);
+}
+
+// A kubelet that says itself that its node is not Ready speaks from a machine that answers.
+TEST_F(GuardTest, whoever_acts_on_living_kubelets_acts_on_machines_that_answer) {
+  kernels.kernel = cluster::Kernel::Answers;
+  authority.reading.readiness = Readiness::False;
+  authority.reading.kubelet_lease = KubeletLease::Alive;
+  EXPECT_EQ(answer(), std::nullopt);
+}
+
+TEST_F(GuardTest, of_a_node_without_an_object_no_machine_is_asked) {
+  kernels.kernel = cluster::Kernel::Answers;  // whoever has its address now
+  activate({binding(Mode::Enforce, "d1", "trigger = { live_kubelet = true, deleted = true },")});
+  authority.reading.readiness = Readiness::Gone;
+  EXPECT_EQ(answer(), std::nullopt);
+}
+
 // Row LH-22.
 TEST_F(GuardTest, a_deleted_node_is_for_policies_that_say_so) {
   authority.reading.readiness = Readiness::Gone;

@@ -109,6 +109,15 @@ TEST_F(ReleaseGuardTest, no_policy_releases_what_a_living_kubelet_has) {
   EXPECT_EQ(refuse(), Reason::LeaseUnreadable);
 }
 
+TEST_F(ReleaseGuardTest, no_policy_releases_what_a_machine_that_answers_may_write) {
+  activate({binding(Mode::Enforce, "d1", "trigger = { live_kernel = true },")});
+  kernels.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(answer(), std::nullopt) << "its pods go";
+  EXPECT_EQ(refuse(), Reason::KernelAnswers);
+  kernels.kernel = cluster::Kernel::Unsure;
+  EXPECT_EQ(refuse(), Reason::KernelUnsure);
+}
+
 TEST_F(ReleaseGuardTest, everything_it_rests_on_is_at_most_a_second_old) {
   volume.checked = now - Limits{}.reading;
   EXPECT_EQ(refuse(), std::nullopt);

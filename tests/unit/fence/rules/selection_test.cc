@@ -1,6 +1,7 @@
 #include "fence/rules/selection.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace moonfence::fence {
 namespace {
@@ -52,6 +53,36 @@ TEST(LeftAlone, a_binding_may_allow_bare_and_finished_pods_but_no_others) {
   mirror.is_mirror = true;
   EXPECT_EQ(left_alone(mirror, all), Reason::MirrorPod);
   EXPECT_EQ(left_alone(owned_by("DaemonSet"), all), Reason::DaemonSetPod);
+}
+
+kube::Pod with_volumes(const std::string& kind, const char* spec) {
+  kube::Pod pod = owned_by(kind);
+  pod.raw =
+      std::make_shared<const nlohmann::json>(nlohmann::json{{"spec", nlohmann::json::parse(spec)}});
+  return pod;
+}
+
+// A machine that is not heard may run it still.
+TEST(LeftAlone, on_a_lost_node_only_what_may_run_twice_is_offered) {
+  using namespace std::chrono_literals;
+  const policy::Allowances lost = {.bare_pods = true, .finished_pods = true, .lost_after = 12s};
+  for (const char* spec :
+       {"{}", R"({"volumes": []})", R"({"volumes": [{"name": "a", "emptyDir": {}}]})"}) {
+    EXPECT_EQ(left_alone(with_volumes("ReplicaSet", spec), lost), std::nullopt) << spec;
+    for (const char* kind : {"StatefulSet", "Job", "Cluster", ""}) {
+      EXPECT_EQ(left_alone(with_volumes(kind, spec), lost), Reason::LostIsNoProof) << kind << spec;
+    }
+  }
+  for (const char* spec :
+       {R"({"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "c"}}]})",
+        R"({"volumes": [{"name": "a", "ephemeral": {}}]})",
+        R"({"volumes": [{"name": "a", "csi": {}}]})", R"({"volumes": [7]})",
+        R"({"volumes": "no"})"}) {
+    EXPECT_EQ(left_alone(with_volumes("ReplicaSet", spec), lost), Reason::LostIsNoProof) << spec;
+    EXPECT_EQ(left_alone(with_volumes("ReplicaSet", spec)), std::nullopt) << spec;
+  }
+  EXPECT_EQ(left_alone(owned_by("ReplicaSet"), lost), Reason::LostIsNoProof)
+      << "nobody has read it";
 }
 
 TEST(LeftAlone, an_owner_that_is_no_controller_replaces_nothing) {

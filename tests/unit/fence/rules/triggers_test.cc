@@ -54,6 +54,18 @@ TEST(Triggers, a_living_kubelet_is_for_those_that_ask_for_it) {
   EXPECT_EQ(standing({.live_kubelet = true}, kSilent, 1h), Standing::Kind::MayAct);
 }
 
+TEST(Triggers, a_machine_that_answers_is_for_those_that_ask_for_it) {
+  const auto of_one_that_answers = [](const Trigger& trigger) {
+    return standing_of(trigger, 0s, {.since = kDown, .fell = true},
+                       {.silent = kSilent, .answers = true}, kDown + 1h)
+        .kind;
+  };
+  EXPECT_EQ(of_one_that_answers({}), Standing::Kind::Unfit);
+  EXPECT_EQ(of_one_that_answers({.live_kubelet = true}), Standing::Kind::Unfit);
+  EXPECT_EQ(of_one_that_answers({.live_kernel = true}), Standing::Kind::MayAct);
+  EXPECT_EQ(standing({.live_kernel = true}, kAlive, 1h), Standing::Kind::Unfit);
+}
+
 TEST(Triggers, a_kubelet_that_speaks_is_held_down_and_a_silent_one_is_not) {
   const Trigger eager = {.live_kubelet = true};
   const Downtime down = {.since = kDown, .fell = true};
@@ -96,6 +108,11 @@ TEST(HoldDowns, nobody_acts_where_no_binding_does) {
   EXPECT_EQ(hold_downs({}, true), nobody);
   EXPECT_EQ(hold_downs({.bindings = {policy::Binding{}}, .digest = {}}, true), nobody);
   EXPECT_EQ(hold_downs({.bindings = {with("sweep = false")}, .digest = {}}, false), nobody);
+  EXPECT_EQ(hold_downs({.bindings = {with("failures = 2, interval = '1s', live_kernel = true")},
+                        .digest = {}},
+                       true)
+                .answering,
+            2s);
   EXPECT_EQ(hold_downs({.bindings = {with("failures = 1")}, .digest = {}}, true),
             (HoldDowns{.silent = 0s, .living = std::nullopt}));
 }

@@ -23,6 +23,24 @@ std::string one(const std::string& lines) {
   return "api: 1\nbindings:\n- policy: db\n  namespaces: [\"*\"]\n" + lines;
 }
 
+TEST(BindingsTest, whoever_acts_on_lost_nodes_says_so_and_waits_for_twelve_seconds_at_least) {
+  using namespace std::chrono_literals;
+  const auto lost_after = [](const std::string& lines) {
+    return parse_bindings(one(lines)).file->bindings[0].reach().allow.lost_after;
+  };
+  EXPECT_EQ(lost_after(""), 0s);
+  EXPECT_EQ(lost_after("  actOn: down\n"), 0s);
+  EXPECT_EQ(lost_after("  actOn: lost\n"), 12s);
+  EXPECT_EQ(lost_after("  actOn: lost\n  after: 1m\n"), 1min);
+  for (const char* wrong : {"11s", "0s", "2h", "soon", "[12s]"}) {
+    EXPECT_THAT(error_of(one(std::string("  actOn: lost\n  after: ") + wrong + "\n")),
+                HasSubstr("bindings[0].after: must be a duration from 12s to 1h"))
+        << wrong;
+  }
+  EXPECT_THAT(error_of(one("  actOn: lots\n")), HasSubstr("did you mean 'lost'"));
+  EXPECT_THAT(error_of(one("  after: 12s\n")), HasSubstr("says nothing without actOn"));
+}
+
 TEST(BindingsTest,
      a_kubelet_that_speaks_is_held_down_for_ten_seconds_unless_the_binding_says_otherwise) {
   using namespace std::chrono_literals;
