@@ -25,7 +25,8 @@ std::string head_of(const Plan::Node& node, const Plan& plan) {
   text += node.although_up                          ? "is up, assumed to be down"
           : node.state == Engine::Supposed::Deleted ? "is deleted"
           : by_source                               ? "is called failed by a health source"
-                                                    : "is down";
+          : node.opened_for == audit::code(audit::Reason::NodeLost) ? "is lost"
+                                                                    : "is down";
   if (node.opened_for.empty()) {
     return text + "; no policy in force applies to it, moonfence status shows them\n";
   }

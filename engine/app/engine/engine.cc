@@ -15,6 +15,7 @@
 #include "app/telling/records.h"
 #include "audit/trail.h"
 #include "base/text.h"
+#include "cluster/detection/detection.h"
 #include "cluster/endpoints/endpoint.h"
 #include "cluster/nodes/node_cache.h"
 #include "fence/incident/incidents_by_signal.h"
@@ -67,13 +68,21 @@ std::string make_identity(const std::string& instance, port::Random& random) {
 class Observers final : public kube::CallObserver {
  public:
   Observers(kube::ServerClock& clock, Metrics& metrics, SelfTest& self_test,
-            std::function<void()> went_back)
-      : clock_(clock), metrics_(metrics), self_test_(self_test), went_back_(std::move(went_back)) {}
+            cluster::Detection* detection, std::function<void()> went_back)
+      : clock_(clock),
+        metrics_(metrics),
+        self_test_(self_test),
+        detection_(detection),
+        went_back_(std::move(went_back)) {}
   void on_exchange(port::Method method, int status, Duration took,
                    std::optional<WallTime> date) override {
     clock_.on_exchange(method, status, took, date);
     metrics_.on_exchange(method, status, took, date);
     self_test_.on_exchange(method, status, took, date);
+    const bool slow = method == port::Method::Get && took > cluster::Detection::kCall;
+    if (detection_ != nullptr && (slow || SelfTest::is_failure(method, status))) {
+      detection_->call_failed();
+    }
   }
   void on_went_back() override { went_back_(); }
 
@@ -81,14 +90,20 @@ class Observers final : public kube::CallObserver {
   kube::ServerClock& clock_;
   Metrics& metrics_;
   SelfTest& self_test_;
+  cluster::Detection* const detection_;  // null: machines are not watched
   const std::function<void()> went_back_;
 };
 
 // Who is told about nodes.
 class Audience final : public cluster::NodeListener {
  public:
-  Audience(fence::IncidentsBySignal& incidents, fence::TaintLifter& taint_lifter, bool on_demand)
-      : incidents_(incidents), taint_lifter_(taint_lifter), on_demand_(on_demand) {}
+  // `detection`: null where machines are not watched.
+  Audience(fence::IncidentsBySignal& incidents, fence::TaintLifter& taint_lifter,
+           cluster::Detection* detection, bool on_demand)
+      : incidents_(incidents),
+        taint_lifter_(taint_lifter),
+        detection_(detection),
+        on_demand_(on_demand) {}
   void look_at(const cluster::NodeView& node, cluster::Look why) override {
     if (on_demand_) {
       return;
@@ -97,10 +112,16 @@ class Audience final : public cluster::NodeListener {
     taint_lifter_.look_at(node, why);
   }
   void census_changed(const cluster::Census& census) override { incidents_.census_changed(census); }
+  void saw(const cluster::NodeView& node) override {
+    if (detection_ != nullptr) {
+      detection_->saw(node);
+    }
+  }
 
  private:
   fence::IncidentsBySignal& incidents_;
   fence::TaintLifter& taint_lifter_;
+  cluster::Detection* const detection_;
   const bool on_demand_;
 };
 
@@ -120,7 +141,9 @@ class Engine::Graph final : public fence::Leadership {
         caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
                 user_agent()),
         reader_(caller_),
-        lease_revisions_(loop_, caller_, log_),
+        lease_revisions_(
+            loop_, caller_, log_,
+            told_.settings.detection.on ? std::chrono::seconds(1) : kube::LeaseRevisions::kEvery),
         endpoints_({loop_, around.http, around.files, log_, user_agent()},
                    told_.settings.endpoints),
         records_(around.append_audit, log_, metrics_,
@@ -129,6 +152,11 @@ class Engine::Graph final : public fence::Leadership {
         protections_({.namespaces = told_.settings.protected_namespaces,
                       .own_node = NodeName(told_.node_name),
                       .hold_marks = told_.settings.hold_marks}),
+        detection_random_(around.random.fork("detection")),
+        detection_(
+            told_.settings.detection.on && around.links != nullptr
+                ? std::make_unique<cluster::Detection>(loop_, *around.links, *detection_random_)
+                : nullptr),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
         peer_lease_reader_(
@@ -156,7 +184,7 @@ class Engine::Graph final : public fence::Leadership {
             [this](const NodeName& name) { return nodes_.find(name); }),
         taint_lifter_(incident_context(),
                       [this](const NodeName& name) { return incidents_.is_failed(name); }),
-        audience_(incidents_, taint_lifter_, told_.on_demand),
+        audience_(incidents_, taint_lifter_, detection_.get(), told_.on_demand),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_,
                {.exclude = told_.settings.brake.exclude,
                 .server_now = [this] { return server_now(); },
@@ -167,11 +195,15 @@ class Engine::Graph final : public fence::Leadership {
         idle_nodes_(loop_, reader_, brake_, log_,
                     [this](const NodeName& name) { nodes_.excuse(name); }),
         watch_random_(around.random.fork("watch")),
-        node_watch_(loop_, caller_, *watch_random_, log_, cluster::NodeCache::target(), nodes_),
+        node_watch_(
+            loop_, caller_, *watch_random_, log_,
+            cluster::NodeCache::target(detection_ != nullptr ? kube::KubeletAddresses::Kept
+                                                             : kube::KubeletAddresses::LeftOut),
+            nodes_),
         policies_random_(around.random.fork("policies")),
         heartbeat_(loop_, caller_, around.http, log_),
         server_clock_(loop_),
-        observers_(server_clock_, metrics_, self_test_, [this] { went_back(); }),
+        observers_(server_clock_, metrics_, self_test_, detection_.get(), [this] { went_back(); }),
         rewind_(log_) {
     if (!told_.on_demand) {
       status_.emplace(board_,
@@ -332,7 +364,8 @@ class Engine::Graph final : public fence::Leadership {
                           .protections = protections_,
                           .fencing_drivers = told_.settings.fencing_drivers,
                           .release = told_.settings.release,
-                          .quarantine = told_.settings.quarantine}},
+                          .quarantine = told_.settings.quarantine,
+                          .kernels = detection_.get()}},
             actions_,
             told_.on_demand ? nullptr : &preplannings_};  // a plan shows what a pass does
   }
@@ -654,6 +687,7 @@ class Engine::Graph final : public fence::Leadership {
     tell_status();
     metrics_.set_events(events_.queued(), events_.dropped());
     metrics_.set_missed_heartbeats(heartbeat_.misses());
+    tell_detection();
     if (nodes_.synced() && !told_synced_) {
       told_synced_ = true;
       log_.info("synced", {{"nodes", nodes_.counts().total}, {"ready", nodes_.counts().ready}});
@@ -662,6 +696,19 @@ class Engine::Graph final : public fence::Leadership {
     const Duration pause =
         told_synced_ ? Duration(std::chrono::seconds(1)) : Duration(std::chrono::milliseconds(20));
     tick_ = loop_.after(pause, [this] { tell_state(); });
+  }
+
+  void tell_detection() {
+    if (detection_ == nullptr) {
+      return;
+    }
+    const cluster::Detection::Counts counts = detection_->counts();
+    metrics_.set_kernels(counts);
+    health_.note("nodes-watch", counts.not_observable == 0
+                                    ? ""
+                                    : "of " + std::to_string(counts.not_observable) + " of " +
+                                          std::to_string(counts.total()) +
+                                          " nodes nobody can tell whether their machine answers");
   }
 
   // Also before the start: whoever asks in between is told what is missing.
@@ -835,6 +882,8 @@ class Engine::Graph final : public fence::Leadership {
   audit::Trail trail_;
   policy::ActiveSet active_;  // before the actions, which ask it until they are gone
   const fence::Protections protections_;
+  std::unique_ptr<port::Random> detection_random_;
+  const std::unique_ptr<cluster::Detection> detection_;  // null: machines are not watched
   fence::Brake brake_;
   SelfTest self_test_;
   fence::PeerLeaseReader peer_lease_reader_;

@@ -23,6 +23,7 @@
 #include "port/cpu_clock.h"
 #include "port/files.h"
 #include "port/http.h"
+#include "port/links.h"
 #include "port/log.h"
 #include "port/processes.h"
 #include "port/random.h"
@@ -64,6 +65,7 @@ class Engine {
     // Where the status page reads; null: nobody wants to see one.
     StatusBoard* status_board = nullptr;
     fence::EvaluationWatch on_evaluation = {};  // nobody listens by default
+    port::Links* links = nullptr;               // null: machines cannot be watched from here
   };
 
   // Nothing happens before start(). What `around` refers to must outlive the engine.

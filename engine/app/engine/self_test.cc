@@ -9,8 +9,7 @@ namespace moonfence::app {
 // 500 to every deletion, and the server is there all the same.
 void SelfTest::on_exchange(port::Method method, int status, Duration /*took*/,
                            std::optional<WallTime> /*server_date*/) {
-  const bool is_servers_own = method == port::Method::Get;
-  doubt_.call_ended(status == 0 || (is_servers_own && status >= 500), loop_.now());
+  doubt_.call_ended(is_failure(method, status), loop_.now());
 }
 
 void SelfTest::look(const Subjects& subjects) {

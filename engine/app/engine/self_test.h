@@ -29,6 +29,10 @@ class SelfTest final : public kube::CallObserver {
   SelfTest(loop::Loop& loop, port::Log& log, Metrics& metrics)
       : loop_(loop), log_(log), metrics_(metrics), born_(loop.now()) {}
 
+  // It speaks against the API server or our line to it; a write may be refused by a webhook.
+  [[nodiscard]] static bool is_failure(port::Method method, int status) {
+    return status == 0 || (method == port::Method::Get && status >= 500);
+  }
   void on_exchange(port::Method method, int status, Duration took,
                    std::optional<WallTime> server_date) override;
   // The store did, in this moment.

@@ -38,17 +38,6 @@ Failure bad_lease(const std::string& file, const YAML::Node& node, const YAML::N
 
 }  // namespace
 
-Result<void> read_release(const std::string& file, const YAML::Node& name, const YAML::Node& value,
-                          fence::ReleaseRules& rules) {
-  const std::string word = value.IsScalar() ? value.Scalar() : "";
-  if (word != "on" && word != "off") {
-    return bad(file, name, "release: '" + escaped(word, 32) + "' is neither on nor off",
-               "on needs the permission to patch nodes/status; off is the default");
-  }
-  rules.on = word == "on";
-  return {};
-}
-
 Result<void> read_controller_lease(const std::string& file, const YAML::Node& name,
                                    const YAML::Node& value, fence::ReleaseRules& rules) {
   const auto lease = parse_lease(value);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The keys of the engine's configuration that are about releases: whether volumes are released at
-// all, and whose Leases show that those who act on it are alive.
+// The keys of the engine's configuration that say whose Leases show that those who act on a release
+// are alive.
 
 #include <string>
 
@@ -12,10 +12,7 @@
 
 namespace moonfence::app {
 
-// `release: on`; `name` is the key's node in all of them.
-[[nodiscard]] Result<void> read_release(const std::string& file, const YAML::Node& name,
-                                        const YAML::Node& value, fence::ReleaseRules& rules);
-// `controllerLease: kube-system/kube-controller-manager`
+// `controllerLease: kube-system/kube-controller-manager`; `name` is the key's node.
 [[nodiscard]] Result<void> read_controller_lease(const std::string& file, const YAML::Node& name,
                                                  const YAML::Node& value,
                                                  fence::ReleaseRules& rules);

@@ -18,11 +18,16 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 18> kKeys = {
-    "allowedReads",       "api",           "attacherLeases",      "brake",      "cacheExpiry",
-    "controllerLease",    "endpoints",     "fencingDrivers",      "holdMarks",  "leaseDuration",
-    "leaseRenewDeadline", "leaseRetry",    "protectedNamespaces", "quarantine", "release",
-    "replacementWait",    "retryInterval", "retryWindow"};
+constexpr std::array<std::string_view, 19> kKeys = {"allowedReads",    "api",
+                                                    "attacherLeases",  "brake",
+                                                    "cacheExpiry",     "controllerLease",
+                                                    "detection",       "endpoints",
+                                                    "fencingDrivers",  "holdMarks",
+                                                    "leaseDuration",   "leaseRenewDeadline",
+                                                    "leaseRetry",      "protectedNamespaces",
+                                                    "quarantine",      "release",
+                                                    "replacementWait", "retryInterval",
+                                                    "retryWindow"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -169,6 +174,11 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   if (key == "quarantine") {
     return read_quarantine(file, name, value, settings.quarantine);
   }
+  if (key == "detection") {
+    return read_switch(file, name, value,
+                       "on needs connections from moonfence's pods to the kubelets' port (10250)",
+                       settings.detection.on);
+  }
   if (key == "brake") {
     return read_brake(file, name, value, settings.brake);
   }
@@ -176,7 +186,8 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
     return read_endpoints(file, name, value, settings.endpoints);
   }
   if (key == "release") {
-    return read_release(file, name, value, settings.release);
+    return read_switch(file, name, value, "on needs the permission to patch nodes/status",
+                       settings.release.on);
   }
   if (key == "controllerLease") {
     return read_controller_lease(file, name, value, settings.release);

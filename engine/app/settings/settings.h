@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/detection/detection.h"
 #include "cluster/endpoints/endpoint.h"
 #include "fence/brake/brake.h"
 #include "fence/rules/hold_annotations.h"
@@ -42,6 +43,8 @@ struct Settings {
   cluster::EndpointTable endpoints;
   // Which of several replicas acts (kube/leader_election/election.h).
   kube::ElectionRules election;
+  // Whether the machines of nodes are watched (cluster/detection/detection.h).
+  cluster::DetectionRules detection;
   // How many nodes may be fenced, and when none (fence/brake/brake.h).
   fence::BrakeRules brake;
   // Whether nodes are tainted by us before something is deleted (fence/rules/our_taints.h).

@@ -49,4 +49,15 @@ Result<void> read_duration(const std::string& file, const YAML::Node& name, cons
   return {};
 }
 
+Result<void> read_switch(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                         const std::string& hint, bool& into) {
+  const std::string word = value.IsScalar() ? value.Scalar() : "";
+  if (word != "on" && word != "off") {
+    return bad(file, name, name.Scalar() + ": '" + escaped(word, 32) + "' is neither on nor off",
+               hint + "; off is the default");
+  }
+  into = word == "on";
+  return {};
+}
+
 }  // namespace moonfence::app

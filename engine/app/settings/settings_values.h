@@ -24,6 +24,11 @@ namespace moonfence::app {
 [[nodiscard]] Result<void> read_duration(const std::string& file, const YAML::Node& name,
                                          const YAML::Node& value, Duration& into);
 
+// `on` or `off`; `hint`: what on takes.
+[[nodiscard]] Result<void> read_switch(const std::string& file, const YAML::Node& name,
+                                       const YAML::Node& value, const std::string& hint,
+                                       bool& into);
+
 // Of a mapping; an unknown key is an error. Calls `read(key, name, value)` for each entry.
 template <class Read>
 Result<void> each_entry(const std::string& file, const YAML::Node& name, const YAML::Node& value,

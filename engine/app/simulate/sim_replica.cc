@@ -18,7 +18,7 @@ class SimReplica final : public sim::Replica {
         engine_(sim_assignment(options, around.name, around.server, around.node),
                 {around.loop, http_, around.files, around.processes, around.wall_clock,
                  around.cpu_clock, around.random, around.log, around.append_audit,
-                 options.status_board}) {
+                 options.status_board, /*on_evaluation=*/{}, &around.links}) {
     if (options.made) {
       options.made(engine_);
     }

@@ -65,9 +65,9 @@ const NodeNotices::Notice* NodeNotices::after(const std::string& node, Duration 
 
 bool is_loss(sim::Verb verb) {
   return verb == sim::Verb::PowerOff || verb == sim::Verb::PartitionNode ||
-         verb == sim::Verb::StopKubelet || verb == sim::Verb::NotReady ||
-         verb == sim::Verb::RemoveReady || verb == sim::Verb::MarkUnknown ||
-         verb == sim::Verb::DeleteNode;
+         verb == sim::Verb::StopKubelet || verb == sim::Verb::Freeze ||
+         verb == sim::Verb::NotReady || verb == sim::Verb::RemoveReady ||
+         verb == sim::Verb::MarkUnknown || verb == sim::Verb::DeleteNode;
 }
 
 std::vector<NodeFacts> node_facts(const sim::Plan& plan, const PodLedger& fenced,

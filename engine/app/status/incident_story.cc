@@ -83,6 +83,7 @@ Told told_by_holding(Reason reason) {
     case Reason::Unreadable:
     case Reason::ServerSlow:
     case Reason::LeaseUnreadable:
+    case Reason::KernelAnswers:
     case Reason::StillFailing:
     case Reason::HoldUnknown:
       return {.word = "held", .tone = Tone::Alarm};

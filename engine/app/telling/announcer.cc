@@ -129,7 +129,7 @@ std::optional<EventNews> news_of_release(const Record& record) {
 // Passes by itself, in moments or in its turn: nobody is told.
 bool is_routine(Reason reason) {
   return reason == Reason::HoldingDown || reason == Reason::AwaitingTaint ||
-         reason == Reason::TooManyAtOnce;
+         reason == Reason::TooManyAtOnce || reason == Reason::KernelUnsure;
 }
 
 // Nobody has to do anything about it for the engine to go on.

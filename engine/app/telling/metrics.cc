@@ -278,6 +278,17 @@ void Metrics::set_missed_heartbeats(int misses) {
   missed_heartbeats_.Add({}).Set(misses);
 }
 
+void Metrics::set_kernels(const cluster::Detection::Counts& counts) {
+  const auto set = [this](cluster::Kernel kernel, std::size_t count) {
+    kernels_.Add({{"kernel", std::string(cluster::to_string(kernel))}})
+        .Set(static_cast<double>(count));
+  };
+  set(cluster::Kernel::Answers, counts.answers);
+  set(cluster::Kernel::Unsure, counts.unsure);
+  set(cluster::Kernel::Silent, counts.silent);
+  set(cluster::Kernel::NotObservable, counts.not_observable);
+}
+
 void Metrics::show(Gauges& family, Shown& shown,
                    const std::map<prometheus::Labels, double>& wanted) {
   for (auto gauge = shown.begin(); gauge != shown.end();) {

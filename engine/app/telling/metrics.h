@@ -16,6 +16,7 @@
 
 #include "app/status/status_snapshot.h"
 #include "audit/trail.h"
+#include "cluster/detection/detection.h"
 #include "cluster/nodes/node_cache.h"
 #include "fence/leadership/limits.h"
 #include "kube/watching/watcher.h"
@@ -79,6 +80,8 @@ class Metrics final : public kube::CallObserver {
   void count_run(const std::string& policy, const policy::Usage& usage);
   void set_events(std::size_t queued, std::uint64_t dropped);
   void set_missed_heartbeats(int misses);
+  // Where machines are watched.
+  void set_kernels(const cluster::Detection::Counts& counts);
   // What the process takes; told by whoever runs in one of its own.
   void set_process(const os::ProcessUsage& usage, WallTime started);
 
@@ -211,6 +214,8 @@ class Metrics final : public kube::CallObserver {
       counter("moonfence_events_dropped_total", "Kubernetes events that were not sent");
   Gauges& missed_heartbeats_ = gauge("moonfence_api_server_missed_heartbeats",
                                      "Heartbeats in a row that the API server did not answer");
+  Gauges& kernels_ = gauge("moonfence_detection_nodes",
+                           "Nodes by what their machine's kernel answers, where that is watched");
   Counters& cpu_seconds_ =
       counter("process_cpu_seconds_total", "CPU time spent, of user and system");
   Gauges& resident_bytes_ = gauge("process_resident_memory_bytes", "Memory that is resident");

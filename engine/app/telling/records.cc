@@ -25,6 +25,7 @@ port::Log::Level level_of(const Record& record) {
     case Reason::Unreadable:
     case Reason::ServerSlow:
     case Reason::LeaseUnreadable:
+    case Reason::KernelAnswers:
     case Reason::TooManyDown:
     case Reason::TooManyInWindow:
     case Reason::ZoneDisrupted:

@@ -97,6 +97,12 @@ TEST(Settings, releases_are_off_unless_they_are_on) {
   }
 }
 
+TEST(Settings, machines_are_not_watched_unless_it_is_said) {
+  EXPECT_FALSE(parse_settings("api: 1\n", "f")->detection.on);
+  EXPECT_TRUE(parse_settings("api: 1\ndetection: on\n", "f")->detection.on);
+  EXPECT_EQ(fault("api: 1\ndetection: {}\n"), "engine.yaml:2: detection: '' is neither on nor off");
+}
+
 TEST(Settings, the_leases_of_who_acts_on_a_release_are_named) {
   const auto settings = parse_settings(
       "api: 1\ncontrollerLease: control/kcm\nattacherLeases: {csi.example.com: storage/a.b-c}\n",
