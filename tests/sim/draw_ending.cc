@@ -69,9 +69,9 @@ bool is_worker(const Drawing& drawing, const std::string& node) {
 std::vector<std::string> last_failed(const Drawing& drawing) {
   std::set<std::string> failed;
   for (const Step& step : in_order(drawing)) {
-    constexpr std::array<Verb, 6> kFailures = {Verb::PowerOff,    Verb::PartitionNode,
-                                               Verb::StopKubelet, Verb::NotReady,
-                                               Verb::RemoveReady, Verb::MarkUnknown};
+    constexpr std::array<Verb, 7> kFailures = {
+        Verb::PowerOff, Verb::PartitionNode, Verb::StopKubelet, Verb::Freeze,
+        Verb::NotReady, Verb::RemoveReady,   Verb::MarkUnknown};
     if (std::find(kFailures.begin(), kFailures.end(), step.verb) != kFailures.end()) {
       if (is_worker(drawing, step.target)) {
         failed.insert(step.target);

@@ -238,6 +238,13 @@ bool AuditChecker::is_held_up(const std::string& node) const {
          });
 }
 
+// A machine that answers keeps the incident of its node open.
+bool AuditChecker::is_vetoed(const std::string& node) const {
+  const auto& machines = truth().machines().by_name;
+  const auto found = machines.find(node);
+  return detects(plan()) && found != machines.end() && found->second.answers();
+}
+
 // An object that a finalizer keeps keeps its attachments, and they the incident.
 bool AuditChecker::keeps_a_pod(const std::string& node) const {
   return std::any_of(truth().pods().begin(), truth().pods().end(), [&node](const auto& entry) {
@@ -257,7 +264,8 @@ void AuditChecker::at_end(Duration calm_for) {
       // Told every five minutes for as long as it is so.
       const bool left = open.told_left && now() - *open.told_left < std::chrono::minutes(6);
       if (calm_for >= limit && now() - open.since > limit && !left && !open.kept_in_service &&
-          !keeps_a_pod(node) && !is_held_up(node) && !is_own_node_of_all(node)) {
+          !keeps_a_pod(node) && !is_held_up(node) && !is_own_node_of_all(node) &&
+          !is_vetoed(node)) {
         accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
                                            node + " is open since " +
                                            format_duration(now() - open.since));

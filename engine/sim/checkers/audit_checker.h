@@ -59,6 +59,7 @@ class AuditChecker final : public Checker {
   [[nodiscard]] std::string node_uid(const std::string& name) const;
   // Somebody holds it, or something on it.
   [[nodiscard]] bool is_held_up(const std::string& node) const;
+  [[nodiscard]] bool is_vetoed(const std::string& node) const;
   [[nodiscard]] bool keeps_a_pod(const std::string& node) const;
 
   std::map<Life, Book> books_;  // of those that live

@@ -16,6 +16,10 @@ constexpr Duration kOldest = std::chrono::seconds(5);
 // How old the list may be by which a node is put out of service, and the way of the answer.
 constexpr Duration kListTime = std::chrono::seconds(6);
 constexpr int kServesOutOfService = 26;
+// Whoever asks a kernel that long has heard it: a link is opened, or found dead and opened again.
+constexpr Duration kHeard = std::chrono::seconds(10);
+// One that is silent is asked once a second; what left before may be on its way.
+constexpr Duration kHeardAgain = std::chrono::seconds(2);
 
 bool is_down(const Json& node) {
   const Json* conditions = find_field(node, {"status", "conditions"});
@@ -74,6 +78,15 @@ bool stays(const Json& pod) {
 
 void DeleteChecker::on_started(const Life& life) {
   known_[life] = {};
+  kernels_.runs_since(life.replica, now());
+}
+
+void DeleteChecker::on_paused(const Life& life, bool /*paused*/) {
+  kernels_.runs_since(life.replica, now());
+}
+
+void DeleteChecker::on_partitioned(const std::string& replica, bool partitioned) {
+  kernels_.set_partitioned(replica, partitioned, now());
 }
 
 void DeleteChecker::on_died(const Life& /*life*/, bool /*told*/) {}  // what left is on its way
@@ -153,6 +166,9 @@ void DeleteChecker::check_delete(const WireRequest& request, const Known& known)
     accuse(rules::kListedPod, what + "there never was a pod of UID " + uid);
     return;
   }
+  if (signal == Signal::Down) {
+    check_kernel(what, *intent, pod, known);
+  }
   check_reach(what, *pod, *intent, signal, known);
 }
 
@@ -160,8 +176,11 @@ void DeleteChecker::check_detach(const WireRequest& request, const Known& known)
   const CalledPath target = read_path(request.target);
   const std::string what = request.replica + " deletes attachment " + target.name + ": ";
   if (const AuditLine* intent = intent_of(what, request, known); intent != nullptr) {
-    if (check_node(what, *intent, known) == Signal::Succeeded) {
+    const auto signal = check_node(what, *intent, known);
+    if (signal == Signal::Succeeded) {
       accuse(rules::kDeletedNode, what + "it may be the successor's");
+    } else if (signal == Signal::Down) {
+      check_kernel(what, *intent, nullptr, known);
     }
   }
 }
@@ -317,10 +336,13 @@ bool DeleteChecker::is_absent(const std::string& name) const {
 // One that was read as down and then as deleted, both within the second, may pass for either.
 auto DeleteChecker::check_down(const std::string& what, const AuditLine& intent, const Known& known)
     -> std::optional<Signal> {
-  if (goes_by_source(known)) {
-    return std::nullopt;  // what the source should have said nobody here knows
-  }
   const NodeTruth* node = truth().node(intent.node_uid);
+  if (goes_by_source(known)) {
+    if (node != nullptr && goes_by_silence(known)) {
+      check_lost(what, *node, intent);
+    }
+    return std::nullopt;  // what another source should have said nobody here knows
+  }
   const bool as_down = was_read(intent, known, Signal::Down);
   // One that was made anew within the second was read as deleted too.
   const bool as_succeeded = was_read(intent, known, Signal::Succeeded);
@@ -362,6 +384,55 @@ void DeleteChecker::check_lease(const std::string& what, const NodeTruth& node) 
   if (lease->changed_between(since, now() - lifetime_)) {
     accuse(rules::kLivingLease, what + "the kubelet of " + node.name + " renews its Lease");
   }
+}
+
+void DeleteChecker::check_lost(const std::string& what, const NodeTruth& node,
+                               const AuditLine& intent) const {
+  const auto heard = kernels_.heard_for(truth().machines(), node.name, intent.life.replica, now());
+  if (heard && *heard >= kHeardAgain) {
+    accuse(rules::kLostNode,
+           what + "the kernel of " + node.name + " has answered for " + format_duration(*heard));
+  }
+}
+
+// Of all bindings in force that go by a source, each goes by what the engine hears.
+bool DeleteChecker::goes_by_silence(const Known& known) const {
+  const auto in_force = known.policies.in_force(truth().policy_edits(), now());
+  return std::all_of(in_force.begin(), in_force.end(), [](const auto& reach) {
+    return std::all_of(reach->bindings.begin(), reach->bindings.end(),
+                       [](const BindingReach& binding) { return binding.lost; });
+  });
+}
+
+void DeleteChecker::check_kernel(const std::string& what, const AuditLine& intent,
+                                 const PodTruth* pod, const Known& known) const {
+  const NodeTruth& node = *truth().node(intent.node_uid);
+  if (!detects(plan()) || !node.down.holds || !is_dead(truth().lease(node.name)) ||
+      accepts_living_kernel(pod, known)) {
+    return;
+  }
+  const auto heard = kernels_.heard_for(truth().machines(), node.name, intent.life.replica, now());
+  if (heard && *heard >= kHeard) {
+    accuse(rules::kLivingKernel,
+           what + "the kernel of " + node.name + " has answered for " + format_duration(*heard));
+  }
+}
+
+bool DeleteChecker::accepts_living_kernel(const PodTruth* pod, const Known& known) const {
+  const auto accepts = [pod](const BindingReach& binding) {
+    return binding.enforces && binding.live_kernel &&
+           (pod == nullptr || binding.covers(pod->space, pod->labels));
+  };
+  const auto in_force = known.policies.in_force(truth().policy_edits(), now());
+  return std::any_of(in_force.begin(), in_force.end(), [&accepts](const auto& reach) {
+    return std::any_of(reach->bindings.begin(), reach->bindings.end(), accepts);
+  });
+}
+
+// For so long that every reading said it.
+bool DeleteChecker::is_dead(const LeaseTruth* lease) const {
+  const Duration lived = lease != nullptr && lease->exists ? lease->duration : Duration::zero();
+  return lease == nullptr || !lease->changed_between(now() - lived - lifetime_, Moment::max());
 }
 
 bool DeleteChecker::stands_still(const NodeTruth& node) const {

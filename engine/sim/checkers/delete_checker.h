@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/truth/checker.h"
+#include "sim/truth/heard_kernels.h"
 #include "sim/truth/heard_policies.h"
 
 namespace moonfence::sim {
@@ -30,6 +31,8 @@ class DeleteChecker final : public Checker {
   void on_heard(const WireRequest& request, int status, std::string_view text) override;
   void on_audit(const AuditLine& line) override;
   void on_change(const Change& change) override;
+  void on_paused(const Life& life, bool paused) override;
+  void on_partitioned(const std::string& replica, bool partitioned) override;
 
  private:
   struct Reading {
@@ -62,10 +65,17 @@ class DeleteChecker final : public Checker {
                                    const Known& known);
   // What changes the node needs one.
   [[nodiscard]] bool goes_by_source(const Known& known) const;
+  [[nodiscard]] bool goes_by_silence(const Known& known) const;
+  void check_lost(const std::string& what, const NodeTruth& node, const AuditLine& intent) const;
   void check_exists(const std::string& what, std::optional<Signal> signal);
   std::optional<Signal> check_node(const std::string& what, const AuditLine& intent,
                                    const Known& known);
   void check_lease(const std::string& what, const NodeTruth& node) const;
+  // `pod`: that is deleted; null: it is an attachment, which may be anybody's.
+  void check_kernel(const std::string& what, const AuditLine& intent, const PodTruth* pod,
+                    const Known& known) const;
+  [[nodiscard]] bool accepts_living_kernel(const PodTruth* pod, const Known& known) const;
+  [[nodiscard]] bool is_dead(const LeaseTruth* lease) const;
   [[nodiscard]] bool stands_still(const NodeTruth& node) const;
   [[nodiscard]] bool was_bound_before_successor(const PodTruth& pod, const AuditLine& intent) const;
   [[nodiscard]] bool was_down_for(const NodeTruth& node, Duration time) const;
@@ -77,6 +87,7 @@ class DeleteChecker final : public Checker {
   void note_absence(const WireRequest& request, const ServerAnswer& answer);
 
   std::map<Life, Known> known_;
+  HeardKernels kernels_;
   Duration lifetime_{};  // of a reading, for the request that is being judged
 };
 

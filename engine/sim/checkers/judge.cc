@@ -163,6 +163,12 @@ void Judge::on_paused(const Life& life, bool paused) {
   }
 }
 
+void Judge::on_partitioned(const std::string& replica, bool partitioned) {
+  for (const auto& checker : checkers_) {
+    checker->on_partitioned(replica, partitioned);
+  }
+}
+
 void Judge::at_end(Duration calm_for) {
   for (const auto& checker : checkers_) {
     checker->at_end(calm_for);

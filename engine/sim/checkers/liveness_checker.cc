@@ -11,6 +11,8 @@ namespace {
 // Of a Node that was made anew: for how long the kubelet of the one before it was silent, at
 // least, for the engine to have read it so. It looks as soon as it is called so, in calm weather.
 constexpr Duration kReadAsSilent = std::chrono::seconds(20);
+// Who heard a machine's kernel has to make sure that it is silent now.
+constexpr Duration kHeardLately = std::chrono::seconds(60);
 
 // Nothing kept the engine from reading it so.
 bool is_undisturbed(const Plan& plan) {
@@ -49,6 +51,9 @@ void LivenessChecker::at_end(Duration calm_for) {
 void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duration settled) const {
   const bool is_down = node.down.held_for(now(), settled) && node.tainted.held_for(now(), settled);
   const bool is_silent = node.silent.held_for(now(), settled);
+  // While its kubelet speaks nobody cares about the kernel.
+  const bool speaks = !node.silent.holds && now() - node.silent.changed >= settled;
+  const bool is_vetoed = has_answered_lately(node.name);
   const bool was_read_as_silent =
       node.silent_before >= kReadAsSilent && is_undisturbed(plan()) && !brake_.ever_engaged();
   for (const auto& [uid, pod] : truth().pods()) {
@@ -57,8 +62,8 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
     }
     const bool left_behind = was_read_as_silent && pod.bound < node.made && !runs(node.name, uid) &&
                              !was_node_held(node.name);
-    if ((is_down && is_wanted_gone(pod, reach, is_silent, settled)) ||
-        (left_behind && is_wanted_gone(pod, reach, true, settled))) {
+    if ((is_down && (speaks || !is_vetoed) && is_wanted_gone(pod, reach, is_silent, settled)) ||
+        (left_behind && !is_vetoed && is_wanted_gone(pod, reach, true, settled))) {
       accuse(rules::kNodeDealtWith,
              "node " + node.name +
                  (is_down ? " is down for " + format_duration(now() - node.down.changed)
@@ -66,6 +71,13 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
                  " and holds pod " + pod.space + "/" + pod.name);
     }
   }
+}
+
+bool LivenessChecker::has_answered_lately(const std::string& machine) const {
+  const auto& machines = truth().machines().by_name;
+  const auto found = machines.find(machine);
+  return detects(plan()) && found != machines.end() &&
+         (found->second.answers() || now() - found->second.answers_since < kHeardLately);
 }
 
 bool LivenessChecker::runs(const std::string& machine, const std::string& pod) const {

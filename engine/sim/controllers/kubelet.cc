@@ -34,8 +34,12 @@ Kubelet::Kubelet(const Ground& ground, NodePlan plan, const KubeletViews& views)
   status_ = ground_.loop.after(between(*random_, 0s, kStatusTick), [this] { tick(); });
 }
 
+bool Kubelet::is_awake() const {
+  return machine_.powered && machine_.kubelet && !machine_.frozen;
+}
+
 bool Kubelet::is_at_work() const {
-  return machine_.powered && machine_.kubelet && machine_.healthy;
+  return is_awake() && machine_.healthy;
 }
 
 void Kubelet::adopt(const Object& pod) {
@@ -62,7 +66,14 @@ void Kubelet::change(std::string_view what) {
     was_sound_ = machine_.sound();
     machine_.impaired_since = ground_.loop.now();
   }
+  if (machine_.answers() != did_answer_) {
+    did_answer_ = machine_.answers();
+    machine_.answers_since = ground_.loop.now();
+  }
   ground_.tell(Happening::Kind::Machine, plan_.name, what);
+  if (ground_.machines.on_change) {
+    ground_.machines.on_change();
+  }
 }
 
 void Kubelet::power_off() {
@@ -95,13 +106,22 @@ void Kubelet::stop_kubelet() {
   change("kubelet stopped");
 }
 
+void Kubelet::freeze() {
+  if (machine_.frozen) {
+    return;
+  }
+  machine_.frozen = true;
+  fall_silent();
+  change("processes frozen");
+}
+
 void Kubelet::turn_not_ready() {
   if (!machine_.healthy) {
     return;
   }
   machine_.healthy = false;
   change("container runtime down");
-  if (machine_.powered && machine_.kubelet && machine_.connected) {
+  if (is_awake() && machine_.connected) {
     status_ = ground_.loop.after(between(*random_, 0s, 100ms), [this] { tick(); });
   }
 }
@@ -148,6 +168,7 @@ void Kubelet::heal() {
   machine_.connected = true;
   machine_.kubelet = true;
   machine_.healthy = true;
+  machine_.frozen = false;
   unheard_ = false;
   // A kubelet registers its node when it starts, and never again.
   is_registering_ = is_registering_ || restarted;
@@ -256,7 +277,7 @@ void Kubelet::tick() {
 void Kubelet::register_node() {
   is_registering_ = false;
   posted_ = ground_.loop.now();
-  Json node = node_blueprint(plan_, machine_.boot_id, format_rfc3339(wall_now()));
+  Json node = node_blueprint(plan_, machine_, format_rfc3339(wall_now()));
   node["status"]["volumesInUse"] = volumes_in_use();
   // Until the taint controller has seen that it is Ready, nothing is scheduled there.
   node["spec"]["taints"].push_back({{"key", kNotReady}, {"effect", "NoSchedule"}});
@@ -284,7 +305,7 @@ bool Kubelet::is_posted(const Json& node) const {
 }
 
 void Kubelet::post_status() {
-  if (!machine_.powered || !machine_.kubelet || !machine_.connected || unheard_) {
+  if (!is_awake() || !machine_.connected || unheard_) {
     return;
   }
   posted_ = ground_.loop.now();

@@ -4,7 +4,8 @@
 // runs the pods bound to it once their volumes are attached, and removes pods that are being
 // deleted after their containers have stopped. Cut off from the API server it goes on running what
 // it runs; back again it learns what became of its pods, stops what is gone, and writes its own
-// list of volumes in use over whatever stands in the API. Restarted, it never again reports what
+// list of volumes in use over whatever stands in the API. Frozen it does nothing, nor do its
+// containers, until all go on. Restarted, it never again reports what
 // runs on with a volume that the API does not call attached. At its own API it says what it means
 // to run, what runs, and since when it lives.
 
@@ -50,6 +51,7 @@ class Kubelet final {
   void power_off();
   void cut_off();
   void stop_kubelet();
+  void freeze();
   void turn_not_ready();
   void take_ready_away();
   void be_called_unknown();
@@ -77,6 +79,7 @@ class Kubelet final {
   };
   using Works = std::map<std::string, Work>;
 
+  [[nodiscard]] bool is_awake() const;
   [[nodiscard]] bool is_at_work() const;
   [[nodiscard]] bool may_write() const { return machine_.sound(); }
   void change(std::string_view what);
@@ -124,6 +127,7 @@ class Kubelet final {
   std::unique_ptr<port::Random> random_;
   Machine& machine_;
   bool was_sound_ = true;
+  bool did_answer_ = true;   // its machine's kernel
   Duration clock_offset_{};  // of the machine's wall clock
   bool unheard_ = false;     // what it posts does not come through; its Lease does
   // After a start it keeps the API's list of volumes in use until it knows its pods.

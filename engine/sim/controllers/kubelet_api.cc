@@ -15,6 +15,9 @@ using namespace std::chrono_literals;
 constexpr Duration kRuntimeCache = 3s;
 // How long an API server tries to reach a machine that does not answer at all.
 constexpr Duration kDialling = 30s;
+// Nor for longer on one whose kernel has accepted the connection (k/k apimachinery
+// pkg/util/net/http.go, SetOldTransportDefaults: TLSHandshakeTimeout).
+constexpr Duration kHandshake = 10s;
 
 Json pod_entry(const std::string& uid, const std::string& space, const std::string& name) {
   return {{"metadata",
@@ -41,10 +44,10 @@ ServerAnswer unreachable_kubelet() {
 }
 
 ServerAnswer Kubelet::answer(std::string_view path) {
-  if (!machine_.powered || !machine_.connected || !machine_.kubelet) {
+  if (!machine_.connected || !is_awake()) {
     ServerAnswer lost = unreachable_kubelet();
     // One that is only stopped: its machine refuses the connection at once.
-    lost.took = machine_.powered && machine_.connected ? Duration::zero() : kDialling;
+    lost.took = !machine_.answers() ? kDialling : machine_.kubelet ? kHandshake : Duration::zero();
     return lost;
   }
   if (path == "/pods") {

@@ -7,18 +7,6 @@
 namespace moonfence::sim {
 namespace {
 
-std::string address_of(std::string_view name) {
-  std::uint32_t number = 2166136261U;
-  for (const char c : name) {
-    number = (number ^ static_cast<unsigned char>(c)) * 16777619U;
-  }
-  std::string address = "10.";
-  address.append(std::to_string(64 + number % 64));
-  address.append(".").append(std::to_string(number / 64 % 256));
-  address.append(".").append(std::to_string(1 + number / 16384 % 250));
-  return address;
-}
-
 std::string_view api_version_of(std::string_view kind) {
   if (kind == "Node") {
     return "v1";
@@ -82,7 +70,19 @@ Json template_of(const WorkloadPlan& plan) {
 
 }  // namespace
 
-Json node_blueprint(const NodePlan& plan, const std::string& boot_id, const std::string& stamp) {
+std::string address_of(std::string_view name) {
+  std::uint32_t number = 2166136261U;
+  for (const char c : name) {
+    number = (number ^ static_cast<unsigned char>(c)) * 16777619U;
+  }
+  std::string address = "10.";
+  address.append(std::to_string(64 + number % 64));
+  address.append(".").append(std::to_string(number / 64 % 256));
+  address.append(".").append(std::to_string(1 + number / 16384 % 250));
+  return address;
+}
+
+Json node_blueprint(const NodePlan& plan, const Machine& machine, const std::string& stamp) {
   Json node = {
       {"metadata",
        {{"name", plan.name},
@@ -93,10 +93,12 @@ Json node_blueprint(const NodePlan& plan, const std::string& boot_id, const std:
       {"spec", Json::object()},
       {"status",
        {{"capacity", {{"cpu", "64"}, {"memory", "256Gi"}, {"pods", std::to_string(plan.capacity)}}},
-        {"addresses", Json::array({{{"type", "InternalIP"}, {"address", address_of(plan.name)}},
+        {"addresses", Json::array({{{"type", "InternalIP"}, {"address", machine.address}},
                                    {{"type", "Hostname"}, {"address", plan.name}}})},
         {"nodeInfo",
-         {{"bootID", boot_id}, {"kubeletVersion", "v1.20.2"}, {"operatingSystem", "linux"}}}}}};
+         {{"bootID", machine.boot_id},
+          {"kubeletVersion", "v1.20.2"},
+          {"operatingSystem", "linux"}}}}}};
   node["status"]["allocatable"] = node["status"]["capacity"];
   if (!plan.zone.empty()) {
     node["metadata"]["labels"]["topology.kubernetes.io/zone"] = plan.zone;
@@ -120,6 +122,9 @@ Json node_blueprint(const NodePlan& plan, const std::string& boot_id, const std:
     taint("node.kubernetes.io/not-ready");
     node["status"].erase("nodeInfo");
     return node;
+  }
+  if (machine.port_is_told) {
+    node["status"]["daemonEndpoints"] = {{"kubeletEndpoint", {{"Port", kKubeletPort}}}};
   }
   set_node_conditions(node, true, stamp);
   return node;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ground/machines.h"
 #include "sim/ground/plan.h"
 #include "sim/ground/volumes.h"
 #include "sim/store/object.h"
@@ -16,7 +17,9 @@ inline constexpr std::string_view kStopTime = "sim.moonfence.io/stop-time";
 inline constexpr std::string_view kUnreachable = "node.kubernetes.io/unreachable";
 inline constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
 
-[[nodiscard]] Json node_blueprint(const NodePlan& plan, const std::string& boot_id,
+// An address for whoever has that name. Two names may come to the same.
+[[nodiscard]] std::string address_of(std::string_view name);
+[[nodiscard]] Json node_blueprint(const NodePlan& plan, const Machine& machine,
                                   const std::string& stamp);
 [[nodiscard]] Json lease_blueprint(const Json& node, const Timings& timings,
                                    const std::string& micro_stamp);

@@ -4,6 +4,8 @@
 // the storage system that publishes volumes to machines. Only kubelets, the attacher and the plan's
 // steps change it; the checkers read it. Nothing of it is visible to the engine.
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -20,24 +22,34 @@ struct Container {
   std::set<std::string> volumes;  // volume handles that it writes
 };
 
+// Where every kubelet serves.
+inline constexpr std::uint16_t kKubeletPort = 10250;
+
 struct Machine {
   std::string name;
+  std::string address;        // no other machine has it
+  bool port_is_told = false;  // its Node says kKubeletPort
   bool powered = true;
-  bool connected = true;  // to the API server
+  bool connected = true;  // to everybody else: the API servers and the replicas
   bool kubelet = true;
   bool healthy = true;  // what its kubelet posts as Ready
+  bool frozen = false;  // its processes stand still and will go on; its kernel works
   std::string boot_id;
   WallTime kubelet_started{};                   // its process
   std::map<std::string, Container> containers;  // running now, by pod UID
-  Moment impaired_since{};  // of powered, connected, kubelet, healthy: the last time all became
-                            // true/false
-  [[nodiscard]] bool sound() const { return powered && connected && kubelet && healthy; }
+  Moment impaired_since{};                      // the last time that sound() changed
+  Moment answers_since{};                       // the last time that answers() changed
+  [[nodiscard]] bool sound() const { return powered && connected && kubelet && healthy && !frozen; }
+  // Its kernel, to whoever is connected too, whatever became of its processes.
+  [[nodiscard]] bool answers() const { return powered && connected; }
 };
 
 struct Machines {
   std::map<std::string, Machine> by_name;
   // Volume handle → names of the machines that the storage system has published it to.
   std::map<std::string, std::set<std::string>> published;
+  // Called whenever something happened to a machine or its kubelet; empty: nobody wants to know.
+  std::function<void()> on_change;
 };
 
 }  // namespace moonfence::sim

@@ -1,5 +1,6 @@
 #include "sim/ground/plan.h"
 
+#include <string>
 #include <string_view>
 
 namespace moonfence::sim {
@@ -13,6 +14,11 @@ Duration duration_argument(const Step& step, const std::string& name) {
   const Duration length =
       parse_duration(std::string_view(found->second).substr(negative ? 1 : 0)).value_or(Duration());
   return negative ? -length : length;
+}
+
+bool detects(const Plan& plan) {
+  const auto found = plan.settings.find(std::string(kDetectionWord));
+  return found != plan.settings.end() && found->second == "on";
 }
 
 }  // namespace moonfence::sim

@@ -81,6 +81,7 @@ enum class Verb {
   PowerOff,       // everything on it stops at once
   PartitionNode,  // kubelet and containers run on, nothing reaches the API server
   StopKubelet,    // containers run on, heartbeats end
+  Freeze,         // its processes stand still, its kernel answers; nothing of it is dead
   NotReady,       // the kubelet lives and posts Ready=False
   RemoveReady,    // the Ready condition is taken away
   MarkUnknown,    // a controller calls it Unknown by mistake, and its own status goes unheard
@@ -165,5 +166,9 @@ struct Plan {
   std::vector<Step> steps;  // in the order of time
   Duration length = std::chrono::seconds(120);
 };
+
+// Of the settings, on or off: whether the engine asks machines' kernels.
+inline constexpr std::string_view kDetectionWord = "detection";
+[[nodiscard]] bool detects(const Plan& plan);
 
 }  // namespace moonfence::sim

@@ -95,6 +95,8 @@ class Wire {
   void set_faults(const Faults& faults);
   void set_partitioned(const std::string& replica, bool partitioned);
   [[nodiscard]] SlowCalls& slow_calls() { return slow_calls_; }
+  // Each way, now.
+  [[nodiscard]] const Range& latency() const { return faults_.latency; }
   [[nodiscard]] bool partitioned(const std::string& replica) const {
     return partitioned_.contains(replica);
   }

@@ -14,9 +14,9 @@ namespace {
 // Of the engine's own configuration, kept as it is written.
 Result<bool> apply_setting(Plan& plan, const ScenarioLine& line, std::string_view name,
                            std::string_view value) {
-  if (name == kReleaseWord) {
+  if (name == kReleaseWord || name == kDetectionWord) {
     if (value != "on" && value != "off") {
-      return line.wrong("release: '" + escaped(value, 64) + "' is neither on nor off",
+      return line.wrong(std::string(name) + ": '" + escaped(value, 64) + "' is neither on nor off",
                         "write on, or leave it out");
     }
     plan.settings[std::string(name)] = value;
@@ -117,6 +117,7 @@ std::vector<std::string_view> knob_names(std::string_view statement) {
     const auto limits = limit_words();
     names.insert(names.end(), limits.begin(), limits.end());
     names.emplace_back(kReleaseWord);
+    names.emplace_back(kDetectionWord);
     names.emplace_back("quarantine");
   }
   if (statement == "timing" || statement.empty()) {

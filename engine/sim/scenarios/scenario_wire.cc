@@ -193,10 +193,13 @@ class ScenarioWire::Wrapped final : public Replica {
  public:
   Wrapped(ScenarioWire& wire, const ReplicaFactory& make, const ReplicaSurroundings& around)
       : line_(wire, around) {
-    const ReplicaSurroundings inner{
-        around.loop,      line_,         around.files, around.processes,    around.wall_clock,
-        around.cpu_clock, around.random, around.log,   around.append_audit, around.name,
-        around.server,    around.node};
+    const ReplicaSurroundings inner{around.loop,      line_,
+                                    around.links,     around.files,
+                                    around.processes, around.wall_clock,
+                                    around.cpu_clock, around.random,
+                                    around.log,       around.append_audit,
+                                    around.name,      around.server,
+                                    around.node};
     replica_ = make(inner);
   }
   void start() override { replica_->start(); }

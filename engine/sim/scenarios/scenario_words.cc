@@ -7,10 +7,11 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 47> kWords = {{
+  static constexpr std::array<VerbWord, 48> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
+      {"freeze", Verb::Freeze, Target::Node, ""},
       {"not-ready", Verb::NotReady, Target::Node, ""},
       {"remove-ready", Verb::RemoveReady, Target::Node, ""},
       {"mark-unknown", Verb::MarkUnknown, Target::Node, ""},

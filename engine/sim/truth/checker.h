@@ -95,6 +95,8 @@ class Checker {
   virtual void after_cluster_turn() {}
   // The engine's clients may have been held up: this replica takes no turns from now on or again.
   virtual void on_paused(const Life& /*life*/, bool /*paused*/) {}
+  // Its network is gone, or there again.
+  virtual void on_partitioned(const std::string& /*replica*/, bool /*partitioned*/) {}
   virtual void at_end(Duration /*calm_for*/) {}
 
  protected:

@@ -19,8 +19,9 @@ constexpr std::string_view kNoobaaDatabase = "noobaa-db-pg-";
 constexpr std::string_view kAlways = "-- sim: always";
 
 constexpr std::array<std::string_view, 3> kFileKeys = {"api", "mode", "bindings"};
-constexpr std::array<std::string_view, 8> kBindingKeys = {
-    "policy", "source", "namespaces", "mode", "settings", "allow", "holdDown", "onReject"};
+constexpr std::array<std::string_view, 10> kBindingKeys = {
+    "actOn", "after",    "policy", "source",   "namespaces",
+    "mode",  "settings", "allow",  "holdDown", "onReject"};
 
 template <std::size_t size>
 bool knows_all(const YAML::Node& map, const std::array<std::string_view, size>& known) {
@@ -73,6 +74,7 @@ void read_source(const std::string& source, const std::map<std::string, std::str
   if (source == "builtin") {  // what its trigger says cannot be read here
     reach.unread = true;
     reach.live_kubelet = true;
+    reach.live_kernel = true;
     reach.deleted = true;
     return;
   }
@@ -82,6 +84,7 @@ void read_source(const std::string& source, const std::map<std::string, std::str
   }
   if (is_cut_off(found->second)) {  // a version before it may go on, and say anything
     reach.live_kubelet = true;
+    reach.live_kernel = true;
     reach.deleted = true;
     return;
   }
@@ -90,6 +93,8 @@ void read_source(const std::string& source, const std::map<std::string, std::str
   reach.deleted = found->second.find("deleted = true") != std::string::npos;
   reach.by_source = found->second.find(" source = ") != std::string::npos;
   reach.live_kubelet = reach.live_kubelet || reach.by_source;
+  reach.live_kernel =
+      reach.by_source || found->second.find("live_kernel = true") != std::string::npos;
   reach.deletes = found->second.find(kAlways) != std::string::npos;
 }
 
@@ -121,6 +126,12 @@ bool read_binding(const YAML::Node& node, const std::map<std::string, std::strin
   }
   read_source(node["source"] ? node["source"].as<std::string>() : "builtin", data,
               node["settings"] ? node["settings"] : YAML::Node(), reach);
+  if (node["actOn"] && node["actOn"].as<std::string>() == "lost") {
+    reach.lost = true;
+    reach.by_source = true;
+    reach.live_kubelet = true;
+    reach.deletes = false;  // of what may run twice, and only where the engine has heard nothing
+  }
   return true;
 }
 

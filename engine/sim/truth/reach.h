@@ -25,11 +25,13 @@ struct BindingReach {
   bool finished_pods = false;
   bool out_of_service = false;
   bool live_kubelet = false;  // acts on any kind of not Ready
+  bool live_kernel = false;   // acts although the machine's kernel answers
   // For how long it must have been so while the kubelet speaks.
   Duration hold_down = std::chrono::seconds(10);
-  bool deleted = false;                       // acts on a node whose object is gone
-  bool by_source = false;                     // a source of its own says which nodes are down
-  bool unread = false;                        // its text is not known here: it may have one
+  bool deleted = false;    // acts on a node whose object is gone
+  bool by_source = false;  // a source of its own says which nodes are down
+  bool lost = false;       // the engine itself does, by what it hears of machines
+  bool unread = false;     // its text is not known here: it may have one
   std::map<std::string, std::string> labels;  // of the pods it selects
   std::string spared_prefix;                  // of pods' names
   bool deletes = false;                       // every pod that it is asked about, at once

@@ -37,6 +37,13 @@ constexpr std::array kAll = {
     Rule{kLivingLease,
          "while Ready is Unknown nothing is deleted that rests on a Lease renewed "
          "since, less than its duration and more than a second ago"},
+    Rule{kLivingKernel,
+         "with `set detection on` a policy without live_kernel deletes nothing of a node whose "
+         "Lease is dead while its machine's kernel answers, and has answered this replica for 10 "
+         "s"},
+    Rule{kLostNode,
+         "a binding with `actOn: lost` deletes nothing of a node whose machine's kernel has "
+         "answered this replica for 2 s"},
     Rule{kTaintedNode,
          "when a deletion leaves, the node carries a NoSchedule taint that says down, or did "
          "when the reading was made (`live-read`), or does not exist"},
@@ -106,7 +113,8 @@ constexpr std::array kAll = {
          "machine does not run"},
     Rule{kIncidentClosed,
          "once faults have ended for long enough, every incident is closed that does not tell of a "
-         "volume that stays attached, or of a node that may not be put out of service"},
+         "volume that stays attached, or of a node that may not be put out of service; one of a "
+         "node whose machine answers may stay open with `set detection on`"},
 };
 
 }  // namespace

@@ -29,6 +29,8 @@ inline constexpr std::string_view kLiveRead = "live-read";
 inline constexpr std::string_view kRecoveredNode = "recovered-node";
 inline constexpr std::string_view kSilentKubelet = "silent-kubelet";
 inline constexpr std::string_view kLivingLease = "living-lease";
+inline constexpr std::string_view kLivingKernel = "living-kernel";
+inline constexpr std::string_view kLostNode = "lost-node";
 inline constexpr std::string_view kTaintedNode = "tainted-node";
 inline constexpr std::string_view kDeletedNode = "deleted-node";
 // Who.

@@ -16,6 +16,7 @@ bool disturbs(Verb verb) {
     case Verb::PowerOff:
     case Verb::PartitionNode:
     case Verb::StopKubelet:
+    case Verb::Freeze:
     case Verb::NotReady:
     case Verb::RemoveReady:
     case Verb::RemoveLease:

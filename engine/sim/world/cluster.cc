@@ -38,6 +38,7 @@ constexpr std::array kFaults = {
     Fault{Verb::PowerOff, &Kubelet::power_off},
     Fault{Verb::PartitionNode, &Kubelet::cut_off},
     Fault{Verb::StopKubelet, &Kubelet::stop_kubelet},
+    Fault{Verb::Freeze, &Kubelet::freeze},
     Fault{Verb::NotReady, &Kubelet::turn_not_ready},
     Fault{Verb::RemoveReady, &Kubelet::take_ready_away},
     Fault{Verb::MarkUnknown, &Kubelet::be_called_unknown},
@@ -306,6 +307,7 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::PowerOff:
     case Verb::PartitionNode:
     case Verb::StopKubelet:
+    case Verb::Freeze:
     case Verb::NotReady:
     case Verb::RemoveReady:
     case Verb::MarkUnknown:
@@ -385,6 +387,10 @@ std::size_t Cluster::servers() const {
 
 const Machines& Cluster::machines() const {
   return state_->machines;
+}
+
+void Cluster::on_machine_change(std::function<void()> heard) {
+  state_->machines.on_change = std::move(heard);
 }
 
 bool Cluster::perform(const Step& step) {

@@ -4,6 +4,7 @@
 // that matter to fencing, kubelets and storage. It lives on the world's loop; Plan says what it
 // holds. Controllers see the store through informers and so sometimes act on old facts.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ class Cluster {
   [[nodiscard]] ApiServer& server(std::size_t index);
   [[nodiscard]] std::size_t servers() const;
   [[nodiscard]] const Machines& machines() const;
+  // Calls `heard` whenever something happens to a machine or its kubelet, until the cluster ends.
+  void on_machine_change(std::function<void()> heard);
 
   // The steps about machines and cluster; those about the engine are World's. False when the target
   // does not exist (any more): nothing was done.

@@ -5,6 +5,7 @@
 
 #include "sim/net/chance.h"
 #include "sim/net/sim_http.h"
+#include "sim/net/sim_links.h"
 
 namespace moonfence::sim {
 namespace {
@@ -15,34 +16,48 @@ constexpr Duration kCpuCharge = std::chrono::microseconds(20);
 // Waiting is the World's business: whoever is given a turn has waited long enough.
 class SimPoller final : public loop::Poller {
  public:
-  SimPoller(const TimeLine& time, const std::unique_ptr<SimHttp>& http)
-      : time_(time), http_(http) {}
+  SimPoller(const TimeLine& time, const std::unique_ptr<SimHttp>& http,
+            const std::unique_ptr<SimLinks>& links)
+      : time_(time), http_(http), links_(links) {}
   [[nodiscard]] Moment now() override { return time_.now; }
   void wait(std::optional<Duration> /*limit*/) override {}
-  void perform() override { http_->perform(); }
+  void perform() override {
+    http_->perform();
+    links_->perform();
+  }
 
  private:
   const TimeLine& time_;
   const std::unique_ptr<SimHttp>& http_;
+  const std::unique_ptr<SimLinks>& links_;
 };
+
+std::optional<Moment> earlier(std::optional<Moment> one, std::optional<Moment> other) {
+  return one && other ? std::min(*one, *other) : one ? one : other;
+}
 
 }  // namespace
 
 // One life. Built from top to bottom, destroyed in reverse.
 struct Host::Process {
   explicit Process(Host& host)
-      : poller(host.around_.time, http),
+      : poller(host.around_.time, http, links),
         loop(poller),
         processes(loop),
         wall_clock(host.around_.time, host.clock_offset_),
         cpu_clock(kCpuCharge),
         log(host.around_.time, host.around_.story, host.name_),
         random(host.around_.random.fork(host.name_ + "#" + std::to_string(host.incarnation_))) {
-    http = std::make_unique<SimHttp>(host.around_.wire, host.name_, host.incarnation_,
-                                     [&host] { return host.spend_effect(); });
+    const auto may_leave = [&host] { return host.spend_effect(); };
+    http = std::make_unique<SimHttp>(host.around_.wire, host.name_, host.incarnation_, may_leave);
+    links = std::make_unique<SimLinks>(SimLinks::Surroundings{.loop = host.around_.loop,
+                                                              .wire = host.around_.wire,
+                                                              .machines = host.around_.machines},
+                                       host.name_, random->fork("links"), may_leave);
   }
 
   std::unique_ptr<SimHttp> http;
+  std::unique_ptr<SimLinks> links;
   SimPoller poller;
   loop::Loop loop;
   NoFiles files;
@@ -86,6 +101,7 @@ void Host::start() {
   around_.on_started(life());
   process.replica = around_.make_replica({.loop = process.loop,
                                           .http = *process.http,
+                                          .links = *process.links,
                                           .files = process.files,
                                           .processes = process.processes,
                                           .wall_clock = process.wall_clock,
@@ -114,12 +130,8 @@ std::optional<Moment> Host::next_due() const {
   if (paused_until_) {
     return paused_until_;
   }
-  const auto loop_due = process_->loop.next_due();
-  const auto wire_due = process_->http->next_due();
-  if (!loop_due || !wire_due) {
-    return loop_due ? loop_due : wire_due;
-  }
-  return std::min(*loop_due, *wire_due);
+  return earlier(process_->loop.next_due(),
+                 earlier(process_->http->next_due(), process_->links->next_due()));
 }
 
 void Host::turn() {
@@ -214,8 +226,20 @@ Standing Host::standing() const {
           .exchanges = http.open()};
 }
 
-SimHttp& Host::http() {
-  return *process_->http;
+void Host::look_at_links() {
+  if (process_ != nullptr) {
+    process_->links->look();
+  }
+}
+
+void Host::set_partitioned(bool partitioned) {
+  around_.wire.set_partitioned(name_, partitioned);
+  if (process_ != nullptr) {
+    if (!partitioned) {
+      process_->http->reconnect();
+    }
+    process_->links->look();
+  }
 }
 
 }  // namespace moonfence::sim

@@ -11,7 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include "loop/loop.h"
 #include "port/random.h"
+#include "sim/ground/machines.h"
 #include "sim/ground/story.h"
 #include "sim/net/sim_http.h"
 #include "sim/net/surroundings.h"
@@ -25,7 +27,9 @@ class Host {
  public:
   struct Surroundings {
     const TimeLine& time;
+    loop::Loop& loop;  // the cluster's
     Wire& wire;
+    const Machines& machines;
     port::Random& random;  // forked for each life
     const ReplicaFactory& make_replica;
     const Story& story;
@@ -62,7 +66,10 @@ class Host {
   [[nodiscard]] Life life() const { return {.replica = name_, .incarnation = incarnation_}; }
   [[nodiscard]] std::uint64_t turns() const { return turns_; }
   [[nodiscard]] Standing standing() const;
-  [[nodiscard]] SimHttp& http();
+  // Something happened to a machine.
+  void look_at_links();
+  // Its network is gone, or there again.
+  void set_partitioned(bool partitioned);
 
  private:
   struct Process;

@@ -14,6 +14,7 @@
 #include "port/cpu_clock.h"
 #include "port/files.h"
 #include "port/http.h"
+#include "port/links.h"
 #include "port/log.h"
 #include "port/processes.h"
 #include "port/random.h"
@@ -24,6 +25,7 @@ namespace moonfence::sim {
 struct ReplicaSurroundings {
   loop::Loop& loop;
   port::Http& http;
+  port::Links& links;
   port::Files& files;
   port::Processes& processes;
   port::WallClock& wall_clock;

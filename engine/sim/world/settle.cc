@@ -65,16 +65,35 @@ class Settler {
     return *made;
   }
 
+  // By its name; by a longer one when somebody has that.
+  [[nodiscard]] std::string free_address(std::string name) const {
+    const auto is_taken = [this](const std::string& address) {
+      const auto& machines = ground_.machines.by_name;
+      return std::any_of(machines.begin(), machines.end(),
+                         [&address](const auto& entry) { return entry.second.address == address; });
+    };
+    while (is_taken(address_of(name))) {
+      name += '+';
+    }
+    return address_of(name);
+  }
+
   void add_node(const NodePlan& node) {
     Machine machine;
     machine.name = node.name;
+    machine.address = free_address(node.name);
+    // Real ones always say it. Here only to an engine that asks: in all other runs the wire cuts
+    // answers into pieces where it always did.
+    machine.port_is_told = detects(plan_);
+    machine.powered = !node.never_joined;  // there is none
     machine.boot_id = make_uuid(*random_);
     machine.impaired_since = ground_.loop.now();
+    machine.answers_since = ground_.loop.now();
     ground_.machines.by_name[node.name] = machine;
     if (node.absent) {
       return;
     }
-    nodes_.push_back(create("nodes", {}, node_blueprint(node, machine.boot_id, ground_.stamp())));
+    nodes_.push_back(create("nodes", {}, node_blueprint(node, machine, ground_.stamp())));
     if (!node.never_joined) {
       create("leases", "kube-node-lease",
              lease_blueprint(*nodes_.back(), ground_.timings, ground_.micro_stamp()));

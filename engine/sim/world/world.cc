@@ -8,7 +8,6 @@
 #include "port/seeded_random.h"
 #include "sim/checkers/judge.h"
 #include "sim/net/chance.h"
-#include "sim/net/sim_http.h"
 #include "sim/net/time_line.h"
 #include "sim/net/wire.h"
 #include "sim/truth/settling.h"
@@ -66,6 +65,11 @@ struct World::State {
     for (int i = 0; i < plan.engines; ++i) {
       add_host(i);
     }
+    cluster.on_machine_change([this] {
+      for (const auto& host : hosts) {
+        host->look_at_links();
+      }
+    });
     timers.reserve(plan.steps.size() * 2);
     for (const Step& step : plan.steps) {
       timers.push_back(loop.after(step.at, [this, &step] { perform(step); }));
@@ -105,7 +109,9 @@ struct World::State {
     hosts.push_back(std::make_unique<Host>(
         Host::Surroundings{
             .time = time,
+            .loop = loop,
             .wire = wire,
+            .machines = cluster.machines(),
             .random = *host_random,
             .make_replica = make_replica,
             .story = story,
@@ -176,16 +182,15 @@ struct World::State {
   }
 
   void cut_off(Host& host, Duration length) {
-    wire.set_partitioned(host.name(), true);
+    host.set_partitioned(true);
+    judge.on_partitioned(host.name(), true);
     timers.push_back(loop.after(length, [this, &host] { reconnect(host); }));
   }
 
   void reconnect(Host& host) {
     if (wire.partitioned(host.name())) {
-      wire.set_partitioned(host.name(), false);
-      if (host.is_running()) {
-        host.http().reconnect();
-      }
+      host.set_partitioned(false);
+      judge.on_partitioned(host.name(), false);
     }
   }
 

@@ -472,6 +472,13 @@ TEST_F(WritersTest, one_that_was_cut_off_alive_is_counted) {
   EXPECT_EQ(judge.accepted_double_writers(), 1);
 }
 
+TEST_F(WritersTest, one_that_is_frozen_is_alive_too) {
+  machines.by_name["n1"].frozen = true;
+  judge.after_cluster_turn();
+  EXPECT_EQ(broken(), Names{});
+  EXPECT_EQ(judge.accepted_double_writers(), 1);
+}
+
 TEST_F(WritersTest, a_container_whose_volume_was_moved_away_writes_to_nothing_of_its_own) {
   machines.by_name["n2"].containers.clear();
   machines.published["vol"] = {"n2"};

@@ -66,6 +66,39 @@ TEST_F(LivenessTest, what_a_machine_made_anew_runs_is_its_own) {
   EXPECT_FALSE(demands());
 }
 
+TEST_F(LivenessTest, of_a_machine_that_answers_nothing_is_demanded_by_who_asks_it) {
+  Machine& machine = machines.by_name["n1"];
+  machine.frozen = true;
+  plan.settings["detection"] = "on";
+  EXPECT_FALSE(demands());
+  machine.powered = false;
+  machine.answers_since = time.now + 100s - 60s + 1ns;  // demands() lets 100 s pass
+  EXPECT_FALSE(demands());
+  machine.answers_since -= 100s;
+  EXPECT_TRUE(demands());
+}
+
+TEST_F(LivenessTest, while_nobody_asks_a_machine_its_answer_excuses_nothing) {
+  machines.by_name["n1"].frozen = true;
+  EXPECT_TRUE(demands());
+}
+
+TEST_F(LivenessTest, a_kubelet_that_says_that_it_is_not_ready_is_no_excuse) {
+  recover("n1");
+  set_node("n1", "False", true);
+  machines.by_name["n1"].healthy = false;
+  plan.settings["detection"] = "on";
+  EXPECT_TRUE(demands());
+}
+
+TEST_F(LivenessTest, what_a_machine_made_anew_answers_keeps_it_from_being_demanded) {
+  plan.settings["detection"] = "on";
+  machines.by_name["n1"];
+  pass(30s);
+  make_anew();
+  EXPECT_FALSE(demands());
+}
+
 TEST_F(LivenessTest, of_a_node_that_was_hardly_silent_when_it_went_nothing_is_demanded) {
   pass(5s);
   make_anew();

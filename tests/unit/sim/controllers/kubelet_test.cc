@@ -114,6 +114,70 @@ TEST_F(KubeletTest, a_stopped_kubelet_leaves_its_containers_running) {
   EXPECT_TRUE(serves("core-0", home));
 }
 
+TEST_F(KubeletTest, a_frozen_machine_says_and_does_nothing_and_goes_on_where_it_stood) {
+  begin();
+  ASSERT_TRUE(perform(Verb::Freeze, home));
+  const std::string last = renewed();
+  EXPECT_TRUE(machine().answers());
+  EXPECT_FALSE(machine().sound());
+  ASSERT_TRUE(run_until([this] { return ready(home) == "Unknown"; }));
+  EXPECT_EQ(renewed(), last);
+  EXPECT_TRUE(contains_container(home, uid_of(*core)));
+  const std::string boot_id = machine().boot_id;
+  const WallTime started = machine().kubelet_started;
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  ASSERT_TRUE(run_until([this] { return ready(home) == "True"; }, 3s));
+  EXPECT_NE(renewed(), last);
+  EXPECT_EQ(machine().boot_id, boot_id);
+  EXPECT_EQ(machine().kubelet_started, started);
+  run_for(1min);
+  EXPECT_TRUE(contains_container(home, uid_of(*core)));
+  EXPECT_TRUE(serves("core-0", home));
+}
+
+TEST_F(KubeletTest, a_frozen_machine_stops_and_starts_nothing_until_it_goes_on) {
+  plan.workloads.at(0).stop_time = 4s;
+  begin();
+  ASSERT_TRUE(cluster->store().remove(key_of("pods", *core), {}, "somebody"));
+  run_for(1s);
+  ASSERT_TRUE(perform(Verb::Freeze, home));
+  run_for(1min);
+  EXPECT_TRUE(contains_container(home, uid_of(*core)));
+  EXPECT_TRUE(is_terminating(*pod("core-0")));
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  ASSERT_TRUE(run_until([this] { return !contains_container(home, uid_of(*core)); }, 10s));
+}
+
+TEST_F(KubeletTest, a_frozen_machine_stops_what_was_deleted_when_it_goes_on) {
+  begin();
+  ASSERT_TRUE(perform(Verb::Freeze, home));
+  ASSERT_TRUE(run_until([this] { return ready(home) == "Unknown"; }));
+  force_delete(*core);
+  run_for(1min);
+  EXPECT_TRUE(contains_container(home, uid_of(*core)));
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  ASSERT_TRUE(run_until([this] { return !contains_container(home, uid_of(*core)); }, 3s));
+}
+
+TEST_F(KubeletTest, what_the_kernel_says_is_remembered_apart_from_the_rest) {
+  begin();
+  run_for(10s);
+  ASSERT_TRUE(perform(Verb::StopKubelet, home));
+  ASSERT_TRUE(perform(Verb::Freeze, home));
+  EXPECT_TRUE(machine().answers());
+  EXPECT_EQ(machine().answers_since, Moment(loop.now() - 10s));
+  run_for(10s);
+  ASSERT_TRUE(perform(Verb::PartitionNode, home));
+  const Moment fell = loop.now();
+  ASSERT_TRUE(perform(Verb::PowerOff, home));
+  run_for(10s);
+  EXPECT_FALSE(machine().answers());
+  EXPECT_EQ(machine().answers_since, fell);
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  EXPECT_TRUE(machine().answers());
+  EXPECT_EQ(machine().answers_since, loop.now());
+}
+
 TEST_F(KubeletTest, the_shadow_of_a_static_pod_comes_back) {
   begin();
   const Object shadow = pod("etcd-n1");

@@ -262,7 +262,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "brake-window, cache-expiry, cool-down, replacement-wait, retry-interval, "
                    "retry-window, "
                    "max-at-once, max-down, max-per-window, zone-max-at-once, zone-max-down, "
-                   "zone-max-per-window, release, quarantine)"),
+                   "zone-max-per-window, release, detection, quarantine)"),
         std::tuple("set max-down half",
                    "max-down: 'half' is no limit (write a number of nodes, a share such as 50%, "
                    "or off)"),
@@ -367,6 +367,16 @@ TEST(Scenario, a_drawn_world_can_be_written_down) {
       ASSERT_EQ(scenario->plan.steps[i].arguments, plan.steps[i].arguments) << text;
     }
   }
+}
+
+TEST(Scenario, detection_is_on_or_off) {
+  EXPECT_FALSE(detects(parsed("world nodes n1\n").plan));
+  EXPECT_TRUE(detects(parsed("world nodes n1\nset detection on\n").plan));
+  Scenario scenario = parsed("world nodes n1\nset detection off\n");
+  EXPECT_FALSE(detects(scenario.plan));
+  EXPECT_TRUE(set_knob(scenario, "detection", "on").has_value());
+  EXPECT_TRUE(detects(scenario.plan));
+  EXPECT_FALSE(set_knob(scenario, "detection", "yes").has_value());
 }
 
 TEST(Scenario, knobs_change_it_from_outside) {

@@ -1,3 +1,4 @@
+#include "sim/ground/blueprints.h"
 #include "unit/sim/cluster_fixture.h"
 
 namespace moonfence::sim {
@@ -41,6 +42,34 @@ TEST_F(SettledTest, every_running_pod_has_a_container_that_writes_its_volumes) {
   const Container& container = machine.containers.at(uid_of(*core));
   EXPECT_EQ(container.volumes, std::set<std::string>{"vol-noobaa-v0-core-0"});
   EXPECT_EQ(published("vol-noobaa-v0-core-0"), std::set<std::string>{machine.name});
+}
+
+TEST_F(SettledTest, every_node_says_where_its_kubelet_serves_to_who_asks) {
+  EXPECT_FALSE(node("n1")->at("status").contains("daemonEndpoints"));
+  plan.settings["detection"] = "on";
+  cluster.reset();
+  start();
+  const auto address = [this](const std::string& name) {
+    const Json& first = node(name)->at("status").at("addresses").at(0);
+    EXPECT_EQ(text_field(first, {"type"}), "InternalIP");
+    EXPECT_EQ(number_field(*node(name), {"status", "daemonEndpoints", "kubeletEndpoint", "Port"}),
+              kKubeletPort);
+    return text_field(first, {"address"});
+  };
+  const std::string before = address("n1");
+  EXPECT_EQ(before, cluster->machines().by_name.at("n1").address);
+  EXPECT_NE(before, address("n2"));
+  ASSERT_TRUE(perform(Verb::RecreateNode, "n1"));
+  ASSERT_TRUE(run_until([this] { return node("n1") != nullptr && ready("n1") == "True"; }));
+  EXPECT_EQ(address("n1"), before);
+}
+
+TEST_F(ClusterTest, two_names_of_one_address_get_two) {
+  ASSERT_EQ(address_of("n9389"), address_of("n10622"));
+  plan.nodes = {{.name = "n9389"}, {.name = "n10622"}};
+  start();
+  const auto& machines = cluster->machines().by_name;
+  EXPECT_NE(machines.at("n9389").address, machines.at("n10622").address);
 }
 
 TEST_F(SettledTest, the_same_seed_gives_the_same_run) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/draw.h"
+#include "sim/ground/blueprints.h"
 
 namespace moonfence::sim {
 namespace {
@@ -59,6 +60,53 @@ class Spinner final : public Replica {
     around_.loop.defer([this] { spin(); });
   }
   ReplicaSurroundings around_;
+};
+
+// One that keeps a link to each machine and asks nobody anything.
+class Linker final : public Replica {
+ public:
+  explicit Linker(const ReplicaSurroundings& around) {
+    for (const std::string name : {"n1", "n2"}) {
+      ends_.push_back(std::make_unique<End>(around, name));
+    }
+  }
+  void start() override {
+    for (const auto& end : ends_) {
+      end->open();
+    }
+  }
+  void drain(std::function<void()> left) override { left(); }
+
+ private:
+  class End final : public port::LinkSink {
+   public:
+    End(const ReplicaSurroundings& around, std::string name)
+        : around_(around), name_(std::move(name)) {}
+    void open() {
+      link_ =
+          around_.links.open({.address = address_of(name_), .port = kKubeletPort}, 800ms, *this);
+      note("asks");
+    }
+    void on_open() override { note("open"); }
+    void on_end(port::LinkEnd end) override {
+      note(end == port::LinkEnd::Silent    ? "silent"
+           : end == port::LinkEnd::Refused ? "refused"
+                                           : "closed");
+      timer_ = around_.loop.after(1s, [this] { open(); });
+    }
+
+   private:
+    void note(const std::string& what) {
+      (void)around_.append_audit(R"({"kind":")" + name_ + " " + what + R"(","at":)" +
+                                 std::to_string(around_.loop.now().time_since_epoch().count()) +
+                                 "}");
+    }
+    ReplicaSurroundings around_;
+    std::string name_;
+    loop::Timer timer_;
+    std::unique_ptr<port::Link> link_;
+  };
+  std::vector<std::unique_ptr<End>> ends_;
 };
 
 template <class R>
@@ -166,6 +214,81 @@ TEST(World, a_spinning_engine_is_a_violation) {
   const Lived run = live(quiet(), 1, make<Spinner>());
   ASSERT_EQ(run.outcome.violations.size(), 1U);
   EXPECT_EQ(run.outcome.violations[0].rule, "bounded-turns");
+}
+
+// What it wrote down of n1, without the asking.
+std::vector<std::string> heard_of_n1(const Lived& run) {
+  std::vector<std::string> heard;
+  for (const std::string& line : run.lines) {
+    const std::size_t at = line.find("\"n1 ");
+    if (at != std::string::npos && line.find("asks") == std::string::npos) {
+      heard.push_back(line.substr(at + 4, line.find('"', at + 1) - at - 4));
+    }
+  }
+  return heard;
+}
+
+Step node_step(Duration at, Verb verb) {
+  return {.at = at, .verb = verb, .target = "n1", .arguments = {}};
+}
+
+Plan without_failures(std::vector<Step> steps) {
+  Plan plan = quiet(std::move(steps));
+  plan.workloads.clear();
+  return plan;
+}
+
+using Words = std::vector<std::string>;
+
+TEST(World, a_link_tells_what_becomes_of_a_machine) {
+  const auto heard = [](Verb verb) {
+    return heard_of_n1(live(without_failures({node_step(10s, verb), node_step(13s, Verb::Heal)}), 1,
+                            make<Linker>()));
+  };
+  EXPECT_EQ(heard(Verb::Freeze), Words{"open"});
+  EXPECT_EQ(heard(Verb::NotReady), Words{"open"});
+  EXPECT_EQ(heard(Verb::StopKubelet), (Words{"open", "closed", "refused", "refused", "open"}));
+  EXPECT_EQ(heard(Verb::PowerOff), (Words{"open", "silent", "open"}));
+  EXPECT_EQ(heard(Verb::PartitionNode), (Words{"open", "silent", "open"}));
+}
+
+TEST(World, a_link_ends_when_the_replica_is_cut_off) {
+  const Lived run = live(without_failures({step(10s, Verb::PartitionEngine, {{"for", "3s"}})}), 1,
+                         make<Linker>());
+  EXPECT_EQ(heard_of_n1(run), (Words{"open", "silent", "open"}));
+}
+
+TEST(World, a_stopped_replica_hears_of_its_links_afterwards) {
+  const Lived run = live(without_failures({step(10s, Verb::PauseEngine, {{"for", "8s"}}),
+                                           node_step(11s, Verb::StopKubelet)}),
+                         1, make<Linker>());
+  const Words heard = heard_of_n1(run);
+  ASSERT_GE(heard.size(), 2U);
+  EXPECT_EQ(heard[1], "closed");
+  const auto closed = std::find_if(run.lines.begin(), run.lines.end(), [](const auto& line) {
+    return line.find("n1 closed") != std::string::npos;
+  });
+  EXPECT_NE(closed->find(std::to_string(Duration(18s).count())), std::string::npos);
+}
+
+TEST(World, links_that_are_well_cause_no_turns) {
+  const Lived run = live(without_failures({}), 1, make<Linker>());
+  EXPECT_LE(run.outcome.turns, 4U);  // its start, and each of both links
+}
+
+TEST(World, who_starts_again_has_no_links_left) {
+  const Plan plan = without_failures(
+      {step(10s, Verb::CrashEngine, {{"for", "5s"}}), node_step(12s, Verb::StopKubelet)});
+  EXPECT_EQ(heard_of_n1(live(plan, 1, make<Linker>())).at(1), "refused");
+}
+
+TEST(World, links_go_by_the_seed) {
+  const auto hash = [](std::uint64_t seed) {
+    return live(without_failures({node_step(10s, Verb::StopKubelet)}), seed, make<Linker>())
+        .outcome.audit_hash;
+  };
+  EXPECT_EQ(hash(1), hash(1));
+  EXPECT_NE(hash(1), hash(2));
 }
 
 TEST(World, a_step_can_be_added_while_it_lives) {
