@@ -71,7 +71,7 @@ def run(cluster, tmp_path):
         return not cluster.client.find("namespaces", NAMESPACE)
     wait_for("earlier tests have cleaned up", is_gone, 90)
     yield command
-    for folder in ("rights/taint", "rights/release", "rights/kubelet", "overlays/storageos", "overlays/enforce"):
+    for folder in ("rights/taint", "rights/release", "rights/kubelet", "rights/detection", "overlays/storageos", "overlays/enforce"):
         command(f"kubectl delete -k deploy/{folder} --ignore-not-found --wait=false", (0, 1))
     wait_for("what was installed is gone", is_gone, 90)
 

@@ -58,7 +58,7 @@ def ours(client) -> set:
 def install(shell) -> list:
     """Everything that there is to install; its objects."""
     shell("kubectl apply -f deploy/flat/enforce.yaml")
-    for mode in ("taint", "release", "kubelet"):
+    for mode in ("taint", "release", "kubelet", "detection"):
         shell(f"kubectl apply -k deploy/rights/{mode}")
     return [*manifest("enforce"), *rights_of("taint"), *rights_of("release"), *rights_of("kubelet"),
             *objects(DEPLOY / "rights" / "kubelet" / "admission.yaml")]
