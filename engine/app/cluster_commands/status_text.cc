@@ -9,6 +9,7 @@
 #include "app/status/status_words.h"
 #include "app/terminal/text_table.h"
 #include "base/text.h"
+#include "cluster/detection/silences.h"
 #include "kube/leases/lease.h"
 
 namespace moonfence::app {
@@ -112,7 +113,8 @@ std::string policies_table(const json& report) {
   TextTable table({"POLICY", "STATE", "MODE", "NAMESPACES", "DIGEST", "SINCE", "ERROR"});
   for (const json& policy : list_of(report, "policies")) {
     const auto error = policy.find("error");
-    table.add({text_of(policy, "name"), text_of(policy, "state"), text_of(policy, "mode"),
+    const std::string on = text_of(policy, "actOn") == "lost" ? ", on lost nodes" : "";
+    table.add({text_of(policy, "name"), text_of(policy, "state"), text_of(policy, "mode") + on,
                text_of(policy, "namespaces"), shortened(text_of(policy, "digest")),
                text_of(policy, "since"),
                error == policy.end() ? std::string() : text_of(*error, "message")});
@@ -263,6 +265,35 @@ std::pair<std::string, json> report_of(const json& config_map, const std::string
   return newest;
 }
 
+// With how often it would have been wrong to act on a silence of so many seconds.
+std::string detection_lines(const json& detection, WallTime now) {
+  const auto since = parse_rfc3339(text_of(detection, "since"));
+  if (!since) {
+    return "";  // machines are not watched, or nobody tells
+  }
+  const std::uint64_t answers = number(detection, "answers");
+  std::string text = "MACHINES    " + std::to_string(answers) + " answer";
+  for (const auto& [key, word] : {std::pair("silent", "silent"), std::pair("unsure", "unsure"),
+                                  std::pair("notObservable", "not observable")}) {
+    if (const std::uint64_t count = number(detection, key); count > 0) {
+      text += ", " + std::to_string(count) + " " + word;
+    }
+  }
+  using TenthOfDay = std::chrono::duration<std::uint64_t, std::ratio<8640>>;
+  const std::uint64_t tenths =
+      std::chrono::duration_cast<TenthOfDay>(std::max<Duration>(now - *since, {})).count() *
+      answers;
+  text += "\n  in " + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
+          " node-days so many were silent for so long and had not been restarted:";
+  for (const Duration age : cluster::Silences::kAges) {
+    const std::string word = format_duration(age);
+    text += " " + word + ": " +
+            std::to_string(number(member(detection, "silencesOf"), word.c_str())) + ",";
+  }
+  text.back() = '\n';
+  return text;
+}
+
 std::string status_text(const ClusterStatus& status, WallTime now) {
   std::string text = "LEADER      " + leader_line(status, now) + "\n";
   const std::string mode = text_of(status.report, "mode");
@@ -277,6 +308,7 @@ std::string status_text(const ClusterStatus& status, WallTime now) {
   }
   text += policies_table(status.report);
   text += brake_lines(status);
+  text += detection_lines(member(status.situation(), "detection"), now);
   text += "NODES       " + nodes_line(status) + "\n";
   TextTable nodes({"NODE", "READY", "SINCE", "FENCED"});
   for (const ClusterStatus::Node& node : status.down) {

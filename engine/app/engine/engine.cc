@@ -141,9 +141,7 @@ class Engine::Graph final : public fence::Leadership {
         caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
                 user_agent()),
         reader_(caller_),
-        lease_revisions_(
-            loop_, caller_, log_,
-            told_.settings.detection.on ? std::chrono::seconds(1) : kube::LeaseRevisions::kEvery),
+        lease_revisions_(loop_, caller_, log_),
         endpoints_({loop_, around.http, around.files, log_, user_agent()},
                    told_.settings.endpoints),
         records_(around.append_audit, log_, metrics_,
@@ -153,10 +151,11 @@ class Engine::Graph final : public fence::Leadership {
                       .own_node = NodeName(told_.node_name),
                       .hold_marks = told_.settings.hold_marks}),
         detection_random_(around.random.fork("detection")),
-        detection_(
-            told_.settings.detection.on && around.links != nullptr
-                ? std::make_unique<cluster::Detection>(loop_, *around.links, *detection_random_)
-                : nullptr),
+        detection_(told_.settings.detection.on && around.links != nullptr
+                       ? std::make_unique<cluster::Detection>(
+                             loop_, *around.links, *detection_random_,
+                             [this](const cluster::Detection::News& news) { tell_machine(news); })
+                       : nullptr),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
         peer_lease_reader_(
@@ -229,7 +228,13 @@ class Engine::Graph final : public fence::Leadership {
           told_.settings.election,
           kube::Elector::Receivers{.lead = [this] { lead(); },
                                    .lose = [this](const auto& /*why*/) { step_down(); },
-                                   .wanted = [this] { yield(); }},
+                                   .wanted = [this] { yield(); },
+                                   .wrote =
+                                       [this](const kube::Lease& lease, Moment sent) {
+                                         if (detection_ != nullptr) {
+                                           lease_revisions_.heard(lease.version, sent);
+                                         }
+                                       }},
           kube::Seats{.node = told_.node_name,
                       .seat_of = [this](const auto& node) { return seat_of(NodeName(node)); }});
     }
@@ -698,12 +703,17 @@ class Engine::Graph final : public fence::Leadership {
     tick_ = loop_.after(pause, [this] { tell_state(); });
   }
 
+  void tell_machine(const cluster::Detection::News& news) {
+    log_.info(news.is_silent ? "machine_silent" : "machine_answers",
+              {{"node", news.node.text()}, {"quiet", format_duration(news.quiet)}});
+  }
+
   void tell_detection() {
     if (detection_ == nullptr) {
       return;
     }
     const cluster::Detection::Counts counts = detection_->counts();
-    metrics_.set_kernels(counts);
+    metrics_.set_detection(counts, detection_->silences());
     health_.note("nodes-watch", counts.not_observable == 0
                                     ? ""
                                     : "of " + std::to_string(counts.not_observable) + " of " +
@@ -795,7 +805,8 @@ class Engine::Graph final : public fence::Leadership {
                       .active = *active_.current(),
                       .feed = feed_ ? &*feed_ : nullptr,
                       .elector = elector_ ? &*elector_ : nullptr,
-                      .mode = file_mode()},
+                      .mode = file_mode(),
+                      .detection = detection_.get()},
                      loop_.now(), wall_clock_.now());
     tell_situation();
   }

@@ -118,6 +118,10 @@ void StatusReporter::publish(const Subjects& subjects, Moment now, WallTime wall
   snapshot->taken = wall;
   snapshot->replica = replica(subjects, now);
   snapshot->guard = guard_of(subjects, now);
+  if (subjects.detection != nullptr) {
+    snapshot->detection = {.counts = subjects.detection->counts(),
+                           .silences = subjects.detection->silences()};
+  }
   snapshot->not_ready = subjects.health.failing();
   snapshot->synced = subjects.nodes.synced();
   snapshot->counts = subjects.nodes.counts();

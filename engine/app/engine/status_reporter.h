@@ -34,9 +34,10 @@ class StatusReporter {
     std::string slowness;  // see fence::Leadership
     const audit::Trail& trail;
     const policy::PolicySet& active;
-    const PolicyFeed* feed;        // null: --policy
-    const kube::Elector* elector;  // null: --leader-elect=false
-    policy::Mode mode;             // of --policy
+    const PolicyFeed* feed;         // null: --policy
+    const kube::Elector* elector;   // null: --leader-elect=false
+    policy::Mode mode;              // of --policy
+    cluster::Detection* detection;  // null: machines are not watched
   };
   // Who we are: what does not change while we run.
   struct Identity {

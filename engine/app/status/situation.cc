@@ -100,6 +100,23 @@ ordered_json sources_json(const StatusSnapshot::Guard& guard) {
   return sources;
 }
 
+ordered_json detection_json(const StatusSnapshot& snapshot) {
+  if (!snapshot.detection) {
+    return nullptr;
+  }
+  const cluster::Detection::Counts& counts = snapshot.detection->counts;
+  ordered_json silences;
+  for (std::size_t i = 0; i < cluster::Silences::kAges.size(); ++i) {
+    silences[format_duration(cluster::Silences::kAges.at(i))] = snapshot.detection->silences.at(i);
+  }
+  return {{"since", format_rfc3339(snapshot.replica.started)},
+          {"answers", counts.answers},
+          {"unsure", counts.unsure},
+          {"silent", counts.silent},
+          {"notObservable", counts.not_observable},
+          {"silencesOf", std::move(silences)}};
+}
+
 ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now) {
   ordered_json situation = {{"state", headline_json(headline_of(snapshot, now))}};
   if (!snapshot.replica.leads) {
@@ -118,6 +135,9 @@ ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now) {
   situation["brake"]["limit"] = snapshot.guard.max_down;
   situation["taintsKept"] = kept_json(snapshot.guard);
   situation["healthSources"] = sources_json(snapshot.guard);
+  if (snapshot.detection) {
+    situation["detection"] = detection_json(snapshot);
+  }
   situation["openIncidents"] = snapshot.stands.size();
   situation["incidents"] = std::move(incidents);
   return situation;

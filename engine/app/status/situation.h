@@ -16,8 +16,9 @@ namespace moonfence::app {
 // How many open incidents it names, the newest first.
 constexpr std::size_t kIncidentsInSituation = 50;
 
-// {"state", "brake", "taintsKept", "healthSources", "openIncidents", "incidents"}; of a replica
-// that does not lead only "state": whoever leads knows the rest.
+// {"state", "brake", "taintsKept", "healthSources", "detection", "openIncidents", "incidents"}; of
+// a replica that does not lead only "state": whoever leads knows the rest. Nothing in it changes
+// while nothing happens: each change is written to the API server.
 [[nodiscard]] nlohmann::ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now);
 // The same without what changes with each pass over a node's pods: when it is looked at next.
 [[nodiscard]] nlohmann::ordered_json without_times(nlohmann::ordered_json situation);
@@ -29,6 +30,9 @@ constexpr std::size_t kIncidentsInSituation = 50;
 // Health sources that cannot be read or that name what is no Node.
 [[nodiscard]] nlohmann::ordered_json sources_json(const StatusSnapshot::Guard& guard);
 [[nodiscard]] nlohmann::ordered_json counts_json(const PodCounts& counts);
+// What the machines answer, and how often one was silent that came back; null where that is not
+// watched.
+[[nodiscard]] nlohmann::ordered_json detection_json(const StatusSnapshot& snapshot);
 // Puts "state", "reason", "text" and "nextLook" into what is told of an open incident.
 void put_stand(nlohmann::ordered_json& incident, const StatusSnapshot::Stand& stand);
 

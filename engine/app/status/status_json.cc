@@ -166,6 +166,7 @@ std::string status_json(const StatusSnapshot& snapshot, WallTime now) {
                   {"replica", replica_json(snapshot.replica)},
                   {"guard", json_of(snapshot.guard)},
                   {"notReady", snapshot.not_ready},
+                  {"detection", detection_json(snapshot)},
                   {"nodes", nodes_json(snapshot)},
                   {"policies", std::move(policies)},
                   {"incidents",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/status/incident_book.h"
+#include "cluster/detection/detection.h"
 #include "cluster/nodes/node_cache.h"
 #include "fence/incident/incident_status.h"
 #include "fence/sources/source_state.h"
@@ -65,9 +66,16 @@ struct StatusSnapshot {
     std::optional<WallTime> next;
   };
 
+  // Where machines are watched.
+  struct Detection {
+    cluster::Detection::Counts counts;
+    cluster::Silences::Lasted silences{};  // since this replica started
+  };
+
   WallTime taken{};
   Replica replica;
   Guard guard;
+  std::optional<Detection> detection = {};
   std::map<std::string, std::string> not_ready;  // failing checks of /readyz: why
 
   bool synced = false;  // the nodes were listed

@@ -278,7 +278,8 @@ void Metrics::set_missed_heartbeats(int misses) {
   missed_heartbeats_.Add({}).Set(misses);
 }
 
-void Metrics::set_kernels(const cluster::Detection::Counts& counts) {
+void Metrics::set_detection(const cluster::Detection::Counts& counts,
+                            const cluster::Silences::Lasted& silences) {
   const auto set = [this](cluster::Kernel kernel, std::size_t count) {
     kernels_.Add({{"kernel", std::string(cluster::to_string(kernel))}})
         .Set(static_cast<double>(count));
@@ -287,6 +288,11 @@ void Metrics::set_kernels(const cluster::Detection::Counts& counts) {
   set(cluster::Kernel::Unsure, counts.unsure);
   set(cluster::Kernel::Silent, counts.silent);
   set(cluster::Kernel::NotObservable, counts.not_observable);
+  for (std::size_t i = 0; i < silences.size(); ++i) {
+    const Duration age = cluster::Silences::kAges.at(i);
+    raise_to(silences_.Add({{"at_least", format_duration(age)}}),
+             static_cast<double>(silences.at(i)));
+  }
 }
 
 void Metrics::show(Gauges& family, Shown& shown,

@@ -81,7 +81,8 @@ class Metrics final : public kube::CallObserver {
   void set_events(std::size_t queued, std::uint64_t dropped);
   void set_missed_heartbeats(int misses);
   // Where machines are watched.
-  void set_kernels(const cluster::Detection::Counts& counts);
+  void set_detection(const cluster::Detection::Counts& counts,
+                     const cluster::Silences::Lasted& silences);
   // What the process takes; told by whoever runs in one of its own.
   void set_process(const os::ProcessUsage& usage, WallTime started);
 
@@ -216,6 +217,9 @@ class Metrics final : public kube::CallObserver {
                                      "Heartbeats in a row that the API server did not answer");
   Gauges& kernels_ = gauge("moonfence_detection_nodes",
                            "Nodes by what their machine's kernel answers, where that is watched");
+  Counters& silences_ = counter("moonfence_detection_silences_total",
+                                "Times a machine was silent for at least so long and came back "
+                                "without having been restarted");
   Counters& cpu_seconds_ =
       counter("process_cpu_seconds_total", "CPU time spent, of user and system");
   Gauges& resident_bytes_ = gauge("process_resident_memory_bytes", "Memory that is resident");

@@ -63,7 +63,9 @@ struct AdminCallbacks {
   }
 
   static MHD_Daemon* listen(AdminServer& server, const addrinfo& where, unsigned connections) {
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD;
+    // By epoll: select() knows no descriptor from 1,024 on, and each machine that is watched has
+    // one.
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD;
     if (where.ai_family == AF_INET6) {
       flags |= MHD_USE_DUAL_STACK;
     }

@@ -177,6 +177,7 @@ void policy_row(Html& html, const StatusView& view, const policy::PolicyStatus& 
     html << " <span class=\"said\">" << warning << "</span>";
   }
   html << "</td><td data-label=\"Mode\">" << policy::to_string(policy.mode)
+       << std::string_view(policy.acts_on_lost ? ", on lost nodes" : "")
        << "</td><td data-label=\"Namespaces\">" << policy.namespaces
        << "</td><td data-label=\"Digest\">";
   digest(html, policy.digest);

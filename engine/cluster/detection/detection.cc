@@ -24,8 +24,8 @@ class Detection::Conversation final : public port::LinkSink {
   std::unique_ptr<port::Link> link_;
 };
 
-Detection::Detection(loop::Loop& loop, port::Links& links, port::Random& random)
-    : loop_(loop), links_(links), random_(random) {}
+Detection::Detection(loop::Loop& loop, port::Links& links, port::Random& random, Tell tell)
+    : loop_(loop), links_(links), random_(random), tell_(std::move(tell)) {}
 
 Detection::~Detection() = default;
 
@@ -35,21 +35,25 @@ void Detection::saw(const NodeView& node) {
     if (found != nodes_.end()) {
       due_.erase({found->second.due, node.name});
       nodes_.erase(found);
+      silences_.forget(node.name);
       schedule();
     }
     return;
   }
+  silences_.saw(node.name, node.boot_id);
   std::vector<port::Peer> peers;
   for (const std::string& address : node.kubelet.addresses) {
     peers.push_back({.address = address, .port = node.kubelet.port});
   }
   if (found != nodes_.end() && found->second.peers == peers) {
+    found->second.boot_id = node.boot_id;
     return;
   }
   Watched& watched = nodes_[node.name];
   due_.erase({watched.due, node.name});
   watched = {};
   watched.peers = std::move(peers);
+  watched.boot_id = node.boot_id;
   if (!watched.peers.empty()) {
     watched.watch.begin(loop_.now());
     make_due(node.name, watched, loop_.now());
@@ -74,24 +78,34 @@ std::vector<NodeName> Detection::silent() const {
 
 std::optional<Moment> Detection::silent_since(const NodeName& node) const {
   const auto found = nodes_.find(node);
-  if (found == nodes_.end() || found->second.word(loop_.now()) != Kernel::Silent) {
+  if (found == nodes_.end() || found->second.word(loop_.now()) != Kernel::Silent ||
+      are_many_quiet()) {
     return std::nullopt;
   }
   const Moment heard = *found->second.watch.heard();
-  if (call_failed_at_ && *call_failed_at_ >= heard) {
-    return std::nullopt;
+  return std::max({heard, call_failed_at_.value_or(heard), many_quiet_at_.value_or(heard)});
+}
+
+// One that fell silent long ago says nothing about us now.
+bool Detection::are_many_quiet() const {
+  const Moment now = loop_.now();
+  if (counted_at_ == now) {
+    return many_quiet_at_ == now;
   }
+  counted_at_ = now;
   std::size_t quiet = 0;
   std::size_t once_heard = 0;
-  for (const auto& [name, other] : nodes_) {
-    const bool was_heard = other.watch.heard().has_value();
-    // One that was silent long before says nothing about us now.
-    const bool with_it = was_heard && other.word(loop_.now()) != Kernel::Answers &&
-                         *other.watch.heard() + KernelWatch::kUnsureFor > heard;
-    once_heard += was_heard ? 1 : 0;
-    quiet += with_it ? 1 : 0;
+  for (const auto& [name, node] : nodes_) {
+    const std::optional<Moment> heard = node.watch.heard();
+    once_heard += heard ? 1U : 0U;
+    quiet += heard && now - *heard < KernelWatch::kUnsureFor && node.word(now) != Kernel::Answers
+                 ? 1U
+                 : 0U;
   }
-  return quiet <= most_quiet(once_heard) ? std::optional(heard) : std::nullopt;
+  if (quiet > most_quiet(once_heard)) {
+    many_quiet_at_ = now;
+  }
+  return many_quiet_at_ == now;
 }
 
 Detection::Counts Detection::counts() const {
@@ -115,6 +129,21 @@ Detection::Counts Detection::counts() const {
   return counts;
 }
 
+void Detection::tell_of(const NodeName& name, Watched& node, std::optional<Moment> quiet) {
+  const Moment now = loop_.now();
+  const bool is_heard = !node.watch.quiet_since();
+  if (quiet && is_heard) {
+    silences_.ended(name, node.boot_id, now - *quiet, now);
+  }
+  const bool is_silent = node.word(now) == Kernel::Silent;
+  if (node.told_silent ? is_heard : is_silent) {
+    node.told_silent = is_silent;
+    tell_({.node = name,
+           .is_silent = is_silent,
+           .quiet = now - quiet.value_or(node.watch.quiet_since().value_or(now))});
+  }
+}
+
 void Detection::make_due(const NodeName& name, Watched& node, Moment due) {
   due_.erase({node.due, name});
   node.due = due;
@@ -129,7 +158,11 @@ void Detection::set_timer(Moment due) {
 void Detection::schedule() {
   if (due_.empty()) {
     timer_.cancel();
-  } else if (!timer_.pending() || due_.begin()->first != timer_due_) {
+    return;
+  }
+  // One that is due in a moment, or late already, stays: bursts are spread by it, and lateness is
+  // told by it.
+  if (!timer_.pending() || (due_.begin()->first < timer_due_ && timer_due_ > loop_.now() + kThen)) {
     set_timer(std::max(due_.begin()->first, loop_.now()));
   }
 }
@@ -169,7 +202,9 @@ void Detection::opened(Conversation& conversation) {
                    [&](const auto& question) { return question.get() == &conversation; });
   node.link = std::move(*found);
   node.questions.clear();  // the others have nothing to add
+  const auto quiet = node.watch.quiet_since();
   node.watch.opened(loop_.now());
+  tell_of(conversation.node, node, quiet);
   const auto jitter = Duration(static_cast<Duration::rep>(
       random_.unit() * static_cast<double>(Duration(kReopened).count())));
   make_due(conversation.node, node, loop_.now() + kReopened + jitter);
@@ -182,13 +217,17 @@ void Detection::ended(Conversation& conversation, port::LinkEnd end) {
   if (node.link.get() == &conversation) {
     node.link.reset();
     node.watch.link_ended(end, loop_.now());
-    make_due(name, node, loop_.now());
+    // Whoever accepts and closes at once is not asked again at once.
+    const bool closed = end == port::LinkEnd::Closed;
+    make_due(name, node, loop_.now() + (closed ? KernelWatch::kProbeEvery : Duration::zero()));
   } else {
     const Moment asked = conversation.asked;
     std::erase_if(node.questions,
                   [&](const auto& question) { return question.get() == &conversation; });
     const bool was_proven = node.watch.word(loop_.now()) == Kernel::Silent;
+    const auto quiet = node.watch.quiet_since();
     node.watch.answered(end, asked, loop_.now());
+    tell_of(name, node, quiet);
     // One that has answered until now, for want of a kubelet, is asked in earnest from now on.
     if (!node.watch.is_linked() && !was_proven) {
       make_due(name, node, std::min(node.due, loop_.now() + node.watch.pause(loop_.now())));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "base/names.h"
 #include "cluster/detection/kernel.h"
 #include "cluster/detection/kernel_watch.h"
+#include "cluster/detection/silences.h"
 #include "cluster/nodes/node_view.h"
 #include "loop/loop.h"
 #include "port/links.h"
@@ -51,8 +53,16 @@ class Detection final : public Kernels {
   static constexpr Duration kCall = std::chrono::seconds(3);
   static constexpr Duration kReopened = std::chrono::minutes(30);  // up to twice that
 
+  // A machine fell silent, or was heard again after it had.
+  struct News {
+    NodeName node;
+    bool is_silent = false;
+    Duration quiet{};  // for how long nothing was heard of it
+  };
+  using Tell = std::function<void(const News&)>;
+
   // All must outlive it.
-  Detection(loop::Loop& loop, port::Links& links, port::Random& random);
+  Detection(loop::Loop& loop, port::Links& links, port::Random& random, Tell tell);
   ~Detection() override;
   Detection(const Detection&) = delete;
   Detection& operator=(const Detection&) = delete;
@@ -75,6 +85,7 @@ class Detection final : public Kernels {
     [[nodiscard]] std::size_t total() const { return answers + unsure + silent + not_observable; }
   };
   [[nodiscard]] Counts counts() const;
+  [[nodiscard]] const Silences::Lasted& silences() { return silences_.lasted(loop_.now()); }
 
  private:
   class Conversation;
@@ -82,6 +93,8 @@ class Detection final : public Kernels {
     KernelWatch watch;
     std::vector<port::Peer> peers;
     std::size_t next_peer = 0;
+    std::string boot_id;
+    bool told_silent = false;
     Moment due{};
     std::unique_ptr<Conversation> link;  // that is open
     std::vector<std::unique_ptr<Conversation>> questions;
@@ -97,6 +110,10 @@ class Detection final : public Kernels {
   // The conversation is on the stack; what it is told may destroy it, and nothing comes after.
   void opened(Conversation& conversation);
   void ended(Conversation& conversation, port::LinkEnd end);
+  // So many that it speaks for a fault of our own. Counted once in a turn.
+  [[nodiscard]] bool are_many_quiet() const;
+  // After something was heard of it, or not. `quiet`: since when it was quiet before that.
+  void tell_of(const NodeName& name, Watched& node, std::optional<Moment> quiet);
   // In place of when it was due until now.
   void make_due(const NodeName& name, Watched& node, Moment due);
   void schedule();
@@ -105,11 +122,15 @@ class Detection final : public Kernels {
   loop::Loop& loop_;
   port::Links& links_;
   port::Random& random_;
+  const Tell tell_;
+  Silences silences_;
   ByName nodes_;
   std::set<std::pair<Moment, NodeName>> due_;
   loop::Timer timer_;
   Moment timer_due_{};
   std::optional<Moment> call_failed_at_;
+  mutable std::optional<Moment> counted_at_;
+  mutable std::optional<Moment> many_quiet_at_;  // last
 };
 
 }  // namespace moonfence::cluster

@@ -40,8 +40,9 @@ class Kernels {
   [[nodiscard]] virtual Kernel kernel_of(const NodeName& node) const = 0;
   // Those that are silent.
   [[nodiscard]] virtual std::vector<NodeName> silent() const = 0;
-  // The last sign of a machine that is silent, if nothing in that time speaks for a fault of our
-  // own: the API server has answered all the while, and hardly any other machine is quiet.
+  // Since when a machine is silent and nothing speaks for a fault of our own: since its last sign,
+  // or since the last moment in which the API server did not answer, or too many others were quiet.
+  // nullopt: it is not silent, or too many are quiet now.
   [[nodiscard]] virtual std::optional<Moment> silent_since(const NodeName& node) const = 0;
 };
 

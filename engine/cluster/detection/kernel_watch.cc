@@ -9,6 +9,7 @@ void KernelWatch::hear(Moment now) {
   known_ = std::max(known_, now);
   clock_ = now;
   unanswered_ = 0;
+  is_quiet_ = false;
 }
 
 void KernelWatch::opened(Moment now) {
@@ -23,6 +24,7 @@ void KernelWatch::link_ended(port::LinkEnd end, Moment now) {
     // However it ended: until then the kernels have kept it alive. Only an end that the peer has
     // set is a sign of it.
     hear(end == port::LinkEnd::Closed ? now : now - kWaitedByKernel);
+    is_quiet_ = end == port::LinkEnd::Silent;
   }
 }
 
@@ -38,6 +40,7 @@ void KernelWatch::answered(port::LinkEnd end, Moment asked, Moment now) {
     ++in_vain_;
   } else if (end == port::LinkEnd::Silent && asked >= clock_) {
     refuses_since_.reset();
+    is_quiet_ = true;
     ++unanswered_;
     unanswered_at_ = now;
     if (is_proven_silent(now)) {
@@ -60,7 +63,8 @@ Kernel KernelWatch::word(Moment now) const {
     return Kernel::Answers;
   }
   if (!heard_) {
-    return now - begun_ < kFirstLook ? Kernel::Unsure : Kernel::NotObservable;
+    const bool is_looked_at = now - begun_ >= kFirstLook && in_vain_ >= kEnough;
+    return is_looked_at || now - begun_ >= kUnsureFor ? Kernel::NotObservable : Kernel::Unsure;
   }
   if (is_proven_silent(now)) {
     return Kernel::Silent;
@@ -75,12 +79,18 @@ Kernel KernelWatch::word(Moment now) const {
 Duration KernelWatch::pause(Moment now) const {
   if (!heard_) {
     constexpr std::uint32_t kMostDoublings = 6;
-    return std::min(kSlowly * (1U << std::min(in_vain_, kMostDoublings)), kLongestPause);
+    if (in_vain_ < kEnough) {
+      return kFirstProbes;
+    }
+    return std::min(kSlowly * (1U << std::min(in_vain_ - kEnough, kMostDoublings)), kLongestPause);
   }
   if (refuses_since_) {
     return now - *refuses_since_ < std::chrono::minutes(1) ? kSlowly : kSlowest;
   }
-  return is_proven_silent(now) ? kSlowly : kProbeEvery;
+  if (!is_proven_silent(now)) {
+    return kProbeEvery;
+  }
+  return now - *heard_ < std::chrono::minutes(1) ? kSilently : kSlowly;
 }
 
 }  // namespace moonfence::cluster

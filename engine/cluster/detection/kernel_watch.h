@@ -13,7 +13,8 @@
 // them ended within `kFresh`. A question that could not be sent proves nothing. When our own
 // process was late, all of that begins anew: what was not heard may not have been listened for.
 //
-// Who was not heard within `kFirstLook`, behind a firewall perhaps, is not observable. Nor is one
+// Who was not heard within `kFirstLook`, though asked as often, behind a firewall perhaps, is not
+// observable. Nor is one
 // of which nobody can find out for `kUnsureFor`, because our own machine sends nothing: then
 // nothing is known of it, as if it were not watched at all.
 
@@ -29,8 +30,12 @@ namespace moonfence::cluster {
 class KernelWatch {
  public:
   static constexpr Duration kProbeEvery = std::chrono::milliseconds(100);
+  static constexpr Duration kFirstProbes = std::chrono::milliseconds(200);  // of the first look
   static constexpr Duration kProbeLimit = std::chrono::milliseconds(800);
-  static constexpr Duration kSlowly = std::chrono::seconds(1);  // silent, or refuses
+  // Of one that is silent, for the first minute: where half of the packets are lost four seconds
+  // pass without an answer now and then, and whoever asks seldom then hears none for long.
+  static constexpr Duration kSilently = std::chrono::milliseconds(250);
+  static constexpr Duration kSlowly = std::chrono::seconds(1);  // silent for longer, or refuses
   static constexpr Duration kSlowest =
       std::chrono::seconds(10);  // refuses for longer than a minute
   static constexpr std::uint32_t kEnough = 20;
@@ -65,6 +70,11 @@ class KernelWatch {
   [[nodiscard]] Duration pause(Moment now) const;
   // The last sign of it; nullopt: never heard. Of a linked one the moment at which the link opened.
   [[nodiscard]] std::optional<Moment> heard() const { return heard_; }
+  // Since when it has left unanswered what it was asked, as far as we listened; nullopt: it has
+  // not.
+  [[nodiscard]] std::optional<Moment> quiet_since() const {
+    return is_quiet_ ? std::optional(clock_) : std::nullopt;
+  }
 
  private:
   void hear(Moment now);
@@ -72,6 +82,7 @@ class KernelWatch {
 
   Moment begun_{};
   bool linked_ = false;
+  bool is_quiet_ = false;
   std::optional<Moment> heard_;
   Moment known_{};                       // when it was last heard, or proven silent
   Moment clock_{};                       // what was asked before counts for nothing

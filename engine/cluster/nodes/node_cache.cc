@@ -146,22 +146,24 @@ void NodeCache::apply(NodeView view) {
   if (found == entries_.end()) {
     const auto departed = departed_.extract(view.name);
     const bool is_made_anew = !departed.empty();
+    const bool is_joining = is_down(view.readiness) && !is_made_anew && view.never_ready;
     view.standing = !is_down(view.readiness) ? standing_up(view)
                     : is_made_anew
                         ? standing_fallen(departed.mapped().view.standing, view, loop_.now())
-                        : standing_joining();
-    // Created while we run. If it is down already it waits until it was Ready once or its entry
-    // expires: a node that is still joining has nothing to fence (row NB-11).
-    stamp(entries_
-              .emplace(view.name, Entry{.view = view,
-                                        .expires = std::nullopt,
-                                        .joining = is_down(view.readiness) && !is_made_anew})
-              .first->second);
+                    : is_joining ? standing_joining()
+                                 : standing_found(view, loop_.now(), counting_);
+    // Created while we run. If it never was Ready it waits until it was once or its entry expires:
+    // a node that is still joining has nothing to fence (row NB-11). Of one that was Ready and fell
+    // we have missed all that.
+    stamp(
+        entries_
+            .emplace(view.name, Entry{.view = view, .expires = std::nullopt, .joining = is_joining})
+            .first->second);
     schedule_expiry();
     listener_.saw(view);
     recount(nullptr, &view);
-    if (is_made_anew) {
-      // Pods of the deleted one may be bound to it, whether it ever joins or not.
+    // Pods of a deleted one may be bound to one that is made anew, whether it ever joins or not.
+    if (is_made_anew || (is_down(view.readiness) && !is_joining)) {
       listener_.look_at(view, is_down(view.readiness) ? Look::Fell : Look::Changed);
     }
     return;

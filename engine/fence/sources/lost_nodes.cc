@@ -1,5 +1,6 @@
 #include "fence/sources/lost_nodes.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace moonfence::fence {
@@ -48,16 +49,30 @@ void LostNodes::poll() {
   if (asking_) {
     return;
   }
-  if (kernels_.silent().empty()) {
+  if (!wants_leases()) {
     look();  // those that were lost may be heard again
     return;
   }
   asking_ = true;
+  asked_ = loop_.now();
   leases_.ask(alive_, [this](const Result<void>& outcome) {
     asking_ = false;
     if (outcome) {
       look();
     }
+  });
+}
+
+bool LostNodes::wants_leases() const {
+  const Moment now = loop_.now();
+  const std::vector<NodeName> silent = kernels_.silent();
+  return std::any_of(silent.begin(), silent.end(), [&](const NodeName& node) {
+    const auto since = kernels_.silent_since(node);
+    if (!since || now - *since < after_ || source_health_.health(node) == NodeHealth::Failed) {
+      return false;
+    }
+    const bool is_fresh = now - *since < after_ + std::chrono::minutes(1);
+    return is_fresh || !asked_ || now - *asked_ >= kSeldom;
   });
 }
 

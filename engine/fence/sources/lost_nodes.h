@@ -5,12 +5,13 @@
 // Lease is overdue, and those of nearly all others are not. That is no proof that it is dead: a cut
 // cable looks the same.
 //
-// In the quiet it does nothing but see that no machine is silent. Then it has the Leases read, once
-// a second at most.
+// In the quiet it does nothing but see that no machine has been silent for so long. Then it has the
+// Leases read, once a second, and after a minute, if they still say nothing, every ten seconds.
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -25,6 +26,7 @@ namespace moonfence::fence {
 class LostNodes final : public NodeHealthFeed {
  public:
   static constexpr Duration kEvery = std::chrono::milliseconds(250);
+  static constexpr Duration kSeldom = std::chrono::seconds(10);
 
   // `key`: of its bindings. All outlive it.
   LostNodes(loop::Loop& loop, const cluster::Kernels& kernels, PeerLeaseReader& leases,
@@ -46,6 +48,8 @@ class LostNodes final : public NodeHealthFeed {
 
  private:
   void poll();
+  // Whether a machine has been silent for long enough of which the Leases may say that it is lost.
+  [[nodiscard]] bool wants_leases() const;
   void look();
   // By the newest list of Leases.
   [[nodiscard]] policy::NodeHealth health_of(const NodeName& node) const;
@@ -63,6 +67,7 @@ class LostNodes final : public NodeHealthFeed {
   std::set<NodeName> supposed_failed_;
   loop::Timer next_poll_;
   bool asking_ = false;
+  std::optional<Moment> asked_;
   std::shared_ptr<const void> alive_;  // null: stopped
 };
 

@@ -167,6 +167,7 @@ void Elector::written(std::uint64_t id, const Result<ApiReply>& reply, Moment se
   const auto lease = reply ? decode_lease(reply->body) : Result<Lease>(failure(reply.error()));
   if (lease) {
     problem_.clear();
+    receivers_.wrote(*lease, sent);
     perform(election_.written(*lease, sent, around_.loop.now(), around_.random.unit()));
     return;
   }

@@ -35,6 +35,8 @@ class Elector {
     std::function<void(const std::string& why)> lose;
     // Another replica sits better: end what was started, then hand_over().
     std::function<void()> wanted = [] {};
+    // The Lease was written, by a request that left then.
+    std::function<void(const Lease&, Moment sent)> wrote = [](const Lease&, Moment) {};
   };
   // Beyond a call: for the way of its answer.
   static constexpr Duration kTravel = std::chrono::milliseconds(500);

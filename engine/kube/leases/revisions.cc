@@ -1,6 +1,7 @@
 #include "kube/leases/revisions.h"
 
 #include <algorithm>
+#include <compare>
 
 #include "kube/leases/lease.h"
 #include "kube/text/json.h"
@@ -58,8 +59,24 @@ std::deque<Revisions::Reached>::const_iterator Revisions::first_beyond(
   });
 }
 
+bool Revisions::is_beyond(const ResourceVersion& version) const {
+  return !reached_.empty() &&
+         compare_versions(reached_.back().version, version).value_or(std::strong_ordering::less) >
+             0;
+}
+
+// Of two answers that cross, the older one may come last: whether the store went back only says one
+// that we ask for now.
+void LeaseRevisions::heard(const ResourceVersion& reached, Moment sent) {
+  if (revisions_.is_beyond(reached) || !revisions_.note(reached, sent, loop_.now())) {
+    ask();
+  } else if (problem_.empty()) {
+    next_ = loop_.after(kEvery, [this] { ask(); });
+  }
+}
+
 void LeaseRevisions::ask() {
-  next_ = loop_.after(every_, [this] { ask(); });
+  next_ = loop_.after(kEvery, [this] { ask(); });
   if (call_) {
     return;  // a slow one is waited for
   }

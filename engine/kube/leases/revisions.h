@@ -26,6 +26,8 @@ class Revisions {
   // The store has reached it, as an answer says that was asked for and arrived then. False: the
   // store went back in time, and everything before is worthless.
   [[nodiscard]] bool note(const ResourceVersion& reached, Moment sent, Moment arrived);
+  // It has reached more than this.
+  [[nodiscard]] bool is_beyond(const ResourceVersion& version) const;
   // What was reached when is not known any more: the store may be another one.
   void forget() { reached_.clear(); }
   // The first moment by which it was reached; nullopt: not yet, or nobody knows.
@@ -57,19 +59,21 @@ class Revisions {
   std::deque<Reached> reached_;
 };
 
-// Asks for the version of all Leases of kubelets, and notes it.
+// Asks for the version of all Leases of kubelets, and notes it. It need not ask while others hear
+// it anyway.
 class LeaseRevisions {
  public:
   static constexpr Duration kEvery = std::chrono::seconds(2);
   static constexpr Duration kAfterFailure = std::chrono::seconds(10);
 
-  // `every`: how close to the truth it is known when a Lease was written.
-  LeaseRevisions(loop::Loop& loop, Caller& caller, port::Log& log, Duration every = kEvery)
-      : loop_(loop), caller_(caller), log_(log), every_(every) {}
+  LeaseRevisions(loop::Loop& loop, Caller& caller, port::Log& log)
+      : loop_(loop), caller_(caller), log_(log) {}
   LeaseRevisions(const LeaseRevisions&) = delete;
   LeaseRevisions& operator=(const LeaseRevisions&) = delete;
 
   void start() { ask(); }
+  // The answer to something else says that the store had reached it: a Lease was written.
+  void heard(const ResourceVersion& reached, Moment sent);
   [[nodiscard]] const Revisions& revisions() const { return revisions_; }
   void forget() { revisions_.forget(); }
   // Why they are not known, "" when they are. Without them a silent kubelet takes longer to tell.
@@ -81,7 +85,6 @@ class LeaseRevisions {
   loop::Loop& loop_;
   Caller& caller_;
   port::Log& log_;
-  const Duration every_;
   Revisions revisions_;
   std::string problem_;
   loop::Timer next_;

@@ -1,7 +1,10 @@
 #include "kube/objects/decode.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -52,6 +55,15 @@ std::string zone_of(const Labels& labels) {
   return {};
 }
 
+// Everybody has these: who asks there hears himself, and the node would answer for ever.
+bool is_everybodys(const std::string& address) {
+  constexpr std::array<std::string_view, 6> kPrefixes = {"127.",        "0.",    "169.254.",
+                                                         "::ffff:127.", "fe80:", "FE80:"};
+  return address == "::1" || address == "::" ||
+         std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&address](std::string_view prefix) { return address.starts_with(prefix); });
+}
+
 // Whatever is no address is passed over: a Node is not refused for it.
 KubeletAddress kubelet_of(const json& object) {
   constexpr std::size_t kMost = 2;      // of either family
@@ -64,6 +76,7 @@ KubeletAddress kubelet_of(const json& object) {
       const auto address = entry.is_object() ? entry.find("address") : entry.end();
       if (type != entry.end() && *type == "InternalIP" && address != entry.end() &&
           address->is_string() && address->get_ref<const std::string&>().size() <= kLongest &&
+          !is_everybodys(address->get_ref<const std::string&>()) &&
           kubelet.addresses.size() < kMost) {
         kubelet.addresses.push_back(address->get<std::string>());
       }

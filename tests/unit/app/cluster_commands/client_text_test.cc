@@ -163,6 +163,24 @@ TEST(StatusText, ATermThatHasRunOutLeadsNobody) {
   EXPECT_EQ(status_document(status(), at("10:00:10"))["leader"]["leads"], true);
 }
 
+TEST(StatusText, SaysWhatMachinesAnswerAndHowOftenOneWasSilentThatLived) {
+  ClusterStatus found = status();
+  found.report["situation"]["detection"] = {
+      {"since", "2026-11-18T22:00:10Z"},
+      {"answers", 4},
+      {"silent", 1},
+      {"unsure", 0},
+      {"notObservable", 2},
+      {"silencesOf", {{"4s", 3}, {"6s", 2}, {"8s", 2}, {"12s", 1}, {"20s", 0}, {"40s", 0}}}};
+  EXPECT_THAT(
+      status_text(found, at("10:00:10")),
+      HasSubstr("MACHINES    4 answer, 1 silent, 2 not observable\n"
+                "  in 6.0 node-days so many were silent for so long and had not been restarted: "
+                "4s: 3, 6s: 2, 8s: 2, 12s: 1, 20s: 0, 40s: 0\n"));
+  found.report["situation"]["detection"]["since"] = "?";
+  EXPECT_THAT(status_text(found, at("10:00:10")), testing::Not(HasSubstr("MACHINES")));
+}
+
 TEST(StatusText, FaultsAndRejectionsAreCounted) {
   ClusterStatus found = status();
   found.report["faults"] = {"moonfence.yaml: line 3"};

@@ -133,7 +133,7 @@ void tell_all(Metrics& metrics) {
   metrics.set_events(3, 4);
   metrics.count_run("noobaa", {.instructions = 100, .memory_bytes = 100000, .cpu = 80us});
   metrics.set_missed_heartbeats(2);
-  metrics.set_kernels({.answers = 5, .unsure = 1, .silent = 2, .not_observable = 3});
+  metrics.set_detection({.answers = 5, .unsure = 1, .silent = 2, .not_observable = 3}, {});
   metrics.set_process(
       {.cpu_seconds = 1.5, .resident_bytes = 4096, .open_files = 7, .most_files = 9},
       WallTime(std::chrono::seconds(1600000000)));

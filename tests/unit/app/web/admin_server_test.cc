@@ -1,9 +1,14 @@
 #include "app/web/admin_server.h"
 
+#include <vector>
+
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "os/system/descriptor.h"
+#include "os/system/process.h"
 
 namespace moonfence::app {
 namespace {
@@ -204,6 +209,20 @@ TEST_F(AdminServerTest, it_ends_although_a_client_stays_connected) {
   const Client idle(AF_INET, server->port());
   EXPECT_TRUE(idle.connected());
   server.reset();
+}
+
+// A replica that watches a thousand machines has so many connections. Whoever waits by select()
+// cannot be asked any more then, and the kubelet restarted it.
+TEST_F(AdminServerTest, it_answers_whatever_number_its_descriptors_have) {
+  ASSERT_TRUE(os::allow_all_descriptors());
+  constexpr int kBeyondSelect = 1100;
+  std::vector<os::Descriptor> others;
+  do {
+    others.emplace_back(dup(STDERR_FILENO));
+    ASSERT_TRUE(others.back().open());
+  } while (others.back().get() < kBeyondSelect);
+  const auto server = serve();
+  EXPECT_NE(Client(AF_INET, server->port()).ask("GET /metrics").find("hello"), std::string::npos);
 }
 
 }  // namespace

@@ -38,13 +38,24 @@ TEST_F(KernelWatchTest, who_was_never_heard_is_not_observable_however_silent) {
 // Whoever has just started, or taken over, knows of no machine yet that it is dead.
 TEST_F(KernelWatchTest, at_first_nobody_is_sure) {
   EXPECT_EQ(word(), Kernel::Unsure);
-  now += KernelWatch::kFirstLook - 1ns;
+  ask(KernelWatch::kEnough);
+  now = Moment(1h) + KernelWatch::kFirstLook - 1ns;
+  EXPECT_EQ(word(), Kernel::Unsure);
+  now += 1ns;
+  EXPECT_EQ(word(), Kernel::NotObservable);
+}
+
+TEST_F(KernelWatchTest, who_was_asked_seldom_is_not_given_up_for_a_minute) {
+  ask(KernelWatch::kEnough - 1);
+  now = Moment(1h) + KernelWatch::kUnsureFor - 1ns;
   EXPECT_EQ(word(), Kernel::Unsure);
   now += 1ns;
   EXPECT_EQ(word(), Kernel::NotObservable);
 }
 
 TEST_F(KernelWatchTest, who_is_never_heard_is_asked_once_a_minute_in_the_end) {
+  EXPECT_EQ(watch.pause(now), KernelWatch::kFirstProbes);
+  ask(KernelWatch::kEnough);
   EXPECT_EQ(watch.pause(now), 1s);
   ask(2);
   EXPECT_EQ(watch.pause(now), 4s);

@@ -25,10 +25,13 @@ struct NodeJson {
   std::string mark = {};  // annotation moonfence.io/fenced
   std::string boot = {};  // "": its kubelet has never said it
   std::string address = {};
+  std::string created = "2025-12-31T00:00:00Z";
 
   [[nodiscard]] nlohmann::json json() const {
-    nlohmann::json node = {{"metadata", {{"name", name}, {"uid", uid}, {"resourceVersion", "1"}}},
-                           {"status", {{"conditions", nlohmann::json::array()}}}};
+    nlohmann::json node = {
+        {"metadata",
+         {{"name", name}, {"uid", uid}, {"creationTimestamp", created}, {"resourceVersion", "1"}}},
+        {"status", {{"conditions", nlohmann::json::array()}}}};
     if (!ready.empty()) {
       node["status"]["conditions"].push_back({{"type", "Ready"},
                                               {"status", ready},
@@ -134,7 +137,8 @@ TEST_F(NodeCacheTest, nodes_that_never_joined_are_not_counted_and_one_that_fell_
   using Count = Census::Count;
   list({{.name = "n1"}, {.name = "n2"}});
   for (const char* name : {"m1", "m2", "m3"}) {
-    cache->on_apply(NodeJson{.name = name, .ready = "False"}.json());
+    cache->on_apply(
+        NodeJson{.name = name, .ready = "False", .created = "2026-01-01T00:00:00Z"}.json());
   }
   EXPECT_EQ(listener.census.back(), (Count{2, 0}));
   cache->on_apply(NodeJson{.name = "n1", .ready = "Unknown"}.json());
@@ -268,8 +272,9 @@ TEST_F(NodeCacheTest, nodes_that_are_down_can_be_told_of_again) {
 
 TEST_F(NodeCacheTest, a_node_that_is_still_joining_is_not_told_of_again) {  // row NB-11
   list({{.name = "n1"}});
-  cache->on_apply(NodeJson{.name = "n2", .ready = "False"}.json());
-  cache->on_apply(NodeJson{.name = "n3", .ready = "False"}.json());
+  const std::string made = "2026-01-01T00:00:00Z";  // and has not been Ready since
+  cache->on_apply(NodeJson{.name = "n2", .ready = "False", .created = made}.json());
+  cache->on_apply(NodeJson{.name = "n3", .ready = "False", .created = made}.json());
   told();
   cache->look_again(Look::PoliciesChanged);
   EXPECT_EQ(told(), Told{});
@@ -282,6 +287,15 @@ TEST_F(NodeCacheTest, a_node_that_is_still_joining_is_not_told_of_again) {  // r
   told();
   cache->look_again(Look::PoliciesChanged);
   EXPECT_EQ(told(), (Told{"n2 policies_changed false", "n3 policies_changed false"}));
+}
+
+// Its watch was silent meanwhile. It was taken for one that is still joining, and nobody looked at
+// it until its entry expired.
+TEST_F(NodeCacheTest, a_node_that_was_made_joined_and_fell_unseen_has_fallen) {
+  list({{.name = "n1"}});
+  list({{.name = "n1"}, {.name = "n2", .ready = "Unknown", .since = "2026-01-01T00:05:00Z"}});
+  EXPECT_EQ(told(), Told{"n2 fell unknown"});
+  EXPECT_EQ(cache->find(NodeName("n2"))->standing.group, Standing::Group::Worker);
 }
 
 TEST_F(NodeCacheTest, a_relist_finds_what_fell_in_the_gap_and_is_no_burst_of_deletions) {  // E-19
@@ -342,7 +356,7 @@ TEST_F(NodeCacheTest, a_node_that_takes_the_name_of_a_deleted_one_is_news) {
 
 TEST_F(NodeCacheTest, a_node_created_not_ready_waits_until_it_was_ready_or_expires) {  // row NB-11
   list({});
-  cache->on_apply(NodeJson{.ready = "False"}.json());
+  cache->on_apply(NodeJson{.ready = "False", .created = "2026-01-01T00:00:00Z"}.json());
   EXPECT_EQ(told(), Told{});
   test::run_for(loop, 1h + 1s);
   EXPECT_EQ(told(), Told{"n1 expired false"});

@@ -117,5 +117,31 @@ TEST_F(LeaseRevisionsTest, the_store_is_asked_every_two_seconds_by_a_consistent_
   EXPECT_EQ(*last - *first, 8s);
 }
 
+// The leader's own renewals say it every second, and nobody asks beside them.
+TEST_F(LeaseRevisionsTest, nobody_asks_for_what_is_heard_anyway_unless_it_is_odd) {
+  int asked = 0;
+  http.on(port::Method::Get,
+          "/prefix/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+          [&asked](const test::FakeRequest&) {
+            ++asked;
+            return test::FakeAnswer{.body = R"({"items":[],"metadata":{"resourceVersion":"500"}})"};
+          });
+  LeaseRevisions leases(loop, caller, log);
+  leases.start();
+  test::run_for(loop, 1s);
+  ASSERT_EQ(asked, 1);
+  for (int i = 1; i <= 20; ++i) {
+    test::run_for(loop, i == 1 ? 500ms : 1s);
+    leases.heard(version(500 + i), loop.now());
+  }
+  EXPECT_EQ(asked, 1);
+  const auto written = leases.revisions().written(version(510));
+  ASSERT_TRUE(written.after && written.by);
+  EXPECT_EQ(*written.by - *written.after, 1s);
+  leases.heard(version(400), loop.now());  // older than what was heard: the store is asked
+  test::run_for(loop, 10ms);
+  EXPECT_EQ(asked, 2);
+}
+
 }  // namespace
 }  // namespace moonfence::kube
