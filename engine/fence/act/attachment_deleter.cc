@@ -344,7 +344,8 @@ void AttachmentDeleter::ended(const DeleteAttachment& deletion, const ActionOutc
     result.braked = reason;
   } else if (reason == Reason::PolicyChanged || reason == Reason::OutsideBinding) {
     result.policies_changed = true;
-  } else if (reason == Reason::SignalUnfit) {
+  } else if (reason == Reason::SignalUnfit || reason == Reason::KernelAnswers ||
+             reason == Reason::KernelUnsure) {
     result.unfit = true;
   } else if (reason == Reason::OnHold) {
     result.hold("attachment " + name, kHoldPause);

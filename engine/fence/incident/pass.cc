@@ -595,7 +595,8 @@ void Pass::pod_ended(const DeletePod& deletion, const ActionOutcome& outcome) {
     }
   } else if (outcome.reason == Reason::PolicyChanged || outcome.reason == Reason::OutsideBinding) {
     result_.policies_changed = true;  // those that are in force now have not been asked
-  } else if (outcome.reason == Reason::SignalUnfit) {
+  } else if (outcome.reason == Reason::SignalUnfit || outcome.reason == Reason::KernelAnswers ||
+             outcome.reason == Reason::KernelUnsure) {
     result_.unfit = true;
   } else if (outcome.reason == Reason::OnHold) {
     result_.hold(hold_text(authority_->node, authority_->reading.hold, deletion.pod,

@@ -31,6 +31,24 @@ std::optional<Reason> refuse_by_kernel(const Authority& authority) {
   return std::nullopt;
 }
 
+// Lost is a node of which nothing is heard. It may have been heard since the reading, and then
+// nothing else speaks against it.
+std::optional<Reason> refuse_by_silence(const Authority& authority) {
+  if (authority.kernels == nullptr || !authority.source.starts_with(kLostSignal)) {
+    return std::nullopt;
+  }
+  switch (authority.kernels->kernel_of(authority.node)) {
+    case cluster::Kernel::Silent:
+      return std::nullopt;
+    case cluster::Kernel::Answers:
+      return Reason::KernelAnswers;
+    case cluster::Kernel::Unsure:
+    case cluster::Kernel::NotObservable:
+      break;
+  }
+  return Reason::KernelUnsure;
+}
+
 // Why a node that is down like this is not down for such a policy. Unknown is somebody else's word,
 // which the Lease must bear out.
 std::optional<Reason> unfit(const Authority& authority, const policy::Trigger& trigger) {
@@ -89,6 +107,9 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   }
   if (signal_of(binding) != authority.source) {
     return Reason::SignalUnfit;
+  }
+  if (const auto reason = refuse_by_silence(authority)) {
+    return reason;
   }
   if (const auto reason = unfit(authority, binding.policy->trigger())) {
     return reason;

@@ -1,6 +1,8 @@
 #include "fence/rules/selection.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -10,8 +12,13 @@ using audit::Reason;
 
 namespace {
 
-// Of a pod whose volumes nobody has read nobody knows.
-bool has_claims(const kube::Pod& pod) {
+// What a machine has by itself, or reads only. Whatever else there is may be written by two pods.
+constexpr std::array<std::string_view, 6> kOfOnePod = {"emptyDir",    "configMap", "secret",
+                                                       "downwardAPI", "projected", "image"};
+
+// Whether it may write to what another pod can write to, too. Of a pod whose volumes nobody has
+// read nobody knows.
+bool shares_volumes(const kube::Pod& pod) {
   if (pod.raw == nullptr) {
     return true;
   }
@@ -21,8 +28,9 @@ bool has_claims(const kube::Pod& pod) {
   }
   const nlohmann::json& all = (*pod.raw)[volumes];
   return !all.is_array() || std::any_of(all.begin(), all.end(), [](const nlohmann::json& volume) {
-    return !volume.is_object() || volume.contains("persistentVolumeClaim") ||
-           volume.contains("ephemeral") || volume.contains("csi");
+    return !volume.is_object() ||
+           std::none_of(kOfOnePod.begin(), kOfOnePod.end(),
+                        [&volume](std::string_view kind) { return volume.contains(kind); });
   });
 }
 
@@ -50,9 +58,10 @@ std::optional<Reason> left_alone(const kube::Pod& pod, const policy::Allowances&
     return pod.owners.empty() ? Reason::BarePod : Reason::OwnerNotController;
   }
   // That a machine is not heard is no proof that nothing runs on it.
-  const bool harms_nobody_twice =
-      controller != nullptr && controller->kind == "ReplicaSet" && !has_claims(pod);
-  if (allow.lost_after > Duration::zero() && !harms_nobody_twice) {
+  const bool harms_nobody_twice = controller != nullptr && controller->kind == "ReplicaSet" &&
+                                  controller->api_version.starts_with("apps/") &&
+                                  !shares_volumes(pod);
+  if (allow.acts_on_lost() && !harms_nobody_twice) {
     return Reason::LostIsNoProof;
   }
   return std::nullopt;

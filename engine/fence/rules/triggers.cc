@@ -9,7 +9,7 @@ std::string signal_of(const policy::Binding& binding) {
   if (binding.policy != nullptr && binding.policy->health_source()) {
     return binding.digest;
   }
-  return binding.allow.lost_after > Duration::zero()
+  return binding.allow.acts_on_lost()
              ? std::string(kLostSignal) + format_duration(binding.allow.lost_after)
              : std::string();
 }

@@ -324,9 +324,11 @@ std::vector<BindingSpec> read_bindings(Reader& reader, const Yaml& root) {
       return last.is_same_place(other);
     };
     if (std::any_of(bindings.begin(), bindings.end() - 1, is_same)) {
-      reader.refuse(list->items[i].line, field,
-                    "policy '" + bindings.back().policy + "' is bound to these namespaces twice",
-                    "one policy may have several bindings, each with namespaces of its own");
+      reader.refuse(
+          list->items[i].line, field,
+          "policy '" + bindings.back().policy + "' is bound to these namespaces twice",
+          "one policy may have several bindings, each with namespaces of its own; for the same "
+          "ones two, of which one has actOn: lost");
     }
   }
   return bindings;

@@ -37,9 +37,13 @@ struct BindingSpec {
   OnReject on_reject = OnReject::Keep;
   std::string place;  // "moonfence.yaml:12: bindings[2]", for messages
 
-  // Which binding of the policy it is: no two of a file have the same policy and namespaces.
+  // Which binding of the policy it is: no two of a file have the same policy and namespaces, unless
+  // one acts on lost nodes and the other does not.
   [[nodiscard]] bool is_same_place(const BindingSpec& other) const {
-    return policy == other.policy && scope == other.scope;
+    return is_same_kind(other) && scope == other.scope;
+  }
+  [[nodiscard]] bool is_same_kind(const BindingSpec& other) const {
+    return policy == other.policy && allow.acts_on_lost() == other.allow.acts_on_lost();
   }
   [[nodiscard]] Reach reach() const {
     return {.scope = scope, .mode = mode, .allow = allow, .hold_down = hold_down};

@@ -117,7 +117,8 @@ const LastGoodEntry* LastGood::find(const BindingSpec& binding, bool only) const
   const LastGoodEntry* same_policy = nullptr;
   std::size_t count = 0;
   for (const LastGoodEntry& entry : entries) {
-    if (entry.policy != binding.policy) {
+    if (entry.policy != binding.policy ||
+        entry.allow.acts_on_lost() != binding.allow.acts_on_lost()) {
       continue;
     }
     if (entry.scope == binding.scope) {
@@ -147,7 +148,7 @@ ConfigMapData encode_last_good(const LastGood& good) {
                 {"allow", allow_json(entry.allow)},
                 {"holdDown", format_duration(entry.hold_down)},
                 {"digest", digest}};
-    if (entry.allow.lost_after > Duration::zero()) {
+    if (entry.allow.acts_on_lost()) {
       row["lostAfter"] = format_duration(entry.allow.lost_after);
     }
     const std::size_t more =

@@ -48,6 +48,7 @@ struct Allowances {
   // of Kubernetes' word; zero: it does not. Only on pods of which two at a time do no harm.
   Duration lost_after{};
 
+  [[nodiscard]] bool acts_on_lost() const { return lost_after > Duration::zero(); }
   friend bool operator==(const Allowances&, const Allowances&) = default;
 };
 

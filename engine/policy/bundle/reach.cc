@@ -42,7 +42,9 @@ Allowances common(const Allowances& a, const Allowances& b) {
 }  // namespace
 
 Reach narrower(const Reach& a, const Reach& b) {
-  return {.scope = common(a.scope, b.scope),
+  // Who acts on lost nodes and who goes by Kubernetes' word have nothing in common.
+  const bool is_alike = a.allow.acts_on_lost() == b.allow.acts_on_lost();
+  return {.scope = is_alike ? common(a.scope, b.scope) : NamespaceScope::of({}),
           .mode = lowest(a.mode, b.mode),
           .allow = common(a.allow, b.allow),
           .hold_down = std::max(a.hold_down, b.hold_down)};

@@ -32,7 +32,7 @@ Reach reach_left(const BindingSpec& binding, const std::vector<BindingSpec>& bin
     if (other.is_same_place(binding)) {
       return other.reach();
     }
-    if (other.policy == binding.policy) {
+    if (other.is_same_kind(binding)) {
       same_policy = &other;
       ++count;
     }
@@ -367,7 +367,7 @@ const Validation::Outcome* Reloader::outcome_of(const Attempt& attempt) {
 std::optional<Reloader::Attempt> Reloader::last_good_for(const BindingSpec& spec) const {
   const auto bound =
       std::count_if(run_->entries.begin(), run_->entries.end(),
-                    [&spec](const Entry& other) { return other.spec.policy == spec.policy; });
+                    [&spec](const Entry& other) { return other.spec.is_same_kind(spec); });
   const LastGoodEntry* good = good_.find(spec, bound == 1);
   if (good == nullptr) {
     return std::nullopt;

@@ -24,7 +24,7 @@ json scope_json(const Binding& binding) {
               {binding.allow.out_of_service, binding.allow.bare_pods, binding.allow.finished_pods},
               format_duration(binding.hold_down)};
   // Only where it is said: every other set keeps its digest.
-  if (binding.allow.lost_after > Duration::zero()) {
+  if (binding.allow.acts_on_lost()) {
     row.push_back(format_duration(binding.allow.lost_after));
   }
   return row;
@@ -75,6 +75,7 @@ PolicyStatus Reloader::status_of(const Entry& entry) const {
   PolicyStatus status;
   status.name = entry.spec.policy;
   status.namespaces = to_text(entry.spec.scope);
+  status.acts_on_lost = entry.spec.allow.acts_on_lost();
   status.source = entry.is_stale ? entry.substitute->source_name : entry.spec.source;
   status.digest = entry.digest;
   status.mode = lowest(ceiling_.mode, entry.reach.mode);

@@ -52,6 +52,9 @@ json policy_json(const PolicyStatus& policy) {
   if (policy.held_back) {
     out["heldBackFrom"] = to_string(*policy.held_back);
   }
+  if (policy.acts_on_lost) {
+    out["actOn"] = "lost";
+  }
   if (policy.holds) {
     out["holds"] = true;
   }
@@ -259,7 +262,7 @@ std::vector<ReloadNews> Newsroom::news_in(const ReloadReport& report) {
   told_unbound_ = {report.unbound.begin(), report.unbound.end()};
   std::map<Binding, Told> told;
   for (const PolicyStatus& policy : report.policies) {
-    const Binding binding{policy.name, policy.namespaces};
+    const Binding binding{policy.name, policy.namespaces, policy.acts_on_lost};
     const auto before = told_.find(binding);
     ReloadNews item{.policy = policy.name};
     if (policy.error) {
@@ -271,7 +274,8 @@ std::vector<ReloadNews> Newsroom::news_in(const ReloadReport& report) {
       item.digest = policy.digest;
       item.text = "policy " + policy.name + " (" + policy.source + ", " + shortened(policy.digest) +
                   ") is active in mode " + std::string(to_string(policy.mode)) +
-                  " for namespaces " + policy.namespaces;
+                  " for namespaces " + policy.namespaces +
+                  (policy.acts_on_lost ? ", on lost nodes" : "");
       const std::string held = held_back_text(policy, report);
       item.text += held.empty() ? std::string() : ": it " + held;
     } else {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct PolicyStatus {
     Failing,   // accepted, but the breaker has stopped it for an incident
   };
   std::string name;
-  std::string namespaces;  // "*" or "db, web": two bindings of a policy differ in them
+  std::string namespaces;     // "*" or "db, web": two bindings of a policy differ in them,
+  bool acts_on_lost = false;  // or in this
   State state = State::Off;
   std::string source;  // "builtin" or the key
   std::string digest;  // hex, of what runs; "" when nothing does
@@ -45,7 +47,8 @@ struct PolicyStatus {
   WallTime since;                   // of this state and digest
 
   [[nodiscard]] bool is_same_binding(const PolicyStatus& other) const {
-    return name == other.name && namespaces == other.namespaces;
+    return name == other.name && namespaces == other.namespaces &&
+           acts_on_lost == other.acts_on_lost;
   }
   friend bool operator==(const PolicyStatus&, const PolicyStatus&) = default;
 };
@@ -119,7 +122,7 @@ class Newsroom {
   [[nodiscard]] std::vector<ReloadNews> news_in(const ReloadReport& report);
 
  private:
-  using Binding = std::pair<std::string, std::string>;  // policy, namespaces
+  using Binding = std::tuple<std::string, std::string, bool>;  // policy, namespaces, acts_on_lost
   struct Told {
     ReloadNews::Kind kind;
     std::string digest;

@@ -78,6 +78,28 @@ TEST_F(GuardTest, a_binding_that_goes_by_another_word_is_out_of_reach) {
   EXPECT_EQ(answer(), Reason::SignalUnfit);
 }
 
+// A link that was mended between the reading and the deletion: the pods lived.
+TEST_F(GuardTest, a_lost_node_that_is_heard_again_is_out_of_reach_at_once) {
+  policy::Binding lost = binding(Mode::Enforce);
+  lost.allow.lost_after = std::chrono::seconds(12);
+  activate({lost});
+  authority.source = "lost:12s";
+  pod.owners = {{.api_version = "apps/v1",
+                 .kind = "ReplicaSet",
+                 .name = "web",
+                 .uid = Uid("rs"),
+                 .controller = true}};
+  pod.raw = std::make_shared<const nlohmann::json>(nlohmann::json::object());
+  kernels.kernel = cluster::Kernel::Silent;
+  EXPECT_EQ(answer(), std::nullopt);
+  kernels.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(answer(), Reason::KernelAnswers);
+  for (const cluster::Kernel kernel : {cluster::Kernel::Unsure, cluster::Kernel::NotObservable}) {
+    kernels.kernel = kernel;
+    EXPECT_EQ(answer(), Reason::KernelUnsure);
+  }
+}
+
 TEST_F(GuardTest, a_living_kubelet_is_out_of_reach_for_a_policy_that_wants_silence) {
   activate({binding(Mode::Enforce, "d1", "trigger = { live_kubelet = false },")});
   EXPECT_EQ(answer(), std::nullopt);

@@ -67,7 +67,8 @@ TEST(LeftAlone, on_a_lost_node_only_what_may_run_twice_is_offered) {
   using namespace std::chrono_literals;
   const policy::Allowances lost = {.bare_pods = true, .finished_pods = true, .lost_after = 12s};
   for (const char* spec :
-       {"{}", R"({"volumes": []})", R"({"volumes": [{"name": "a", "emptyDir": {}}]})"}) {
+       {"{}", R"({"volumes": []})", R"({"volumes": [{"name": "a", "emptyDir": {}}]})",
+        R"({"volumes": [{"name": "a", "projected": {}}, {"name": "b", "configMap": {}}]})"}) {
     EXPECT_EQ(left_alone(with_volumes("ReplicaSet", spec), lost), std::nullopt) << spec;
     for (const char* kind : {"StatefulSet", "Job", "Cluster", ""}) {
       EXPECT_EQ(left_alone(with_volumes(kind, spec), lost), Reason::LostIsNoProof) << kind << spec;
@@ -76,6 +77,9 @@ TEST(LeftAlone, on_a_lost_node_only_what_may_run_twice_is_offered) {
   for (const char* spec :
        {R"({"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "c"}}]})",
         R"({"volumes": [{"name": "a", "ephemeral": {}}]})",
+        R"({"volumes": [{"name": "a", "nfs": {}}]})", R"({"volumes": [{"name": "a", "rbd": {}}]})",
+        R"({"volumes": [{"name": "a", "hostPath": {}}]})",
+        R"({"volumes": [{"name": "a", "emptyDir": {}}, {"name": "b", "iscsi": {}}]})",
         R"({"volumes": [{"name": "a", "csi": {}}]})", R"({"volumes": [7]})",
         R"({"volumes": "no"})"}) {
     EXPECT_EQ(left_alone(with_volumes("ReplicaSet", spec), lost), Reason::LostIsNoProof) << spec;
@@ -83,6 +87,9 @@ TEST(LeftAlone, on_a_lost_node_only_what_may_run_twice_is_offered) {
   }
   EXPECT_EQ(left_alone(owned_by("ReplicaSet"), lost), Reason::LostIsNoProof)
       << "nobody has read it";
+  kube::Pod foreign = with_volumes("ReplicaSet", "{}");
+  foreign.owners[0].api_version = "example.com/v1";
+  EXPECT_EQ(left_alone(foreign, lost), Reason::LostIsNoProof);
 }
 
 TEST(LeftAlone, an_owner_that_is_no_controller_replaces_nothing) {

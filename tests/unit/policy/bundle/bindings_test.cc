@@ -173,6 +173,17 @@ TEST(BindingsTest, what_breaks_a_rule_is_named_with_its_line) {
   }
 }
 
+TEST(BindingsTest, a_policy_may_act_on_lost_nodes_and_beside_that_by_kubernetes_word) {
+  const std::string lost = "- policy: db\n  namespaces: [\"*\"]\n  actOn: lost\n";
+  const auto parsed = parse_bindings(one(lost));
+  ASSERT_TRUE(parsed.file);
+  const auto& bindings = parsed.file->bindings;
+  ASSERT_EQ(bindings.size(), 2U);
+  EXPECT_FALSE(bindings[0].is_same_place(bindings[1]));
+  EXPECT_THAT(error_of(one(lost + lost + "  after: 20s\n")),
+              HasSubstr("bindings[2]: policy 'db' is bound to these namespaces twice"));
+}
+
 TEST(BindingsTest, namespaces_are_names_or_a_star_alone) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"[]", "is empty, so the policy would run nowhere"},
