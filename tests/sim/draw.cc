@@ -22,7 +22,7 @@ void end(Drawing& drawing) {
 }
 
 // One concern after the other.
-Plan draw_all(port::Random& random) {
+Plan draw_all(port::Random& random, bool detects) {
   Drawing drawing;
   drawing.plan.name = "seed";
   draw_shape(drawing, *random.fork("shape"));
@@ -62,6 +62,9 @@ Plan draw_all(port::Random& random) {
   draw_marks(drawing, *random.fork("marks"));
   draw_last_word(drawing, *random.fork("last-word"));
   draw_relief(drawing, *random.fork("relief"));
+  if (detects) {
+    draw_detection(drawing, *random.fork("detection"));
+  }
   end(drawing);
   return std::move(drawing.plan);
 }
@@ -114,7 +117,7 @@ Plan default_world() {
 
 Plan draw(std::uint64_t seed) {
   port::SeededRandom random(seed);
-  Plan plan = draw_all(random);
+  Plan plan = draw_all(random, seed >= kFirstThatDetects && seed % 2 == 0);
   plan.name = "seed " + std::to_string(seed);
   return plan;
 }

@@ -151,4 +151,24 @@ void draw_made_anew(Drawing& drawing, port::Random& random) {
   drawing.add(anew, Verb::RecreateNode, node);
 }
 
+// Machines are asked: they freeze, they are away for seconds, packets are lost, and somebody acts
+// on lost ones.
+void draw_detection(Drawing& drawing, port::Random& random) {
+  drawing.plan.settings[std::string(kDetectionWord)] = "on";
+  if (happens(random, 0.4)) {
+    drawing.plan.faults.lost_packet = 0.05 + 0.45 * random.unit();
+  }
+  while (happens(random, 0.4)) {
+    fail(drawing, random, drawing.a_node(random), drawing.moment(random), Verb::Freeze,
+         happens(random, 0.8));
+  }
+  while (happens(random, 0.5)) {
+    const std::string& node = drawing.a_node(random);
+    const Duration at = drawing.moment(random) / 2;
+    drawing.add(at, Verb::PartitionNode, node);
+    drawing.add(at + drawn_between(random, milliseconds(500), seconds(20)), Verb::Heal, node);
+  }
+  draw_lost(drawing, random);
+}
+
 }  // namespace moonfence::sim

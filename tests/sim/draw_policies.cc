@@ -177,6 +177,20 @@ return policy {
 }
 )";
 
+// Beside the others, in some worlds: for pods of which two at a time do no harm.
+constexpr std::string_view kStateless = R"(
+return policy {
+  api = 1,
+  name = "stateless",
+  version = "1.0.0",
+  summary = "Delete the pods of a lost node",
+  trigger = { failures = 1 },
+  pod = function(pod)
+    return fence.delete_pod("the node is lost")
+  end,
+}
+)";
+
 struct Choice {
   std::string_view name;
   std::string_view source;
@@ -264,6 +278,17 @@ std::map<std::string, std::string> draw_policies(port::Random& random) {
   }
   data.emplace("moonfence.yaml", bindings);
   return data;
+}
+
+void draw_lost(Drawing& drawing, port::Random& random) {
+  if (!happens(random, 0.34)) {
+    return;
+  }
+  drawing.plan.settings["quarantine"] = happens(random, 0.5) ? "always" : "missing";
+  drawing.plan.policies["stateless.lua"] = kStateless;
+  std::string text = binding("stateless", false, draw_spaces(random), "enforce");
+  text += happens(random, 0.7) ? "  actOn: lost\n  after: 12s\n" : "  actOn: lost\n  after: 20s\n";
+  drawing.plan.policies["moonfence.yaml"] += text;
 }
 
 void draw_asking(Drawing& drawing, port::Random& random) {

@@ -58,6 +58,7 @@ void draw_engines(Drawing& drawing, port::Random& random);
 void draw_clocks(Drawing& drawing, port::Random& random);
 void draw_objects(Drawing& drawing, port::Random& random);
 void draw_made_anew(Drawing& drawing, port::Random& random);
+void draw_detection(Drawing& drawing, port::Random& random);
 
 void draw_wire(Drawing& drawing, port::Random& random);
 void draw_servers(Drawing& drawing, port::Random& random);
@@ -82,6 +83,9 @@ void draw_marks(Drawing& drawing, port::Random& random);
 
 void draw_last_word(Drawing& drawing, port::Random& random);
 void draw_relief(Drawing& drawing, port::Random& random);
+
+// A binding that acts on lost nodes, in a third of the worlds.
+void draw_lost(Drawing& drawing, port::Random& random);
 
 [[nodiscard]] std::vector<WorkloadPlan> default_workloads();
 [[nodiscard]] WorkloadPlan workload(WorkloadKind kind, const std::string& path, int replicas,

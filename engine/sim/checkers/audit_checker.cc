@@ -52,7 +52,7 @@ void AuditChecker::on_died(const Life& life, bool told) {
   }
   if (told && !book->second.incidents.empty()) {
     accuse(rules::kOneIncident, life.replica + " left with an open incident of node " +
-                                    book->second.incidents.begin()->first);
+                                    book->second.incidents.begin()->second.node);
   }
   books_.erase(book);
 }
@@ -61,25 +61,27 @@ void AuditChecker::on_audit(const AuditLine& line) {
   Book& book = books_[line.life];
   if (line.kind == "incident_opened") {
     ++opened_;
-    const bool is_new =
-        book.incidents.emplace(line.node, Open{.incident = line.incident, .since = now()}).second;
-    if (!is_new) {
+    const auto others =
+        std::count_if(book.incidents.begin(), book.incidents.end(),
+                      [&line](const auto& entry) { return entry.second.node == line.node; });
+    book.incidents.emplace(line.incident, Open{.node = line.node, .since = now()});
+    if (others >= (acts_on_lost() ? 2 : 1)) {
       accuse(rules::kOneIncident,
              line.life.replica + " opened a second incident of node " + line.node);
     }
   } else if (line.kind == "incident_held" && line.reason == "volume_left") {
-    if (const auto open = book.incidents.find(line.node); open != book.incidents.end()) {
+    if (const auto open = book.incidents.find(line.incident); open != book.incidents.end()) {
       open->second.told_left = now();
     }
   } else if (line.kind == "refusal" && line.action == "taint_out_of_service") {
     const bool passes = line.reason == "reading_too_old" || line.reason == "pods_unknown";
-    if (const auto open = book.incidents.find(line.node); open != book.incidents.end()) {
+    if (const auto open = book.incidents.find(line.incident); open != book.incidents.end()) {
       open->second.kept_in_service = !passes;
     }
   } else if (line.kind == "incident_closed") {
     ++closed_;
-    const auto open = book.incidents.find(line.node);
-    if (open == book.incidents.end() || open->second.incident != line.incident) {
+    const auto open = book.incidents.find(line.incident);
+    if (open == book.incidents.end() || open->second.node != line.node) {
       accuse(rules::kOneIncident, line.life.replica + " closed incident " + line.incident +
                                       " of node " + line.node + ", which is not open");
       return;
@@ -94,7 +96,7 @@ void AuditChecker::on_audit(const AuditLine& line) {
 
 void AuditChecker::on_intent(const AuditLine& line) {
   Book& book = books_[line.life];
-  if (const auto open = book.incidents.find(line.node); open != book.incidents.end()) {
+  if (const auto open = book.incidents.find(line.incident); open != book.incidents.end()) {
     open->second.acted = true;
   }
   intended_.insert(line.subject());
@@ -231,6 +233,16 @@ bool AuditChecker::may_wait() const {
                      [](const BindingReach& binding) { return !binding.deletes; });
 }
 
+// Then a node may have an incident for each of the two signals.
+bool AuditChecker::acts_on_lost() const {
+  const std::vector<PolicyEdit>& edits = truth().policy_edits();
+  return std::any_of(edits.begin(), edits.end(), [](const PolicyEdit& edit) {
+    return edit.reach != nullptr &&
+           std::any_of(edit.reach->bindings.begin(), edit.reach->bindings.end(),
+                       [](const BindingReach& binding) { return binding.lost; });
+  });
+}
+
 bool AuditChecker::is_held_up(const std::string& node) const {
   return is_node_held(node) || was_node_held(node) ||
          std::any_of(truth().pods().begin(), truth().pods().end(), [&](const auto& entry) {
@@ -259,14 +271,15 @@ void AuditChecker::at_end(Duration calm_for) {
     return;
   }
   for (const auto& [life, book] : books_) {
-    for (const auto& [node, open] : book.incidents) {
+    for (const auto& [incident, open] : book.incidents) {
+      const std::string& node = open.node;
       const Duration limit = open.acted ? closing_time(plan()) : settled;
       // Told every five minutes for as long as it is so.
       const bool left = open.told_left && now() - *open.told_left < std::chrono::minutes(6);
       if (calm_for >= limit && now() - open.since > limit && !left && !open.kept_in_service &&
           !keeps_a_pod(node) && !is_held_up(node) && !is_own_node_of_all(node) &&
           !is_vetoed(node)) {
-        accuse(rules::kIncidentClosed, life.replica + ": incident " + open.incident + " of node " +
+        accuse(rules::kIncidentClosed, life.replica + ": incident " + incident + " of node " +
                                            node + " is open since " +
                                            format_duration(now() - open.since));
       }

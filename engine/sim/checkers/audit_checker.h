@@ -39,7 +39,7 @@ class AuditChecker final : public Checker {
     bool left = false;      // its call is on the way
   };
   struct Open {
-    std::string incident;
+    std::string node;
     Moment since{};
     bool acted = false;                              // so that it may await replacements
     std::optional<Moment> told_left = std::nullopt;  // that a volume stays attached
@@ -48,7 +48,7 @@ class AuditChecker final : public Checker {
   struct Book {
     // Without an outcome yet, by incident and subject: a call may outlive its incident.
     std::map<std::pair<std::string, std::string>, Pending> intents;
-    std::map<std::string, Open> incidents;  // by node
+    std::map<std::string, Open> incidents;  // by their ids
   };
   void check_known(const Change& change);
   void on_intent(const AuditLine& line);
@@ -56,6 +56,7 @@ class AuditChecker final : public Checker {
   void check_claim(const AuditLine& line);
   // A policy that waits for something holds its incident open for as long.
   [[nodiscard]] bool may_wait() const;
+  [[nodiscard]] bool acts_on_lost() const;
   [[nodiscard]] std::string node_uid(const std::string& name) const;
   // Somebody holds it, or something on it.
   [[nodiscard]] bool is_held_up(const std::string& node) const;

@@ -407,6 +407,12 @@ bool DeleteChecker::goes_by_silence(const Known& known) const {
 void DeleteChecker::check_kernel(const std::string& what, const AuditLine& intent,
                                  const PodTruth* pod, const Known& known) const {
   const NodeTruth& node = *truth().node(intent.node_uid);
+  const LeaseTruth* lease = truth().lease(node.name);
+  const auto restored = truth().restored_at();
+  // For all that anybody can know the kubelet has renewed its Lease when the store went back.
+  if (restored && lease != nullptr && now() - *restored < lease->duration + kHeard) {
+    return;
+  }
   if (!detects(plan()) || !node.down.holds || !is_dead(truth().lease(node.name)) ||
       accepts_living_kernel(pod, known)) {
     return;

@@ -24,6 +24,7 @@ struct Faults {
   double truncated = 0;     // the answer ends in the middle of its body, or of a watch line
   double slow = 0;          // latency of this request times 100
   double black_hole = 0;    // a connection falls silent without an error
+  double lost_packet = 0;   // each way, between a replica and a node's kernel
 
   // The servers.
   double too_many = 0;               // 429 with Retry-After

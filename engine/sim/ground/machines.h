@@ -30,7 +30,8 @@ struct Machine {
   std::string address;        // no other machine has it
   bool port_is_told = false;  // its Node says kKubeletPort
   bool powered = true;
-  bool connected = true;  // to everybody else: the API servers and the replicas
+  bool connected = true;   // to everybody else: the API servers and the replicas
+  double lost_packet = 0;  // each way, of those that replicas ask its kernel with
   bool kubelet = true;
   bool healthy = true;  // what its kubelet posts as Ready
   bool frozen = false;  // its processes stand still and will go on; its kernel works

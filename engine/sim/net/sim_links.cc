@@ -1,6 +1,7 @@
 #include "sim/net/sim_links.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct SimLinks::Connection {
   bool forgotten = false;
   loop::Timer packet;   // on its way to the machine, or from it
   loop::Timer silence;  // when it is given up, unless the machine is heard before
+  loop::Timer question;
+  int unanswered = 0;  // of these, in a row
 };
 
 class SimLinks::Handle final : public port::Link {
@@ -75,6 +78,15 @@ Duration SimLinks::draw_latency() {
   return within(*random_, around_.wire.latency());
 }
 
+double SimLinks::lost_packet(const Machine& machine) const {
+  return 1 - (1 - around_.wire.lost_packet()) * (1 - machine.lost_packet);
+}
+
+bool SimLinks::draws_answer(const Machine& machine) {
+  const double lost = lost_packet(machine);
+  return lost <= 0 || !(happens(*random_, lost) || happens(*random_, lost));
+}
+
 // The cluster's loop may have had its last turn a while ago.
 loop::Timer SimLinks::in(Duration delay, std::function<void()> action) {
   return around_.loop.after(delay + (around_.wire.now() - around_.loop.now()), std::move(action));
@@ -93,7 +105,7 @@ const Machine* SimLinks::machine_of(const std::string& address) const {
 void SimLinks::ask(Id id) {
   Connection& connection = *find(id);
   const Machine* machine = machine_of(connection.peer.address);
-  if (machine == nullptr || !machine->answers() || is_cut_off()) {
+  if (machine == nullptr || !machine->answers() || is_cut_off() || !draws_answer(*machine)) {
     return;  // until the limit
   }
   const bool listens = machine->kubelet && connection.peer.port == kKubeletPort;
@@ -114,6 +126,22 @@ void SimLinks::ask(Id id) {
   connection.machine = machine;
 }
 
+void SimLinks::keep_alive(Id id, Connection& connection) {
+  constexpr int kMost = port::kLinkPatience / std::chrono::seconds(1);
+  if (lost_packet(*connection.machine) <= 0) {
+    return;
+  }
+  connection.question = in(port::kLinkIdle, [this, id] {
+    Connection& asked = *find(id);
+    asked.unanswered = draws_answer(*asked.machine) ? 0 : asked.unanswered + 1;
+    if (asked.unanswered >= kMost) {
+      close(id, port::LinkEnd::Silent);
+    } else {
+      keep_alive(id, asked);
+    }
+  });
+}
+
 void SimLinks::look() {
   for (const auto& [id, connection] : connections_) {
     look_at(id, *connection);
@@ -131,6 +159,9 @@ void SimLinks::look_at(Id id, Connection& connection) {
   connection.forgotten = connection.forgotten || !machine->powered || !machine->kubelet;
   if (connection.state != Connection::State::Open) {
     return;
+  }
+  if (!connection.question.pending()) {
+    keep_alive(id, connection);
   }
   if (!machine->answers() || is_cut_off()) {
     if (!connection.silence.pending()) {
@@ -156,6 +187,7 @@ void SimLinks::close(Id id, port::LinkEnd end) {
   connection.state = Connection::State::Over;
   connection.packet.cancel();
   connection.silence.cancel();
+  connection.question.cancel();
   arrive(id, end);
 }
 

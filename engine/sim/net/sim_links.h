@@ -65,11 +65,18 @@ class SimLinks final : public port::Links {
   [[nodiscard]] Connection* find(Id id);
   void cancel(Id id);
   [[nodiscard]] Duration draw_latency();
+  // A packet and its answer have both come through.
+  [[nodiscard]] bool draws_answer(const Machine& machine);
+  // How many are lost, each way.
+  [[nodiscard]] double lost_packet(const Machine& machine) const;
   [[nodiscard]] loop::Timer in(Duration delay, std::function<void()> action);
   [[nodiscard]] const Machine* machine_of(const std::string& address) const;
   [[nodiscard]] bool is_cut_off() const { return around_.wire.partitioned(replica_); }
   void ask(Id id);
   void look_at(Id id, Connection& connection);
+  // While packets are lost our kernel's questions over a link that is open are of interest: one a
+  // second.
+  void keep_alive(Id id, Connection& connection);
   void close(Id id, port::LinkEnd end);
   void arrive(Id id, std::optional<port::LinkEnd> end);
   void end(Id id, port::LinkEnd how);

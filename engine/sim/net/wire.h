@@ -97,6 +97,8 @@ class Wire {
   [[nodiscard]] SlowCalls& slow_calls() { return slow_calls_; }
   // Each way, now.
   [[nodiscard]] const Range& latency() const { return faults_.latency; }
+  // Of packets to a node's kernel, and of those from it.
+  [[nodiscard]] double lost_packet() const { return faults_.lost_packet; }
   [[nodiscard]] bool partitioned(const std::string& replica) const {
     return partitioned_.contains(replica);
   }

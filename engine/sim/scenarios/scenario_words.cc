@@ -84,13 +84,14 @@ std::span<const TimingWord> timing_words() {
 }
 
 std::span<const ShareWord> share_words() {
-  static constexpr std::array<ShareWord, 11> kWords = {{
+  static constexpr std::array<ShareWord, 12> kWords = {{
       {"refused", &Faults::refused},
       {"lost-request", &Faults::lost_request},
       {"lost-reply", &Faults::lost_reply},
       {"truncated", &Faults::truncated},
       {"slow", &Faults::slow},
       {"black-hole", &Faults::black_hole},
+      {"lost-packet", &Faults::lost_packet},
       {"too-many", &Faults::too_many},
       {"internal", &Faults::internal},
       {"internal-after-commit", &Faults::internal_after_commit},

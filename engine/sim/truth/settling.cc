@@ -76,8 +76,9 @@ std::optional<Duration> setting(const Plan& plan, const std::string& name) {
 
 bool is_calm(const Faults& faults) {
   const double sum = faults.refused + faults.lost_request + faults.lost_reply + faults.truncated +
-                     faults.slow + faults.black_hole + faults.too_many + faults.internal +
-                     faults.internal_after_commit + faults.watch_duplicate + faults.watch_cut;
+                     faults.slow + faults.black_hole + faults.lost_packet + faults.too_many +
+                     faults.internal + faults.internal_after_commit + faults.watch_duplicate +
+                     faults.watch_cut;
   return sum <= 0 && faults.latency.to <= std::chrono::milliseconds(50) &&
          faults.cache_lag.to <= std::chrono::milliseconds(100);
 }

@@ -371,6 +371,33 @@ TEST_F(SimLinksTest, a_close_that_meets_a_partition_is_said_again) {
   EXPECT_EQ(sink.end, LinkEnd::Closed);
 }
 
+TEST_F(SimLinksTest, where_packets_are_lost_some_answers_are_and_links_break) {
+  wire.set_faults({.latency = faults.latency, .lost_packet = 0.5});
+  int opened = 0;
+  int broken = 0;
+  for (int i = 0; i < 100; ++i) {
+    Sink sink(time);
+    connect(sink);
+    run(1min);
+    EXPECT_EQ(sink.end, LinkEnd::Silent);
+    opened += sink.opened ? 1 : 0;
+    broken += sink.opened && sink.end ? 1 : 0;
+  }
+  EXPECT_GT(opened, 10);
+  EXPECT_LT(opened, 45);
+  EXPECT_EQ(broken, opened);
+
+  wire.set_faults({.latency = faults.latency, .lost_packet = 0.05});
+  Sink last(time);
+  connect(last);
+  run(10s);
+  ASSERT_TRUE(last.opened && !last.end);
+  wire.set_faults({.latency = faults.latency});
+  run(1h);
+  EXPECT_FALSE(last.end);
+  EXPECT_EQ(loop.next_due(), std::nullopt);
+}
+
 TEST_F(SimLinksTest, links_that_are_well_cost_nothing) {
   Sink first(time);
   Sink second(time);
