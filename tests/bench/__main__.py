@@ -10,7 +10,8 @@ from typing import Callable, Optional
 
 from e2e.control_plane import REPO
 
-from . import calls, ceiling, counted, decision, failover, footprint, reaction, reload, report, volumes
+from . import calls, ceiling, counted, decision, detection, failover, footprint, reaction, reload, report, volumes
+from .machines import FarStage
 from .stage import BINARY, Stage
 
 
@@ -19,10 +20,12 @@ class Measurement:
     run: Callable           # gives a figures.Block
     options: tuple = ()     # of the command line, by name
     stage: Optional[dict] = None  # arguments of the control plane that it needs; None: it needs none
+    kind: Callable = Stage  # of which kind that is
 
 
 SHARED: dict = {}
 ALONE = {"grace": footprint.GRACE}
+FAR = {"grace": footprint.GRACE}
 MEASUREMENTS = {
     "counted": Measurement(counted.measure),
     "decision": Measurement(decision.measure, ("rounds",)),
@@ -34,8 +37,10 @@ MEASUREMENTS = {
     "reload": Measurement(reload.measure, (), SHARED),
     "failover": Measurement(failover.measure, ("times", "slow_times"), SHARED),
     "footprint": Measurement(footprint.measure, ("crowd", "crowd_pods", "rounds", "seconds", "lease", "status"), ALONE),
+    "detection": Measurement(detection.measure, ("far", "silent", "quiet", "lease", "status"), FAR, FarStage),
 }
-RENAMED = {"call_sizes": "sizes", "crowd": "nodes", "crowd_pods": "pods"}
+UNPAGED = {"detection"}  # docs/performance.md has no place for them: only by name
+RENAMED = {"call_sizes": "sizes", "crowd": "nodes", "crowd_pods": "pods", "far": "nodes", "quiet": "seconds"}
 
 
 def numbers(text: str) -> tuple:
@@ -45,7 +50,7 @@ def numbers(text: str) -> tuple:
 def read_arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="MEASUREMENT",
-                        help=f"of: {' '.join(MEASUREMENTS)}; or all (the default), or report")
+                        help=f"of: {' '.join(MEASUREMENTS)}; or all (the default; without {', '.join(UNPAGED)}), or report")
     parser.add_argument("--keep", action="store_true", help="write what is found into docs/ even if not all is measured")
     parser.add_argument("--check", action="store_true", help="of counted: hold it against the limits, and fail")
     parser.add_argument("--accept", action="store_true", help="of counted: what is found becomes the limits")
@@ -62,6 +67,9 @@ def read_arguments():
     parser.add_argument("--crowd", type=numbers, default=(500, 2000, 5000), help="nodes of the footprint (default: 500,2000,5000)")
     parser.add_argument("--crowd-pods", type=numbers, default=(30000,), help="pods beside the most nodes (default: 30000)")
     parser.add_argument("--seconds", type=float, default=120, help="over which CPU is measured (default: 120)")
+    parser.add_argument("--far", type=int, default=5000, help="nodes of the detection (default: 5000)")
+    parser.add_argument("--silent", type=int, default=500, help="of which so many fall silent (default: 500)")
+    parser.add_argument("--quiet", type=float, default=60, help="seconds of its quiet (default: 60)")
     parser.add_argument("--lease", type=float, default=10,
                         help="seconds between two renewals of a node's Lease, 0: none (default: 10)")
     parser.add_argument("--status", type=float, default=300, help="seconds between two statuses of a node (default: 300)")
@@ -75,7 +83,7 @@ def read_arguments():
 def run(names: list, arguments, keep: bool):
     """One after the other; those that can share a control plane do, and one that fails does not end the others."""
     failed = []
-    for wanted in (None, SHARED, ALONE):
+    for wanted in (None, SHARED, ALONE, FAR):
         group = [name for name in names if MEASUREMENTS[name].stage is wanted]
         if group and wanted is None:
             failed += run_group(group, None, arguments, keep)
@@ -94,7 +102,7 @@ def staged(group: list, options: dict, arguments, keep: bool) -> list:
     base.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="stage-", dir=base))
     try:
-        with Stage(folder, **options) as stage:
+        with MEASUREMENTS[group[0]].kind(folder, **options) as stage:
             return run_group(group, stage, arguments, keep)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -121,13 +129,16 @@ def run_group(group: list, stage: Optional[Stage], arguments, keep: bool) -> lis
 
 def main():
     arguments = read_arguments()
+    if arguments.keep and UNPAGED & set(arguments.names):
+        sys.exit(f"docs/performance.md has no place for {', '.join(UNPAGED)}")
     if arguments.check or arguments.accept:
         sys.exit(0 if counted.check(arguments.accept) else 1)
     if arguments.names == ["report"]:
         report.write()
         return
     everything = not arguments.names or "all" in arguments.names
-    run(list(MEASUREMENTS) if everything else arguments.names, arguments, arguments.keep or everything)
+    names = [name for name in MEASUREMENTS if name not in UNPAGED] if everything else arguments.names
+    run(names, arguments, arguments.keep or everything)
 
 
 main()

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+from typing import Callable
 
 from e2e.async_http import AsyncClient
 from e2e.control_plane import REPO
@@ -31,14 +32,20 @@ def conditions() -> list:
 
 
 class Crowd:
-    def __init__(self, stage, prefix: str = "crowd-"):
+    """`label` is what its nodes have as `bench`, `address` the InternalIP of a node by its number (others: made up)."""
+
+    def __init__(self, stage, prefix: str = "crowd-", label: str = "crowd", address: Callable = None):
         self.stage, self.prefix, self.nodes, self.pods = stage, prefix, 0, 0
+        self.label, self.address = label, address
+        self.beats = f"{prefix}heartbeats"  # the process that sends them
         self.kubeconfig = stage.control_plane.folder / "hollow-nodes.kubeconfig"  # its heartbeats are not audited
 
     def add_nodes(self, count: int) -> float:
         """Until there are `count`; how many were made in a second."""
         def body(index: int) -> dict:
-            made = node(f"{self.prefix}{index}", f"boot-{index}", {"bench": "crowd"}, IMAGES, True)
+            made = node(f"{self.prefix}{index}", f"boot-{index}", {"bench": self.label}, IMAGES, True)
+            if self.address:
+                made["status"]["addresses"][0]["address"] = self.address(index)
             made["status"]["conditions"] = conditions()
             return made
         rate = self._create("nodes", "", map(body, range(self.nodes, count)), count - self.nodes)
@@ -75,16 +82,16 @@ class Crowd:
 
     def start_heartbeats(self, lease: float, status: float):
         env = dict(os.environ, PYTHONPATH=str(REPO / "tests"), PYTHONDONTWRITEBYTECODE="1")
-        self.stage.control_plane.processes.start("heartbeats", [
+        self.stage.control_plane.processes.start(self.beats, [
             sys.executable, "-m", "bench.heartbeats", "--kubeconfig", self.kubeconfig, "--prefix", self.prefix,
             "--nodes", self.nodes, "--lease", lease, "--status", status], env)
 
     def heartbeats(self) -> dict:
         """What heartbeats.py said last of itself."""
         said = re.findall(r"(\d+) sent, (\d+) late, (\d+) failed in (\d+) s",
-                          self.stage.control_plane.processes.log_tail("heartbeats", 20))
+                          self.stage.control_plane.processes.log_tail(self.beats, 20))
         sent, late, failed, seconds = map(int, said[-1]) if said else (0, 0, 0, 1)
         return {"rate": sent / seconds, "late": late, "failed": failed}
 
     def end_heartbeats(self):
-        self.stage.control_plane.processes.end("heartbeats")
+        self.stage.control_plane.processes.end(self.beats)

@@ -18,6 +18,7 @@ from e2e.kube import PATCH_TYPES, Access, path_of
 from .crowd import conditions
 
 CONNECTIONS = 16
+DURATION = 40  # of a Lease, as kubelets write it
 
 
 class Heartbeats:
@@ -31,6 +32,7 @@ class Heartbeats:
         known = self.leases.get(name)
         if known is None:
             fresh = lease(name, "")
+            fresh["spec"]["leaseDurationSeconds"] = DURATION
             del fresh["metadata"]["ownerReferences"]  # of an owner with another UID it would be collected as garbage
             status, body = await self.client.request("POST", path_of("leases", "", "kube-node-lease"), fresh)
             if status == 409:

@@ -107,13 +107,15 @@ class Stage:
         self.kubeconfig = self.control_plane.token_kubeconfig("moonfence", self.token, "moonfence")
 
     @contextmanager
-    def engine(self, namespace: str, mode: str = "enforce", policies: str = "", kubeconfig: Path = None):
+    def engine(self, namespace: str, mode: str = "enforce", policies: str = "", kubeconfig: Path = None,
+               settings: str = UNBRAKED):
         """A running engine with the attributes `metrics_port` and `ready_in`, the seconds from its start until it was
-        ready; with `policies` it takes its policies from the ConfigMap in that namespace instead of from the file."""
+        ready; with `policies` it takes its policies from the ConfigMap in that namespace instead of from the file.
+        `settings` are lines of its configuration."""
         source = ["--namespace", policies, "--leader-elect=false"] if policies else [
             "--policy", str(POLICY), "--policy-namespace", namespace, "--mode", mode]
         config = self.folder / "moonfence.yaml"
-        config.write_text(f"api: 1\n{UNBRAKED}\n")
+        config.write_text(f"api: 1\n{settings}\n")
         port, health = free_port(), free_port()
         log = open(self.folder / "moonfence.log", "ab")
         process = subprocess.Popen(

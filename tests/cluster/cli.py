@@ -10,6 +10,7 @@
   in N CMD...        a command on a node, or on the control-plane
   kubectl ...        as administrator
   results FILE...    a table of how long failures took, from files that tests wrote
+  rounds             how long detection takes, on machines of its own (rounds --help)
 
 Needs root. The first `up` builds what is missing, which takes ten minutes; later ones take a few seconds.
 """

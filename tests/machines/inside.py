@@ -40,16 +40,20 @@ def typed(title: str, word: str) -> list:
             if line.split()[0] == word]
 
 
-def folder_of_ones_own(place: Path):
+def folder_of_ones_own(place: Path, rights: tuple, config: str):
     """deploy/mine as the page shows it. Ours are the policies, those for NooBaa, which may act, and there
-    is no registry: so no images, as the page says."""
+    is no registry: so no images, as the page says. `rights`: folders of deploy/rights that come to it; `config`: lines
+    that come to the engine's configuration."""
     shutil.copytree(REPO / "deploy", place / "deploy")
     mine = place / "deploy" / "mine"
     mine.mkdir()
     for block in BLOCK.finditer(section("With kustomize")):
         (mine / block["name"]).write_text(block["text"])
     kustomization = mine / "kustomization.yaml"
-    kustomization.write_text(kustomization.read_text().split("images:\n")[0])
+    more = "".join(f"- ../rights/{name}\n" for name in rights)
+    kustomization.write_text(kustomization.read_text().split("images:\n")[0].replace("patches:\n", f"{more}patches:\n"))
+    with open(mine / "config.yaml", "a") as file:
+        file.write("".join(f"    {line}\n" for line in config.splitlines()))
     policies = (REPO / "deploy" / "policies" / "noobaa.yaml").read_text()
     (mine / "policies.yaml").write_text(policies.replace("mode: observe", "mode: enforce"))
 
@@ -85,11 +89,11 @@ class Inside:
         self.shell("kubectl delete --wait=false --ignore-not-found -k deploy/mine")
         wait_for("moonfence is gone", lambda: not self.client.find("namespaces", NAMESPACE), 180)
 
-    def bind(self, namespace: str):
-        """NooBaa's policy acts in this namespace, and nowhere else."""
-        written = self.policies.edit(moonfence_yaml=(
-            f"api: 1\nbindings:\n- {{policy: noobaa, namespaces: [{namespace}], mode: enforce}}\n"))
-        self.policies.wait_observed(written)
+    def bind(self, namespace: str, *more: str):
+        """NooBaa's policy acts in this namespace, and nowhere else: once for each of `more`, words of a binding, and once
+        without."""
+        bindings = "".join(f"- {{policy: noobaa, namespaces: [{namespace}], mode: enforce{words}}}\n" for words in ("", *more))
+        self.policies.wait_observed(self.policies.edit(moonfence_yaml=f"api: 1\nbindings:\n{bindings}"))
 
     # --- its pods
 
@@ -144,8 +148,8 @@ def sent_by(entry) -> str:
 
 
 @contextlib.contextmanager
-def installed(bed: Bed, archive: Path, folder: Path) -> Iterator[Inside]:
-    folder_of_ones_own(folder)
+def installed(bed: Bed, archive: Path, folder: Path, rights: tuple = (), config: str = "") -> Iterator[Inside]:
+    folder_of_ones_own(folder, rights, config)
     inside = Inside(bed, folder)
     try:
         inside.install(archive)

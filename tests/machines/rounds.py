@@ -1,0 +1,108 @@
+"""How many seconds after a machine loses its power it is called silent, lost, and its pod runs elsewhere.
+
+    scripts/machines rounds [--rounds N] [--of bare|leader|standby]
+
+Each round is on real machines with Kubernetes' own settings and moonfence inside, two replicas: the machine that has no
+replica loses its power, or the one on which the leader, or the other replica, runs. The pod is a Deployment's, bound by
+`actOn: lost, after: 12s`.
+"""
+
+import argparse
+import json
+import time
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Optional
+
+from cluster.bed import Bed
+from cluster.node import Node
+from cluster.settings import STOCK
+from e2e.control_plane import REPO
+from e2e.installation import NAMESPACE
+from e2e.kube import wait_for
+from e2e.replica import make_image
+from e2e.workloads import Workloads, is_ready, taints
+
+from .chronicle import Chronicle
+from .inside import Inside, installed
+from .stage import OBEYS, pod_spec
+
+WEB, SPACE, LIMIT = "web", "rounds", 240
+CONFIG = "detection: on\nquarantine: always"
+STEPS = ("silent", "lost", "deleted", "running")
+
+
+def victim_of(bed: Bed, inside: Inside, of: str) -> Node:
+    pods = inside.wait_ready()
+    nodes = {"leader": inside.leader()["spec"]["nodeName"], "standby": inside.standby()["spec"]["nodeName"]}
+    (nodes["bare"],) = {node.name for node in bed.nodes} - {pod["spec"]["nodeName"] for pod in pods}
+    return bed.node(nodes[of])
+
+
+def logged(inside: Inside, since: float, event: str, node: str) -> Optional[float]:
+    """When a replica first logged that of the node."""
+    told = inside.shell(f"kubectl -n {NAMESPACE} logs --tail=-1 --since {int(time.time() - since) + 2}s -l app.kubernetes.io/name=moonfence").stdout
+    found = []
+    for line in told.splitlines():
+        words = line.split()
+        if event in line and f"node={node}" in words and not line.startswith("{"):
+            found.append(datetime.fromisoformat(words[0].replace("Z", "+00:00")).timestamp())
+    return min((at for at in found if at >= since), default=None)
+
+
+def play(bed: Bed, inside: Inside, load: Workloads, of: str) -> dict:
+    victim = victim_of(bed, inside, of)
+    load.deployment(WEB, labels={"app": "noobaa"}, toleration_seconds=None, pod_spec=pod_spec(OBEYS, prefer=victim.name))
+    (old,) = wait_for("the pod runs", lambda: [p for p in load.pods() if is_ready(p)], LIMIT)
+    assert old["spec"]["nodeName"] == victim.name
+    seen = Chronicle(bed.control_plane.client(timeout=30), load.namespace)
+    time.sleep(3)  # the chronicle's watches are open, and all machines have been heard
+    struck, wall = time.monotonic(), time.time()
+    victim.power_off()
+
+    def moved() -> Optional[float]:
+        return min((at for uid, (at, _) in dict(seen.running).items() if uid != old["metadata"]["uid"] and at > struck), default=None)
+    running = wait_for("it runs elsewhere", moved, LIMIT, 0.02)
+    times = {"silent": logged(inside, wall, "machine_silent", victim.name), "lost": logged(inside, wall, "reason=node_lost", victim.name)}
+    result = {name: None if at is None else round(at - wall, 2) for name, at in times.items()}
+    result |= {"deleted": round(seen.deleted[old["metadata"]["uid"]] - struck, 2), "running": round(running - struck, 2)}
+    seen.end()
+    victim.power_on()
+    victim.wait_ready()
+    wait_for("it has no taint", lambda: not taints(bed.client.get("nodes", victim.name)), LIMIT)
+    load.client.delete("deployments", WEB, load.namespace)
+    wait_for("its pod is gone", lambda: not load.pods(), LIMIT)
+    return result
+
+
+def run(arguments) -> int:
+    rows = []
+    with Bed(arguments.dir, settings=STOCK).up(3) as bed:
+        folder = Path(arguments.dir) / "install"
+        folder.mkdir()
+        with installed(bed, make_image().archive, folder, ("detection", "taint"), CONFIG) as inside:
+            inside.wait_ready()
+            load = Workloads(bed.client, SPACE, {}, bed.control_plane)
+            load.create_namespace()
+            inside.bind(load.namespace, ", actOn: lost, after: 12s")
+            for number in range(arguments.rounds):
+                rows.append(play(bed, inside, load, arguments.of))
+                print(json.dumps({"round": number + 1, "of": arguments.of, **rows[-1]}), flush=True)
+    for step in STEPS:
+        told = [row[step] for row in rows if row[step] is not None]
+        if told:
+            print(f"{step:<8} n {len(told):>3}  median {median(told):6.2f} s  worst {max(told):6.2f} s")
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="machines rounds", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--of", choices=("bare", "leader", "standby"), default="bare")
+    parser.add_argument("--dir", type=Path, default=REPO / "build" / "machines" / "rounds")
+    return run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

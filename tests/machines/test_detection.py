@@ -1,0 +1,82 @@
+"""Machines that answer although Kubernetes gave them up keep their pods, until they are dead (docs/detection.md).
+
+moonfence runs in the cluster: its pods ask the machines as they would anywhere.
+"""
+
+from typing import Callable
+
+import pytest
+
+from e2e.kube import wait_for
+from e2e.replica import make_image
+from e2e.workloads import node_ready
+
+from .chronicle import Chronicle
+from .inside import Inside, InsideStage, installed
+from .stage import LIMIT
+from .test_inside import check_moved, node_of
+
+pytestmark = pytest.mark.xdist_group("detection")
+# takes every pod, whatever controls it
+DEAD = """return policy {
+  api = 1, name = "dead", version = "1.0.0", summary = "Delete the pods of a dead machine",
+  trigger = { failures = 1 },
+  pod = function() return fence.delete_pod("its machine is dead") end,
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def inside(bed, tmp_path_factory):
+    with installed(bed, make_image().archive, tmp_path_factory.mktemp("detection"), ("detection",), "detection: on") as made:
+        made.wait_ready()
+        yield made
+
+
+@pytest.fixture
+def watched(whole, inside, workloads, start_engine) -> InsideStage:
+    """The workloads run, one pod of each on the node that has no replica of moonfence."""
+    (bare,) = {node.name for node in whole.nodes} - {node_of(pod) for pod in inside.wait_ready()}
+    bindings = f"api: 1\nbindings:\n- {{policy: dead, source: dead.lua, namespaces: [{workloads.namespace}], mode: enforce}}\n"
+    inside.policies.wait_observed(inside.policies.edit(moonfence_yaml=bindings, dead_lua=DEAD))
+    made = InsideStage(whole, workloads, whole.node(bare), start_engine)
+    made.fill()
+    made.prepare(inside)
+    made.chronicle = Chronicle(whole.control_plane.client(timeout=30), workloads.namespace)
+    yield made
+    made.chronicle.end()
+
+
+def reasons(inside: Inside) -> set:
+    """Why the open incidents wait, as the replica tells that leads."""
+    return {incident.get("reason") for replica in inside.policies.status().values()
+            for incident in replica.get("situation", {}).get("incidents", [])}
+
+
+def check_held(stage: InsideStage, inside: Inside, strike: Callable[[], None]):
+    """Kubernetes has given the node up, its Lease is dead, and its pods are left alone because its machine answers."""
+    stage.strike(strike)
+    wait_for("the node is Unknown", lambda: node_ready(stage.bed.client.get("nodes", stage.victim.name)) == "Unknown", LIMIT)
+    wait_for("its machine answers", lambda: "kernel_answers" in reasons(inside), LIMIT)
+    assert inside.deletes() == []
+
+
+def test_a_killed_kubelet_keeps_its_pods_until_its_machine_has_no_power(watched, inside):
+    check_held(watched, inside, lambda: watched.victim.kill("kubelet"))
+    assert set(watched.old_processes()) == set(watched.moving)
+    watched.victim.power_off()
+    check_moved(watched, inside)
+    watched.tell("kubelet-killed-then-power-off")
+    watched.victim.power_on()
+    watched.wait_clean()
+
+
+def test_a_frozen_machine_keeps_its_pods_and_goes_on_when_it_thaws(watched, inside):
+    check_held(watched, inside, watched.victim.freeze)
+    watched.victim.thaw()
+    watched.wait_all_closed()
+    assert inside.deletes() == []
+    pods = {pod["metadata"]["uid"] for pod in watched.wait_settled()}
+    assert set(watched.old_uids.values()) <= pods
+    watched.wait_back()
+    watched.check_bystanders()
