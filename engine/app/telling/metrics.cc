@@ -56,6 +56,7 @@ Metrics::Metrics() {
   set_doubts(false);
   set_pace({}, {}, false);
   set_stands({});
+  set_detection({}, {});  // an alert asks for it, also where machines are not watched
   set_audit_failures(0);
   set_events(0, 0);
   set_missed_heartbeats(0);
