@@ -279,9 +279,10 @@ void AuditChecker::at_end(Duration calm_for) {
       if (calm_for >= limit && now() - open.since > limit && !left && !open.kept_in_service &&
           !keeps_a_pod(node) && !is_held_up(node) && !is_own_node_of_all(node) &&
           !is_vetoed(node)) {
-        accuse(rules::kIncidentClosed, life.replica + ": incident " + incident + " of node " +
-                                           node + " is open since " +
-                                           format_duration(now() - open.since));
+        std::string what = life.replica;
+        what.append(": incident ").append(incident).append(" of node ").append(node);
+        what.append(" is open since ").append(format_duration(now() - open.since));
+        accuse(rules::kIncidentClosed, what);
       }
     }
   }
