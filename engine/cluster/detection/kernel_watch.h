@@ -13,10 +13,9 @@
 // them ended within `kFresh`. A question that could not be sent proves nothing. When our own
 // process was late, all of that begins anew: what was not heard may not have been listened for.
 //
-// Who was not heard within `kFirstLook`, though asked as often, behind a firewall perhaps, is not
-// observable. Nor is one
-// of which nobody can find out for `kUnsureFor`, because our own machine sends nothing: then
-// nothing is known of it, as if it were not watched at all.
+// Who was not heard within `kFirstLook` and `kEnough` questions, behind a firewall perhaps, is not
+// observable. Nor is one of which nobody can find out for `kUnsureFor`, because our own machine
+// sends nothing: then nothing is known of it, as if it were not watched at all.
 
 #include <cstdint>
 #include <optional>

@@ -224,8 +224,8 @@ TEST_F(DetectionTest, a_node_that_is_gone_or_has_no_address_is_not_watched) {
   EXPECT_EQ(kernel("n3"), Kernel::NotObservable);
 }
 
-// After a start, of three questions in 5 s all were lost now and then, and the node was fenced
-// although its machine lived.
+// After a start three questions were asked in 5 s. Where packets are lost all three may be, and
+// then the node is fenced by Kubernetes' word although its machine lives.
 TEST_F(DetectionTest, where_packets_are_lost_nobody_is_taken_for_not_observable_at_once) {
   detection.saw(node("n2", {"10.0.0.2"}));
   run_for(4s);
