@@ -15,17 +15,17 @@ Digest final_of(EVP_MD_CTX* state) {
   return digest;
 }
 
-std::string hex_of(const Digest& digest) {
+}  // namespace
+
+std::string hex_of(std::span<const unsigned char> bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string hex;
-  for (const unsigned char byte : digest) {
+  for (const unsigned char byte : bytes) {
     hex += kDigits[byte >> 4U];
     hex += kDigits[byte & 0x0FU];
   }
   return hex;
 }
-
-}  // namespace
 
 Sha256::Sha256() : method_(EVP_MD_fetch(nullptr, "SHA256", nullptr)), state_(EVP_MD_CTX_new()) {
   MOONFENCE_CHECK(method_ != nullptr && state_ != nullptr);

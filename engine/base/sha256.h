@@ -3,6 +3,7 @@
 // SHA-256 of texts.
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -36,7 +37,8 @@ class Sha256Stream : private Sha256 {
   [[nodiscard]] std::string hex() const;
 };
 
-// Lower case.
+// In lower case.
+[[nodiscard]] std::string hex_of(std::span<const unsigned char> bytes);
 [[nodiscard]] std::string sha256_hex(std::string_view text);
 
 }  // namespace moonfence

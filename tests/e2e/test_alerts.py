@@ -25,6 +25,7 @@ REQUESTS = f'rest_client_requests_total{{{JOB}, method="DELETE", code="%s"}}'
 
 # alert: (series under which it fires after 15 minutes, series under which it does not), each {series: values a minute}
 MACHINES = f'moonfence_detection_nodes{{{JOB}, pod="a", kernel="%s"}}'
+WITNESSES = f'moonfence_detection_witnesses{{{JOB}, pod="a", state="%s"}}'
 LIMIT_OFF = f'moonfence_brake_limit_off{{{JOB}, limit="%s"}}'
 LATE = {"MoonfenceLimitOff": "25h"}  # others are looked at after 15 minutes
 CASES = {
@@ -47,6 +48,9 @@ CASES = {
     "MoonfenceMachinesNotObservable": (
         {MACHINES % "not_observable": "0x3 2x30", MACHINES % "answers": "10x33"},
         {MACHINES % "not_observable": "1x33", MACHINES % "answers": "10x33"}),
+    "MoonfenceReplicaNotAsked": (
+        {WITNESSES % "failing": "0x3 1x30", WITNESSES % "asked": "1x33"},
+        {WITNESSES % "failing": "0x3 1x8 0x22", WITNESSES % "asked": "1x33"}),
     "MoonfenceBraked": ({f"moonfence_brake_engaged{{{JOB}}}": "0x5 1x20"}, {f"moonfence_brake_engaged{{{JOB}}}": "0x20"}),
     "MoonfenceLimitOff": ({LIMIT_OFF % "maxDown": "1x1500", LIMIT_OFF % "maxAtOnce": "0x1500"}, {LIMIT_OFF % "maxDown": "1x1400 0x100"}),
     "MoonfenceDoubtsItself": ({f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x5 1x20"},

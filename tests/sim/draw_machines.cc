@@ -153,6 +153,23 @@ void draw_made_anew(Drawing& drawing, port::Random& random) {
 
 // Machines are asked: they freeze, they are away for seconds, packets are lost, and somebody acts
 // on lost ones.
+namespace {
+
+// Ways between a replica and a machine that others reach; for long, so that Kubernetes may call the
+// node down meanwhile.
+void draw_links(Drawing& drawing, port::Random& random) {
+  while (happens(random, 0.5)) {
+    drawing.add(
+        drawing.moment(random) / 2, Verb::CutLink, drawing.a_node(random),
+        {{"from",
+          "moonfence-" + std::to_string(number(
+                             random, 0, static_cast<std::uint64_t>(drawing.plan.engines) - 1))},
+         {"for", text_of(drawn_between(random, seconds(2), seconds(200)))}});
+  }
+}
+
+}  // namespace
+
 void draw_detection(Drawing& drawing, port::Random& random) {
   drawing.plan.settings[std::string(kDetectionWord)] = "on";
   if (happens(random, 0.4)) {
@@ -169,6 +186,7 @@ void draw_detection(Drawing& drawing, port::Random& random) {
     drawing.add(at + drawn_between(random, milliseconds(500), seconds(20)), Verb::Heal, node);
   }
   draw_lost(drawing, random);
+  draw_links(drawing, *random.fork("links"));
 }
 
 }  // namespace moonfence::sim

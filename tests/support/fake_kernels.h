@@ -16,6 +16,9 @@ struct FakeKernels final : cluster::Kernels {
   [[nodiscard]] cluster::Kernel kernel_of(const NodeName& node) const override {
     return since.contains(node) ? cluster::Kernel::Silent : kernel;
   }
+  [[nodiscard]] std::optional<Moment> last_sign(const NodeName& node) const override {
+    return silent_since(node);
+  }
   [[nodiscard]] std::vector<NodeName> silent() const override {
     std::vector<NodeName> names;
     for (const auto& [name, at] : since) {

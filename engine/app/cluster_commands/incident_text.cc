@@ -80,6 +80,7 @@ std::string incident_text(const IncidentRecord& record) {
   add("node", record.node.text() + " (" + record.node_uid.text() + ")");
   add("zone", record.zone);
   add("source", record.source);
+  add("last sign", record.last_sign ? format_rfc3339(*record.last_sign) : "");
   add("opened", format_rfc3339(record.opened) + ", " + std::string(audit::code(record.opened_for)));
   for (const IncidentRecord::Leader& leader : record.leaders) {
     add("leader", leader.identity + " since " + format_rfc3339(leader.since));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/cluster_commands/incident_text.h"
+#include "app/status/machine_strip.h"
 #include "app/status/status_words.h"
 #include "app/terminal/text_table.h"
 #include "base/text.h"
@@ -104,6 +105,10 @@ std::string policies_table(const json& report) {
                 ".lua: it is not in force\n";
   }
   for (const json& policy : list_of(report, "policies")) {
+    for (const json& warning : list_of(policy, "warnings")) {
+      warnings += "  policy " + escaped(text_of(policy, "name"), 64) + ": " +
+                  escaped(warning.is_string() ? warning.get<std::string>() : "?") + "\n";
+    }
     for (const json& space : list_of(policy, "absentNamespaces")) {
       warnings += "  policy " + escaped(text_of(policy, "name"), 64) + " is bound to namespace " +
                   escaped(space.is_string() ? space.get<std::string>() : "?", 64) +
@@ -265,6 +270,68 @@ std::pair<std::string, json> report_of(const json& config_map, const std::string
   return newest;
 }
 
+// What those say that watch the same machines from other nodes.
+std::string other_replicas_line(const json& told) {
+  const std::uint64_t asked = number(told, "asked");
+  if (asked == 0) {
+    return "  no other replica can be asked what it hears\n";
+  }
+  std::string text = "  other replicas that are asked what they hear: " + std::to_string(asked);
+  for (const auto& [key, words] :
+       {std::pair("failing", " without an answer as it should be"),
+        std::pair("confirmSilent", " silent machines are confirmed"),
+        std::pair("hearSilent", " machines that are silent to the leader are heard by another")}) {
+    if (const std::uint64_t count = number(told, key); count > 0) {
+      text += ", " + std::to_string(count) + words;
+    }
+  }
+  return text + "\n";
+}
+
+std::optional<cluster::Kernel> kernel_of(const std::string& word) {
+  using cluster::Kernel;
+  for (const Kernel kernel :
+       {Kernel::Answers, Kernel::Unsure, Kernel::Silent, Kernel::NotObservable}) {
+    if (cluster::to_string(kernel) == word) {
+      return kernel;
+    }
+  }
+  return std::nullopt;
+}
+
+// Machines that did not answer at some time in the last ten minutes.
+std::string machine_lines(const json& detection, WallTime now) {
+  TextTable table({"MACHINE", "STATE", "SINCE", "LAST SIGN", "LAST TEN MINUTES"});
+  for (const json& machine : list_of(detection, "machines")) {
+    std::vector<cluster::MachineHistory::Change> changes;
+    for (const json& change : list_of(machine, "changes")) {
+      const auto at = parse_rfc3339(text_of(change, "at"));
+      const auto kernel = kernel_of(text_of(change, "kernel"));
+      if (at && kernel) {
+        changes.push_back({.at = *at, .kernel = *kernel});
+      }
+    }
+    if (changes.empty()) {
+      continue;
+    }
+    const auto confirmed = machine.find("confirmed");
+    const bool is_confirmed = confirmed != machine.end() && *confirmed == true;
+    const auto sign = parse_rfc3339(text_of(machine, "lastSign"));
+    table.add({text_of(machine, "node"),
+               std::string(cluster::to_string(changes.back().kernel)) +
+                   (is_confirmed ? ", confirmed" : ""),
+               ago(changes.back().at, now), sign ? ago(*sign, now) : std::string(),
+               strip_of(changes, now)});
+  }
+  const std::string rows = table.text("  ");
+  if (rows.empty()) {
+    return "";
+  }
+  const std::uint64_t more = number(detection, "machinesLeftOut");
+  return rows + (more > 0 ? "  and " + std::to_string(more) + " more\n" : "") +
+         "  ten seconds a sign: . answers, ? not known yet, x silent, - nobody can tell\n";
+}
+
 // With how often it would have been wrong to act on a silence of so many seconds.
 std::string detection_lines(const json& detection, WallTime now) {
   const auto since = parse_rfc3339(text_of(detection, "since"));
@@ -291,7 +358,8 @@ std::string detection_lines(const json& detection, WallTime now) {
             std::to_string(number(member(detection, "silencesOf"), word.c_str())) + ",";
   }
   text.back() = '\n';
-  return text;
+  return text + other_replicas_line(member(detection, "otherReplicas")) +
+         machine_lines(detection, now);
 }
 
 std::string status_text(const ClusterStatus& status, WallTime now) {

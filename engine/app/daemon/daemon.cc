@@ -53,6 +53,21 @@ std::string version_json() {
   return nlohmann::ordered_json{{"version", version()}, {"commit", commit()}}.dump() + "\n";
 }
 
+// To another replica's question about machines.
+HttpAnswer witness_answer(const std::map<std::string, std::string>& query, const Engine& engine,
+                          Moment now) {
+  const auto value = [&query](const char* key) {
+    const auto found = query.find(key);
+    return found == query.end() ? std::string_view() : std::string_view(found->second);
+  };
+  const auto answer = engine.testify(value("nonce"), value("nodes"), now);
+  if (answer) {
+    return {.status = 200, .content_type = "application/json", .body = *answer};
+  }
+  return {.status = answer.error().kind == Error::Kind::Invalid ? 400 : 503,
+          .body = answer.error().message() + "\n"};
+}
+
 class Daemon {
  public:
   Daemon(const RunOptions& options, Prepared prepared, port::Files& files,
@@ -166,6 +181,10 @@ class Daemon {
             {"/readyz",
              [this, answer](const HttpRequest& request) {
                return answer(engine_.health().ready(request.query.contains("verbose")));
+             }},
+            {"/witness",
+             [this](const HttpRequest& request) {
+               return witness_answer(request.query, engine_, poller_.now());
              }},
             {"/version", [](const HttpRequest& /*request*/) {
                return HttpAnswer{

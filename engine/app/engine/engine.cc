@@ -8,6 +8,7 @@
 #include "app/engine/rewind.h"
 #include "app/engine/self_test.h"
 #include "app/engine/status_reporter.h"
+#include "app/engine/witness_watch.h"
 #include "app/settings/version.h"
 #include "app/status/situation.h"
 #include "app/telling/announcer.h"
@@ -16,8 +17,11 @@
 #include "audit/trail.h"
 #include "base/text.h"
 #include "cluster/detection/detection.h"
+#include "cluster/detection/machine_history.h"
 #include "cluster/endpoints/endpoint.h"
 #include "cluster/nodes/node_cache.h"
+#include "cluster/witness/testimony_board.h"
+#include "cluster/witness/witnesses.h"
 #include "fence/incident/incidents_by_signal.h"
 #include "fence/incident/plan_ahead.h"
 #include "fence/leadership/leadership.h"
@@ -156,6 +160,12 @@ class Engine::Graph final : public fence::Leadership {
                              loop_, *around.links, *detection_random_,
                              [this](const cluster::Detection::News& news) { tell_machine(news); })
                        : nullptr),
+        testimony_(told_.witness_secret),
+        witness_random_(around.random.fork("witness")),
+        witnesses_(detection_ != nullptr
+                       ? std::make_unique<cluster::Witnesses>(loop_, around.http, *witness_random_,
+                                                              log_, *detection_)
+                       : nullptr),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
         peer_lease_reader_(
@@ -210,8 +220,18 @@ class Engine::Graph final : public fence::Leadership {
                           .instance = told_.instance,
                           .node = told_.node_name,
                           .server = told_.config.connection.server,
-                          .policy_file = told_.policy == nullptr ? "" : told_.policy->name()},
+                          .policy_file = told_.policy == nullptr ? "" : told_.policy->name(),
+                          .witness_address = detection_ != nullptr ? told_.witness_address : "",
+                          .witness_key = testimony_.public_key()},
                       wall_clock_.now());
+    }
+    if (detection_ != nullptr) {
+      detection_->tell_changes([this](const NodeName& node, const cluster::KernelWatch* watch) {
+        testimony_.tell(node, watch);
+        if (watch == nullptr) {
+          machine_history_.forget(node);
+        }
+      });
     }
     caller_.observe(&observers_);
     caller_.keep_pace(&pace_);
@@ -257,6 +277,10 @@ class Engine::Graph final : public fence::Leadership {
               .activate = [this](auto set) { activate(std::move(set)); },
               .report = [this](const auto& report, const auto& news) { tell_reload(report, news); },
               .changed = [this](const auto& report) { show_policies(report); }});
+      if (witnesses_ != nullptr) {
+        witness_watch_.emplace(WitnessWatch::Surroundings{loop_, caller_, *witness_random_, log_},
+                               Namespace(told_.engine_namespace), told_.instance, *witnesses_);
+      }
     }
     tell_readiness();
   }
@@ -285,6 +309,9 @@ class Engine::Graph final : public fence::Leadership {
     node_watch_.start();
     if (feed_) {
       feed_->start();
+    }
+    if (witness_watch_) {
+      witness_watch_->start();
     }
   }
 
@@ -328,6 +355,10 @@ class Engine::Graph final : public fence::Leadership {
     return active_.current();
   }
 
+  [[nodiscard]] Result<std::string> testify(std::string_view nonce, std::string_view nodes,
+                                            Moment now) const {
+    return testimony_.answer(nonce, nodes, now);
+  }
   [[nodiscard]] Metrics& metrics() { return metrics_; }
   [[nodiscard]] Health& health() { return health_; }
 
@@ -370,7 +401,7 @@ class Engine::Graph final : public fence::Leadership {
                           .fencing_drivers = told_.settings.fencing_drivers,
                           .release = told_.settings.release,
                           .quarantine = told_.settings.quarantine,
-                          .kernels = detection_.get()}},
+                          .kernels = witnesses_.get()}},
             actions_,
             told_.on_demand ? nullptr : &preplannings_};  // a plan shows what a pass does
   }
@@ -510,6 +541,15 @@ class Engine::Graph final : public fence::Leadership {
                               "siblings", "fetch",   "source"};
     for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
       rules.builtins.emplace(builtin.name, builtin.source);
+    }
+    if (detection_ == nullptr) {
+      rules.lost_is_inert =
+          "does nothing: machines are not watched; write detection: on into the engine's "
+          "configuration and restart it";
+    } else if (told_.settings.quarantine == fence::Quarantine::Off) {
+      rules.lost_is_inert =
+          "waits for the taint of Kubernetes: write quarantine: missing or always into the "
+          "engine's configuration and restart it";
     }
     return rules;
   }
@@ -712,8 +752,14 @@ class Engine::Graph final : public fence::Leadership {
     if (detection_ == nullptr) {
       return;
     }
+    witnesses_->look();
+    testimony_.tell_alive(loop_.now(), detection_->is_well());
+    detection_->each([this](const NodeName& node, std::optional<Duration> quiet) {
+      machine_history_.note(node, witnesses_->kernel_of(node), quiet, server_now());
+    });
     const cluster::Detection::Counts counts = detection_->counts();
     metrics_.set_detection(counts, detection_->silences());
+    metrics_.set_witnesses(witnesses_->counts());
     health_.note("nodes-watch", counts.not_observable == 0
                                     ? ""
                                     : "of " + std::to_string(counts.not_observable) + " of " +
@@ -806,7 +852,9 @@ class Engine::Graph final : public fence::Leadership {
                       .feed = feed_ ? &*feed_ : nullptr,
                       .elector = elector_ ? &*elector_ : nullptr,
                       .mode = file_mode(),
-                      .detection = detection_.get()},
+                      .detection = detection_.get(),
+                      .witnesses = witnesses_.get(),
+                      .machine_history = machine_history_},
                      loop_.now(), wall_clock_.now());
     tell_situation();
   }
@@ -895,6 +943,10 @@ class Engine::Graph final : public fence::Leadership {
   const fence::Protections protections_;
   std::unique_ptr<port::Random> detection_random_;
   const std::unique_ptr<cluster::Detection> detection_;  // null: machines are not watched
+  cluster::TestimonyBoard testimony_;
+  std::unique_ptr<port::Random> witness_random_;
+  const std::unique_ptr<cluster::Witnesses> witnesses_;  // null: machines are not watched
+  cluster::MachineHistory machine_history_;
   fence::Brake brake_;
   SelfTest self_test_;
   fence::PeerLeaseReader peer_lease_reader_;
@@ -919,7 +971,8 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;
-  std::optional<PolicyFeed> feed_;                                       // absent: --policy
+  std::optional<PolicyFeed> feed_;             // absent: --policy
+  std::optional<WitnessWatch> witness_watch_;  // absent: --policy, or machines are not watched
   nlohmann::ordered_json situation_ = nlohmann::ordered_json::object();  // as it was told last
   std::optional<Moment> situation_new_;  // since when it says something else
   std::string counted_version_;          // of the ConfigMap, counted as a reload
@@ -959,6 +1012,11 @@ Engine::Supposed Engine::suppose_fallen(const NodeName& name, bool although_up) 
 
 std::shared_ptr<const policy::PolicySet> Engine::policies() const {
   return graph_->policies();
+}
+
+Result<std::string> Engine::testify(std::string_view nonce, std::string_view nodes,
+                                    Moment now) const {
+  return graph_->testify(nonce, nodes, now);
 }
 
 Metrics& Engine::metrics() {

@@ -15,6 +15,7 @@
 #include "app/status/status_board.h"
 #include "app/telling/health.h"
 #include "app/telling/metrics.h"
+#include "base/ed25519.h"
 #include "fence/read/surroundings.h"
 #include "kube/auth/config.h"
 #include "loop/loop.h"
@@ -44,6 +45,10 @@ struct Assignment {
   bool leader_elect = true;  // else this is the only replica, and somebody else sees to that
   std::string instance;      // our name among the replicas: POD_NAME, else the host's
   std::string node_name;     // on which we run; empty: not known
+  // Where other replicas may ask what machines we hear (cluster/witness/testimony.h):
+  // "10.0.0.1:8081". Empty: nowhere.
+  std::string witness_address = {};
+  SigningKey::Secret witness_secret = {};  // its answers are signed with it
   // Looks at no node by itself, only at those that suppose_fallen() names: a rehearsal
   // (app/rehearsal/rehearsal.h).
   bool on_demand = false;
@@ -85,6 +90,11 @@ class Engine {
   enum class Supposed { Unknown, Up, Fallen, Deleted };
   Supposed suppose_fallen(const NodeName& name, bool although_up);
   [[nodiscard]] std::shared_ptr<const policy::PolicySet> policies() const;
+
+  // What we answer to another replica's question about machines. From any thread; an Error
+  // where machines are not watched.
+  [[nodiscard]] Result<std::string> testify(std::string_view nonce, std::string_view nodes,
+                                            Moment now) const;
 
   // Both may be read from another thread.
   [[nodiscard]] Metrics& metrics();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "os/system/entropy.h"
 #include "os/system/process.h"
 #include "policy/host/lua_self_test.h"
 
@@ -61,6 +62,15 @@ std::string instance_name(port::Files& files) {
   return name;
 }
 
+// Where other replicas reach what is bound to all addresses of our pod; "" nowhere.
+std::string witness_address(port::Files& files, const std::string& bind_address) {
+  const std::string ip = files.environment("POD_IP").value_or("");
+  if (ip.empty() || !bind_address.starts_with(':') || bind_address == ":0") {
+    return {};
+  }
+  return (ip.find(':') == std::string::npos ? ip : "[" + ip + "]") + bind_address;
+}
+
 }  // namespace
 
 tl::expected<Prepared, Refusal> prepare(const RunOptions& options, port::Files& files,
@@ -109,6 +119,8 @@ tl::expected<Prepared, Refusal> prepare(const RunOptions& options, port::Files& 
   told.instance = instance_name(files);
   told.node_name =
       options.node_name.empty() ? files.environment("NODE_NAME").value_or("") : options.node_name;
+  told.witness_address = witness_address(files, options.health_probe_bind_address);
+  told.witness_secret = os::system_secret();
   return prepared;
 }
 

@@ -54,6 +54,22 @@ StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment 
   return guard;
 }
 
+StatusSnapshot::Detection detection_of(const StatusReporter::Subjects& subjects) {
+  const cluster::Witnesses& witnesses = *subjects.witnesses;
+  StatusSnapshot::Detection shown{.counts = subjects.detection->counts(),
+                                  .silences = subjects.detection->silences(),
+                                  .witnesses = witnesses.counts(),
+                                  .machines = {},
+                                  .machines_cut = 0};
+  auto [machines, cut] = subjects.machine_history.machines(StatusReporter::kMaxMachines);
+  for (cluster::MachineHistory::Machine& machine : machines) {
+    const bool confirmed = witnesses.is_confirmed(machine.node);
+    shown.machines.push_back({.history = std::move(machine), .is_confirmed = confirmed});
+  }
+  shown.machines_cut = cut;
+  return shown;
+}
+
 void show_nodes(StatusSnapshot& snapshot, const StatusReporter::Subjects& subjects) {
   NodePick pick(StatusReporter::kMaxNodes);
   subjects.nodes.each([&subjects, &pick](const cluster::NodeView& view) {
@@ -119,8 +135,7 @@ void StatusReporter::publish(const Subjects& subjects, Moment now, WallTime wall
   snapshot->replica = replica(subjects, now);
   snapshot->guard = guard_of(subjects, now);
   if (subjects.detection != nullptr) {
-    snapshot->detection = {.counts = subjects.detection->counts(),
-                           .silences = subjects.detection->silences()};
+    snapshot->detection = detection_of(subjects);
   }
   snapshot->not_ready = subjects.health.failing();
   snapshot->synced = subjects.nodes.synced();
@@ -146,7 +161,9 @@ StatusSnapshot::Replica StatusReporter::replica(const Subjects& subjects, Moment
                                      .started = started_,
                                      .elects = subjects.elector != nullptr,
                                      .leads = subjects.elector == nullptr,
-                                     .holder = {}};
+                                     .holder = {},
+                                     .witness_address = identity_.witness_address,
+                                     .witness_key = identity_.witness_key};
   if (subjects.elector != nullptr) {
     const auto until = subjects.elector->leading_until();
     replica.leads = until && *until > now;

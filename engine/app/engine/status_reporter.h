@@ -34,10 +34,12 @@ class StatusReporter {
     std::string slowness;  // see fence::Leadership
     const audit::Trail& trail;
     const policy::PolicySet& active;
-    const PolicyFeed* feed;         // null: --policy
-    const kube::Elector* elector;   // null: --leader-elect=false
-    policy::Mode mode;              // of --policy
-    cluster::Detection* detection;  // null: machines are not watched
+    const PolicyFeed* feed;               // null: --policy
+    const kube::Elector* elector;         // null: --leader-elect=false
+    policy::Mode mode;                    // of --policy
+    cluster::Detection* detection;        // null: machines are not watched
+    const cluster::Witnesses* witnesses;  // likewise
+    const cluster::MachineHistory& machine_history;
   };
   // Who we are: what does not change while we run.
   struct Identity {
@@ -45,9 +47,12 @@ class StatusReporter {
     std::string node;
     std::string server;
     std::string policy_file;
+    std::string witness_address;  // "" we are no witness
+    std::string witness_key;
   };
 
   static constexpr std::size_t kMaxNodes = 250;
+  static constexpr std::size_t kMaxMachines = 20;
   static constexpr Duration kPeriod = std::chrono::seconds(1);
 
   StatusReporter(StatusBoard& board, Identity identity, WallTime started)

@@ -1,10 +1,15 @@
 #include "app/simulate/sim_replica.h"
 
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "app/engine/engine.h"
+#include "base/sha256.h"
+#include "kube/wire/url.h"
 
 namespace moonfence::app {
 namespace {
@@ -15,7 +20,7 @@ class SimReplica final : public sim::Replica {
  public:
   SimReplica(const SimReplicaOptions& options, const sim::ReplicaSurroundings& around)
       : http_(around.http, around.loop, options.endpoints),
-        engine_(sim_assignment(options, around.name, around.server, around.node),
+        engine_(sim_assignment(options, around.name, around.server, around.node, around.address),
                 {around.loop, http_, around.files, around.processes, around.wall_clock,
                  around.cpu_clock, around.random, around.log, around.append_audit,
                  options.status_board, /*on_evaluation=*/{}, &around.links}) {
@@ -26,6 +31,16 @@ class SimReplica final : public sim::Replica {
 
   void start() override { engine_.start(); }
   void drain(std::function<void()> left) override { engine_.drain(std::move(left)); }
+  std::optional<std::string> answer(std::string_view path, Moment now) override {
+    const std::size_t mark = path.find('?');
+    std::map<std::string, std::string> query;
+    for (const auto& [key, value] :
+         kube::decoded_query(path.substr(std::min(mark, path.size() - 1) + 1))) {
+      query[key] = value;
+    }
+    const auto answer = engine_.testify(query["nonce"], query["nodes"], now);
+    return answer ? std::optional(*answer) : std::nullopt;
+  }
 
  private:
   ScriptedEndpoints http_;
@@ -35,7 +50,8 @@ class SimReplica final : public sim::Replica {
 }  // namespace
 
 Assignment sim_assignment(const SimReplicaOptions& options, const std::string& name,
-                          const std::string& server, const std::string& node) {
+                          const std::string& server, const std::string& node,
+                          const std::string& address) {
   Assignment told;
   told.settings = options.settings;
   told.mode = options.mode;
@@ -46,6 +62,8 @@ Assignment sim_assignment(const SimReplicaOptions& options, const std::string& n
   told.engine_namespace = kNamespace;
   told.instance = name;
   told.node_name = node;
+  told.witness_address = address;
+  told.witness_secret = Sha256()(name);
   return told;
 }
 

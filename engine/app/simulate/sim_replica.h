@@ -26,7 +26,8 @@ struct SimReplicaOptions {
 
 // Its policies are those of ConfigMap moonfence/moonfence-policies of the simulated cluster.
 [[nodiscard]] Assignment sim_assignment(const SimReplicaOptions& options, const std::string& name,
-                                        const std::string& server, const std::string& node);
+                                        const std::string& server, const std::string& node,
+                                        const std::string& address = {});
 [[nodiscard]] sim::ReplicaFactory make_sim_replicas(SimReplicaOptions options);
 
 }  // namespace moonfence::app

@@ -100,6 +100,29 @@ ordered_json sources_json(const StatusSnapshot::Guard& guard) {
   return sources;
 }
 
+namespace {
+
+ordered_json machines_json(const StatusSnapshot::Detection& detection) {
+  ordered_json machines = ordered_json::array();
+  for (const StatusSnapshot::Machine& machine : detection.machines) {
+    ordered_json told = {{"node", machine.history.node.text()}};
+    if (machine.history.last_sign) {
+      told["lastSign"] = format_rfc3339(*machine.history.last_sign);
+    }
+    if (machine.is_confirmed) {
+      told["confirmed"] = true;
+    }
+    for (const auto& change : machine.history.changes) {
+      told["changes"].push_back(
+          {{"at", format_rfc3339(change.at)}, {"kernel", cluster::to_string(change.kernel)}});
+    }
+    machines.push_back(std::move(told));
+  }
+  return machines;
+}
+
+}  // namespace
+
 ordered_json detection_json(const StatusSnapshot& snapshot) {
   if (!snapshot.detection) {
     return nullptr;
@@ -114,11 +137,22 @@ ordered_json detection_json(const StatusSnapshot& snapshot) {
           {"unsure", counts.unsure},
           {"silent", counts.silent},
           {"notObservable", counts.not_observable},
-          {"silencesOf", std::move(silences)}};
+          {"silencesOf", std::move(silences)},
+          {"otherReplicas",
+           {{"asked", snapshot.detection->witnesses.replicas},
+            {"failing", snapshot.detection->witnesses.failing},
+            {"confirmSilent", snapshot.detection->witnesses.confirmed},
+            {"hearSilent", snapshot.detection->witnesses.heard}}},
+          {"machines", machines_json(*snapshot.detection)},
+          {"machinesLeftOut", snapshot.detection->machines_cut}};
 }
 
 ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now) {
   ordered_json situation = {{"state", headline_json(headline_of(snapshot, now))}};
+  if (!snapshot.replica.witness_address.empty()) {
+    situation["witness"] = {{"address", snapshot.replica.witness_address},
+                            {"publicKey", snapshot.replica.witness_key}};
+  }
   if (!snapshot.replica.leads) {
     return situation;
   }

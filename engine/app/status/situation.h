@@ -17,7 +17,8 @@ namespace moonfence::app {
 constexpr std::size_t kIncidentsInSituation = 50;
 
 // {"state", "brake", "taintsKept", "healthSources", "detection", "openIncidents", "incidents"}; of
-// a replica that does not lead only "state": whoever leads knows the rest. Nothing in it changes
+// a replica that does not lead only "state": whoever leads knows the rest. Of each, "witness":
+// where other replicas ask it about machines. Nothing in it changes
 // while nothing happens: each change is written to the API server.
 [[nodiscard]] nlohmann::ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now);
 // The same without what changes with each pass over a node's pods: when it is looked at next.

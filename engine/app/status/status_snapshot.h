@@ -12,7 +12,9 @@
 
 #include "app/status/incident_book.h"
 #include "cluster/detection/detection.h"
+#include "cluster/detection/machine_history.h"
 #include "cluster/nodes/node_cache.h"
+#include "cluster/witness/witnesses.h"
 #include "fence/incident/incident_status.h"
 #include "fence/sources/source_state.h"
 #include "kube/leader_election/election.h"
@@ -36,6 +38,9 @@ struct StatusSnapshot {
     bool leads = false;
     std::string holder;                  // who holds the Lease, as it is written there
     kube::Seat seat = kube::Seat::Well;  // its node
+    // Where and by which key other replicas ask it about machines; "" nowhere.
+    std::string witness_address = {};
+    std::string witness_key = {};
   };
   struct Guard {
     bool too_many_down = false;  // the brake is engaged
@@ -66,10 +71,17 @@ struct StatusSnapshot {
     std::optional<WallTime> next;
   };
 
+  struct Machine {
+    cluster::MachineHistory::Machine history;
+    bool is_confirmed = false;  // another replica does not hear it either
+  };
   // Where machines are watched.
   struct Detection {
     cluster::Detection::Counts counts;
     cluster::Silences::Lasted silences{};  // since this replica started
+    cluster::Witnesses::Counts witnesses = {};
+    std::vector<Machine> machines = {};  // that did not answer at some time in the last minutes
+    std::size_t machines_cut = 0;        // and how many more
   };
 
   WallTime taken{};

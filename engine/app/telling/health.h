@@ -1,7 +1,8 @@
 #pragma once
 
 // What /healthz and /readyz answer from. The loop's thread writes, the HTTP server's thread reads;
-// this, the metrics registry and the status board are the only things the two share.
+// this, the metrics registry, the status board and the testimony board are the only things the two
+// share.
 
 #include <map>
 #include <mutex>

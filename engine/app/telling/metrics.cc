@@ -56,6 +56,7 @@ Metrics::Metrics() {
   set_doubts(false);
   set_pace({}, {}, false);
   set_stands({});
+  set_witnesses({});
   set_detection({}, {});  // an alert asks for it, also where machines are not watched
   set_audit_failures(0);
   set_events(0, 0);
@@ -294,6 +295,16 @@ void Metrics::set_detection(const cluster::Detection::Counts& counts,
     raise_to(silences_.Add({{"at_least", format_duration(age)}}),
              static_cast<double>(silences.at(i)));
   }
+}
+
+void Metrics::set_witnesses(const cluster::Witnesses::Counts& counts) {
+  const auto set = [](Gauges& gauges, const char* label, const char* value, std::size_t count) {
+    gauges.Add({{label, value}}).Set(static_cast<double>(count));
+  };
+  set(witnesses_, "state", "asked", counts.replicas);
+  set(witnesses_, "state", "failing", counts.failing);
+  set(silent_nodes_, "other_replica", "confirms", counts.confirmed);
+  set(silent_nodes_, "other_replica", "hears", counts.heard);
 }
 
 void Metrics::show(Gauges& family, Shown& shown,

@@ -18,6 +18,7 @@
 #include "audit/trail.h"
 #include "cluster/detection/detection.h"
 #include "cluster/nodes/node_cache.h"
+#include "cluster/witness/witnesses.h"
 #include "fence/leadership/limits.h"
 #include "kube/watching/watcher.h"
 #include "kube/wire/caller.h"
@@ -83,6 +84,7 @@ class Metrics final : public kube::CallObserver {
   // Where machines are watched.
   void set_detection(const cluster::Detection::Counts& counts,
                      const cluster::Silences::Lasted& silences);
+  void set_witnesses(const cluster::Witnesses::Counts& counts);
   // What the process takes; told by whoever runs in one of its own.
   void set_process(const os::ProcessUsage& usage, WallTime started);
 
@@ -220,6 +222,12 @@ class Metrics final : public kube::CallObserver {
   Counters& silences_ = counter("moonfence_detection_silences_total",
                                 "Times a machine was silent for at least so long and came back "
                                 "without having been restarted");
+  Gauges& witnesses_ = gauge("moonfence_detection_witnesses",
+                             "Other replicas that are asked about machines, and those of them that "
+                             "did not answer as they should");
+  Gauges& silent_nodes_ = gauge("moonfence_detection_silent_nodes",
+                                "Nodes whose machine is silent to this replica, by what another "
+                                "one says of it");
   Counters& cpu_seconds_ =
       counter("process_cpu_seconds_total", "CPU time spent, of user and system");
   Gauges& resident_bytes_ = gauge("process_resident_memory_bytes", "Memory that is resident");

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/status/machine_strip.h"
 #include "app/status/node_pick.h"
 #include "app/status/status_words.h"
 #include "base/text.h"
@@ -33,6 +34,20 @@ std::pair<Tone, std::string_view> state_of(const NodeStatus& node) {
       break;
   }
   return {Tone::Neutral, "gone"};
+}
+
+std::pair<Tone, std::string_view> machine_state(cluster::Kernel kernel) {
+  switch (kernel) {
+    case cluster::Kernel::Answers:
+      return {Tone::Good, "answers"};
+    case cluster::Kernel::Unsure:
+      return {Tone::Waiting, "unsure"};
+    case cluster::Kernel::Silent:
+      return {Tone::Alarm, "silent"};
+    case cluster::Kernel::NotObservable:
+      break;
+  }
+  return {Tone::Neutral, "not observable"};
 }
 
 Html remarks(const StatusView& view, const NodeStatus& node) {
@@ -194,6 +209,42 @@ void fact(Html& html, Markup term, const std::string& value) {
 }
 
 }  // namespace
+
+Html machines_section(const StatusView& view) {
+  Html html;
+  if (!view.snapshot.detection || view.snapshot.detection->machines.empty()) {
+    return html;
+  }
+  const StatusSnapshot::Detection& detection = *view.snapshot.detection;
+  html << "<section aria-labelledby=\"machines\">\n<h2 id=\"machines\">Machines</h2>\n<table>\n"
+          "<caption>Those that did not answer at some time in the last ten minutes, ten seconds a "
+          "sign: . it answered, ? not known yet, x silent, - nobody could tell</caption>\n<thead>"
+          "<tr><th scope=\"col\">Node</th><th scope=\"col\">Machine</th><th scope=\"col\">Since"
+          "</th><th scope=\"col\">Last sign</th><th scope=\"col\">Ten minutes</th></tr></thead>\n"
+          "<tbody>\n";
+  for (const StatusSnapshot::Machine& machine : detection.machines) {
+    const auto& changes = machine.history.changes;
+    const auto [tone, word] = machine_state(changes.back().kernel);
+    html << "<tr><th scope=\"row\" data-label=\"Node\"><code>" << machine.history.node.text()
+         << "</code></th><td data-label=\"Machine\">" << badge(tone, word);
+    if (machine.is_confirmed) {
+      html << " <span class=\"said\">the other replica does not hear it either</span>";
+    }
+    html << "</td><td data-label=\"Since\">" << aged_time_html(changes.back().at, view.now)
+         << "</td><td data-label=\"Last sign\">";
+    if (machine.history.last_sign) {
+      html << aged_time_html(*machine.history.last_sign, view.now);
+    }
+    html << "</td><td data-label=\"Ten minutes\"><code>" << strip_of(changes, view.now)
+         << "</code></td></tr>\n";
+  }
+  html << "</tbody>\n</table>\n";
+  if (detection.machines_cut > 0) {
+    html << "<p class=\"more\">and " << detection.machines_cut << " more.</p>\n";
+  }
+  html << "</section>\n";
+  return html;
+}
 
 Html nodes_section(const StatusView& view) {
   const StatusSnapshot& snapshot = view.snapshot;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Nodes, policies and the engine's own state in HTML, for the front page.
+// Nodes, machines, policies and the engine's own state in HTML, for the front page.
 
 #include "app/web/status_frame.h"
 
@@ -10,6 +10,8 @@ namespace moonfence::app {
 constexpr std::size_t kNodesUnfolded = 20;
 
 [[nodiscard]] Html nodes_section(const StatusView& view);
+// "" where every machine answers and has done so for minutes, or nobody watches.
+[[nodiscard]] Html machines_section(const StatusView& view);
 [[nodiscard]] Html policies_section(const StatusView& view);
 [[nodiscard]] Html engine_section(const StatusView& view);
 

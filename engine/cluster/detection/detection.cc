@@ -36,6 +36,7 @@ void Detection::saw(const NodeView& node) {
       due_.erase({found->second.due, node.name});
       nodes_.erase(found);
       silences_.forget(node.name);
+      changed_(node.name, nullptr);
       schedule();
     }
     return;
@@ -58,12 +59,19 @@ void Detection::saw(const NodeView& node) {
     watched.watch.begin(loop_.now());
     make_due(node.name, watched, loop_.now());
   }
+  changed_(node.name, watched.peers.empty() ? nullptr : &watched.watch);
   schedule();
 }
 
 Kernel Detection::kernel_of(const NodeName& node) const {
   const auto found = nodes_.find(node);
   return found == nodes_.end() ? Kernel::NotObservable : found->second.word(loop_.now());
+}
+
+std::optional<Moment> Detection::last_sign(const NodeName& node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() || !found->second.watch.quiet_since() ? std::nullopt
+                                                                     : found->second.watch.heard();
 }
 
 std::vector<NodeName> Detection::silent() const {
@@ -84,6 +92,29 @@ std::optional<Moment> Detection::silent_since(const NodeName& node) const {
   }
   const Moment heard = *found->second.watch.heard();
   return std::max({heard, call_failed_at_.value_or(heard), many_quiet_at_.value_or(heard)});
+}
+
+void Detection::each(
+    const std::function<void(const NodeName&, std::optional<Duration> quiet)>& see) const {
+  for (const auto& [name, node] : nodes_) {
+    const std::optional<Moment> heard = node.watch.heard();
+    see(name, heard ? std::optional(loop_.now() - *heard) : std::nullopt);
+  }
+}
+
+std::vector<std::pair<Moment, NodeName>> Detection::quiet() const {
+  std::vector<std::pair<Moment, NodeName>> quiet;
+  for (const auto& [name, node] : nodes_) {
+    if (const auto since = node.watch.quiet_since()) {
+      quiet.emplace_back(*since, name);
+    }
+  }
+  return quiet;
+}
+
+bool Detection::is_well() const {
+  const bool failed = call_failed_at_ && loop_.now() - *call_failed_at_ < kCall;
+  return !failed && !are_many_quiet();
 }
 
 // One that fell silent long ago says nothing about us now.
@@ -172,6 +203,7 @@ void Detection::ask_what_is_due() {
   if (now - timer_due_ > kLate) {
     for (auto& [name, node] : nodes_) {
       node.watch.begin_anew(now);
+      changed_(name, &node.watch);
     }
   }
   std::size_t asked = 0;
@@ -204,6 +236,7 @@ void Detection::opened(Conversation& conversation) {
   node.questions.clear();  // the others have nothing to add
   const auto quiet = node.watch.quiet_since();
   node.watch.opened(loop_.now());
+  changed_(conversation.node, &node.watch);
   tell_of(conversation.node, node, quiet);
   const auto jitter = Duration(static_cast<Duration::rep>(
       random_.unit() * static_cast<double>(Duration(kReopened).count())));
@@ -217,6 +250,7 @@ void Detection::ended(Conversation& conversation, port::LinkEnd end) {
   if (node.link.get() == &conversation) {
     node.link.reset();
     node.watch.link_ended(end, loop_.now());
+    changed_(name, &node.watch);
     // Whoever accepts and closes at once is not asked again at once.
     const bool closed = end == port::LinkEnd::Closed;
     make_due(name, node, loop_.now() + (closed ? KernelWatch::kProbeEvery : Duration::zero()));
@@ -227,6 +261,7 @@ void Detection::ended(Conversation& conversation, port::LinkEnd end) {
     const bool was_proven = node.watch.word(loop_.now()) == Kernel::Silent;
     const auto quiet = node.watch.quiet_since();
     node.watch.answered(end, asked, loop_.now());
+    changed_(name, &node.watch);
     tell_of(name, node, quiet);
     // One that has answered until now, for want of a kubelet, is asked in earnest from now on.
     if (!node.watch.is_linked() && !was_proven) {

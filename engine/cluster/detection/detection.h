@@ -60,6 +60,8 @@ class Detection final : public Kernels {
     Duration quiet{};  // for how long nothing was heard of it
   };
   using Tell = std::function<void(const News&)>;
+  // What is known of a node's machine has changed; null: the node is forgotten.
+  using Changed = std::function<void(const NodeName&, const KernelWatch*)>;
 
   // All must outlive it.
   Detection(loop::Loop& loop, port::Links& links, port::Random& random, Tell tell);
@@ -71,8 +73,17 @@ class Detection final : public Kernels {
   void saw(const NodeView& node);
 
   [[nodiscard]] Kernel kernel_of(const NodeName& node) const override;
+  [[nodiscard]] std::optional<Moment> last_sign(const NodeName& node) const override;
   [[nodiscard]] std::vector<NodeName> silent() const override;
   [[nodiscard]] std::optional<Moment> silent_since(const NodeName& node) const override;
+  // Every watched machine, with for how long it was not heard; nullopt: it never was.
+  void each(const std::function<void(const NodeName&, std::optional<Duration> quiet)>& see) const;
+  // Those that have left unanswered what they were asked, and since when.
+  [[nodiscard]] std::vector<std::pair<Moment, NodeName>> quiet() const;
+  // Nothing speaks for a fault of our own at this moment.
+  [[nodiscard]] bool is_well() const;
+  // From now on.
+  void tell_changes(Changed changed) { changed_ = std::move(changed); }
   // A call to the API server failed, or took longer than `kCall`.
   void call_failed() { call_failed_at_ = loop_.now(); }
 
@@ -123,6 +134,7 @@ class Detection final : public Kernels {
   port::Links& links_;
   port::Random& random_;
   const Tell tell_;
+  Changed changed_ = [](const NodeName& /*node*/, const KernelWatch* /*watch*/) {};
   Silences silences_;
   ByName nodes_;
   std::set<std::pair<Moment, NodeName>> due_;

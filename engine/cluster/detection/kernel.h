@@ -38,6 +38,8 @@ class Kernels {
  public:
   virtual ~Kernels() = default;
   [[nodiscard]] virtual Kernel kernel_of(const NodeName& node) const = 0;
+  // When a machine was last heard that does not answer now; nullopt: it answers, or never did.
+  [[nodiscard]] virtual std::optional<Moment> last_sign(const NodeName& node) const = 0;
   // Those that are silent.
   [[nodiscard]] virtual std::vector<NodeName> silent() const = 0;
   // Since when a machine is silent and nothing speaks for a fault of our own: since its last sign,

@@ -69,6 +69,8 @@ class KernelWatch {
   [[nodiscard]] Duration pause(Moment now) const;
   // The last sign of it; nullopt: never heard. Of a linked one the moment at which the link opened.
   [[nodiscard]] std::optional<Moment> heard() const { return heard_; }
+  // Questions in a row that were left unanswered and count.
+  [[nodiscard]] std::uint32_t unanswered() const { return linked_ ? 0 : unanswered_; }
   // Since when it has left unanswered what it was asked, as far as we listened; nullopt: it has
   // not.
   [[nodiscard]] std::optional<Moment> quiet_since() const {

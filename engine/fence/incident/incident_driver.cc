@@ -134,7 +134,9 @@ void IncidentDriver::begin(const NodeView& node, Reason why) {
 // tell.
 void IncidentDriver::record_opening() {
   if (const auto why = std::exchange(opening_, std::nullopt)) {
-    record(Record::Kind::IncidentOpened, *why);
+    const auto sign = authority_->ledger->record().last_sign;
+    record(Record::Kind::IncidentOpened, *why,
+           sign ? "its machine was last heard at " + format_rfc3339(*sign) : "");
   }
 }
 

@@ -255,6 +255,11 @@ std::shared_ptr<RecordLedger> Incidents::ledger_for(const NodeView& node, Reason
   record.source = around_.access.source == nullptr ? std::string() : around_.access.source->key();
   record.fell = downtime.fell;
   record.opened = around_.output.journal.now();
+  if (const cluster::Kernels* kernels = around_.in_force.kernels) {
+    if (const auto sign = kernels->last_sign(node.name)) {
+      record.last_sign = record.opened - (around_.access.loop.now() - *sign);
+    }
+  }
   record.opened_for = why;
   return around_.output.journal.begin(std::move(record));
 }

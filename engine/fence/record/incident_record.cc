@@ -194,6 +194,7 @@ Result<IncidentRecord> parse_head(Fields& fields) {
   record.source = fields.string({"node", "source"});
   record.fell = fields.boolean({"node", "fell"});
   record.silent = fields.time({"node", "silent"});
+  record.last_sign = fields.time({"node", "last_sign"});
   record.opened = moment(fields, {"opened"});
   record.opened_for = reason(fields, {"opened_for"}).value_or(Reason::NodeUnknown);
   parse_leaders(fields, record);

@@ -110,6 +110,9 @@ struct IncidentRecord {
   // When a reading of this very node last found its kubelet dead, to within kSilenceLasts; absent
   // where the newest one did not.
   std::optional<WallTime> silent = {};
+  // When its machine was last heard, by whoever opened it; absent where machines are not watched,
+  // and where it answered.
+  std::optional<WallTime> last_sign = {};
   WallTime opened{};
   audit::Reason opened_for = audit::Reason::NodeUnknown;
   std::vector<Leader> leaders;  // who kept it, one after the other

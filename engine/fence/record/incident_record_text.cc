@@ -123,6 +123,7 @@ void append_node(std::string& out, const IncidentRecord& record) {
     node.set_true("fell");
   }
   node.set_if_any("hold", record.hold);
+  put(node, "last_sign", record.last_sign);
   node.set("name", record.node.text());
   put(node, "silent", record.silent);
   node.set_if_any("source", record.source);

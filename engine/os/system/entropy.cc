@@ -7,15 +7,20 @@
 namespace moonfence::os {
 namespace {
 
-std::uint64_t system_seed() {
-  std::uint64_t seed = 0;
-  // Up to 256 bytes come whole and uninterrupted once the pool is ready (random(7)).
-  MOONFENCE_CHECK(getrandom(&seed, sizeof seed, 0) == static_cast<ssize_t>(sizeof seed));
-  return seed;
+// Up to 256 bytes come whole and uninterrupted once the pool is ready (random(7)).
+template <typename Drawn>
+Drawn drawn_by_system() {
+  Drawn drawn{};
+  MOONFENCE_CHECK(getrandom(&drawn, sizeof drawn, 0) == static_cast<ssize_t>(sizeof drawn));
+  return drawn;
 }
 
 }  // namespace
 
-SystemRandom::SystemRandom() : generator_(system_seed()) {}
+std::array<unsigned char, 32> system_secret() {
+  return drawn_by_system<std::array<unsigned char, 32>>();
+}
+
+SystemRandom::SystemRandom() : generator_(drawn_by_system<std::uint64_t>()) {}
 
 }  // namespace moonfence::os

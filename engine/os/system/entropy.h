@@ -1,7 +1,8 @@
 #pragma once
 
-// Chance in production: jitter and names, nothing secret.
+// Chance in production.
 
+#include <array>
 #include <memory>
 #include <string_view>
 
@@ -10,6 +11,10 @@
 
 namespace moonfence::os {
 
+// A secret of getrandom(2).
+[[nodiscard]] std::array<unsigned char, 32> system_secret();
+
+// For jitter and names, nothing secret.
 class SystemRandom final : public port::Random {
  public:
   SystemRandom();  // seeded with getrandom(2)

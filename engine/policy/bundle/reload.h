@@ -40,6 +40,9 @@ struct ReloadRules {
   Mode ceiling = Mode::Enforce;                 // --mode
   std::map<std::string, std::string> builtins;  // source by name
   ValidationRules validation;
+  // Why a binding with `actOn: lost` will do nothing, or wait for Kubernetes all the same; "" it
+  // works.
+  std::string lost_is_inert = {};
   Duration quiet = std::chrono::milliseconds(200);
   Duration patience = std::chrono::milliseconds(500);
 };

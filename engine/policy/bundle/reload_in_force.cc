@@ -85,6 +85,11 @@ PolicyStatus Reloader::status_of(const Entry& entry) const {
   status.holds = entry.holds && status.mode != Mode::Off;
   status.error = entry.rejection;
   status.warnings = entry.warnings;
+  if (status.acts_on_lost && !rules_.lost_is_inert.empty()) {
+    status.warnings.push_back("actOn: lost " + rules_.lost_is_inert);
+  } else if (status.acts_on_lost && entry.policy != nullptr && entry.policy->health_source()) {
+    status.warnings.emplace_back("actOn: lost changes nothing: the policy goes by its own source");
+  }
   status.since = current_->at;
   if (entry.rejection && entry.wanted) {
     status.rejected_digest = entry.wanted->candidate.digest();

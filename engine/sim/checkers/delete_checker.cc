@@ -85,6 +85,10 @@ void DeleteChecker::on_paused(const Life& life, bool /*paused*/) {
   kernels_.runs_since(life.replica, now());
 }
 
+void DeleteChecker::on_link_cut(const std::string& replica, const std::string& node, bool cut) {
+  kernels_.set_link_cut(replica, node, cut, now());
+}
+
 void DeleteChecker::on_partitioned(const std::string& replica, bool partitioned) {
   kernels_.set_partitioned(replica, partitioned, now());
 }

@@ -33,6 +33,7 @@ class DeleteChecker final : public Checker {
   void on_change(const Change& change) override;
   void on_paused(const Life& life, bool paused) override;
   void on_partitioned(const std::string& replica, bool partitioned) override;
+  void on_link_cut(const std::string& replica, const std::string& node, bool cut) override;
 
  private:
   struct Reading {

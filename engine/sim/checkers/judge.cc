@@ -163,6 +163,12 @@ void Judge::on_paused(const Life& life, bool paused) {
   }
 }
 
+void Judge::on_link_cut(const std::string& replica, const std::string& node, bool cut) {
+  for (const auto& checker : checkers_) {
+    checker->on_link_cut(replica, node, cut);
+  }
+}
+
 void Judge::on_partitioned(const std::string& replica, bool partitioned) {
   for (const auto& checker : checkers_) {
     checker->on_partitioned(replica, partitioned);

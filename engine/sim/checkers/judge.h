@@ -34,6 +34,7 @@ class Judge final : public WireListener {
   void after_cluster_turn();
   void on_paused(const Life& life, bool paused);
   void on_partitioned(const std::string& replica, bool partitioned);
+  void on_link_cut(const std::string& replica, const std::string& node, bool cut);
   void at_end(Duration calm_for);
 
   [[nodiscard]] const std::vector<Violation>& violations() const { return violations_; }

@@ -131,8 +131,9 @@ enum class Verb {
   StopEngine,       // SIGTERM, then started again
   PauseEngine,      // SIGSTOP; argument for
   PartitionEngine,  // argument for
-  StepClock,        // the replica's wall clock; argument by, may be negative ("-5s")
-  Calm,             // all faults end
+  CutLink,    // target: node; arguments from (a replica) and for. It does not hear the machine
+  StepClock,  // the replica's wall clock; argument by, may be negative ("-5s")
+  Calm,       // all faults end
 };
 
 struct Step {

@@ -105,12 +105,13 @@ const Machine* SimLinks::machine_of(const std::string& address) const {
 void SimLinks::ask(Id id) {
   Connection& connection = *find(id);
   const Machine* machine = machine_of(connection.peer.address);
-  if (machine == nullptr || !machine->answers() || is_cut_off() || !draws_answer(*machine)) {
+  if (machine == nullptr || !machine->answers() || is_cut_off(*machine) ||
+      !draws_answer(*machine)) {
     return;  // until the limit
   }
   const bool listens = machine->kubelet && connection.peer.port == kKubeletPort;
-  connection.packet = in(draw_latency(), [this, id, listens] {
-    if (is_cut_off()) {
+  connection.packet = in(draw_latency(), [this, id, listens, machine] {
+    if (is_cut_off(*machine)) {
       return;
     }
     if (!listens) {
@@ -163,7 +164,7 @@ void SimLinks::look_at(Id id, Connection& connection) {
   if (!connection.question.pending()) {
     keep_alive(id, connection);
   }
-  if (!machine->answers() || is_cut_off()) {
+  if (!machine->answers() || is_cut_off(*machine)) {
     if (!connection.silence.pending()) {
       const Duration age = around_.wire.now() - connection.opened;
       const Duration asked = (age / port::kLinkIdle + 1) * port::kLinkIdle - age;
@@ -174,8 +175,8 @@ void SimLinks::look_at(Id id, Connection& connection) {
   }
   connection.silence.cancel();
   if (connection.forgotten && !connection.packet.pending()) {
-    connection.packet = in(draw_latency(), [this, id] {
-      if (!is_cut_off()) {
+    connection.packet = in(draw_latency(), [this, id, machine] {
+      if (!is_cut_off(*machine)) {
         close(id, port::LinkEnd::Closed);
       }
     });

@@ -71,7 +71,9 @@ class SimLinks final : public port::Links {
   [[nodiscard]] double lost_packet(const Machine& machine) const;
   [[nodiscard]] loop::Timer in(Duration delay, std::function<void()> action);
   [[nodiscard]] const Machine* machine_of(const std::string& address) const;
-  [[nodiscard]] bool is_cut_off() const { return around_.wire.partitioned(replica_); }
+  [[nodiscard]] bool is_cut_off(const Machine& machine) const {
+    return around_.wire.partitioned(replica_) || around_.wire.is_link_cut(replica_, machine.name);
+  }
   void ask(Id id);
   void look_at(Id id, Connection& connection);
   // While packets are lost our kernel's questions over a link that is open are of interest: one a

@@ -109,6 +109,14 @@ void Wire::set_faults(const Faults& faults) {
   }
 }
 
+void Wire::set_link_cut(const std::string& replica, const std::string& node, bool cut) {
+  if (cut) {
+    cut_links_.emplace(replica, node);
+  } else {
+    cut_links_.erase({replica, node});
+  }
+}
+
 void Wire::set_partitioned(const std::string& replica, bool partitioned) {
   if (partitioned) {
     partitioned_.insert(replica);

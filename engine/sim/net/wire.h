@@ -94,6 +94,8 @@ class Wire {
   // From now on, for what happens from now on. Connections that had fallen silent break.
   void set_faults(const Faults& faults);
   void set_partitioned(const std::string& replica, bool partitioned);
+  // Whether packets pass between a replica and a node's machine.
+  void set_link_cut(const std::string& replica, const std::string& node, bool cut);
   [[nodiscard]] SlowCalls& slow_calls() { return slow_calls_; }
   // Each way, now.
   [[nodiscard]] const Range& latency() const { return faults_.latency; }
@@ -101,6 +103,9 @@ class Wire {
   [[nodiscard]] double lost_packet() const { return faults_.lost_packet; }
   [[nodiscard]] bool partitioned(const std::string& replica) const {
     return partitioned_.contains(replica);
+  }
+  [[nodiscard]] bool is_link_cut(const std::string& replica, const std::string& node) const {
+    return cut_links_.contains({replica, node});
   }
 
   // --- the replica's end
@@ -151,6 +156,7 @@ class Wire {
   std::unique_ptr<port::Random> piece_random_;
   std::unique_ptr<port::Random> route_random_;
   std::set<std::string> partitioned_;
+  std::set<std::pair<std::string, std::string>> cut_links_;  // replicas and nodes
   SlowCalls slow_calls_;
   std::map<std::uint64_t, std::unique_ptr<Flight>> flights_;
   std::map<std::uint64_t, std::unique_ptr<Relay>> relays_;  // open watches

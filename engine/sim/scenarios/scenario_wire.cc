@@ -199,11 +199,14 @@ class ScenarioWire::Wrapped final : public Replica {
                                     around.cpu_clock, around.random,
                                     around.log,       around.append_audit,
                                     around.name,      around.server,
-                                    around.node};
+                                    around.node,      around.address};
     replica_ = make(inner);
   }
   void start() override { replica_->start(); }
   void drain(std::function<void()> left) override { replica_->drain(std::move(left)); }
+  std::optional<std::string> answer(std::string_view path, Moment now) override {
+    return replica_->answer(path, now);
+  }
 
  private:
   Line line_;

@@ -7,7 +7,7 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 48> kWords = {{
+  static constexpr std::array<VerbWord, 49> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
@@ -54,6 +54,7 @@ std::span<const VerbWord> verb_words() {
       {"stop-engine", Verb::StopEngine, Target::Replica, "for"},
       {"pause-engine", Verb::PauseEngine, Target::Replica, "for", true},
       {"partition-engine", Verb::PartitionEngine, Target::Replica, "for", true},
+      {"cut-link", Verb::CutLink, Target::Node, "for", true, "from"},
       {"step-clock", Verb::StepClock, Target::Replica, "by", true},
       {"calm", Verb::Calm, Target::Nothing, ""},
   }};

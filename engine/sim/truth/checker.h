@@ -97,6 +97,9 @@ class Checker {
   virtual void on_paused(const Life& /*life*/, bool /*paused*/) {}
   // Its network is gone, or there again.
   virtual void on_partitioned(const std::string& /*replica*/, bool /*partitioned*/) {}
+  // Of the packets between a replica and a node's machine.
+  virtual void on_link_cut(const std::string& /*replica*/, const std::string& /*node*/,
+                           bool /*cut*/) {}
   virtual void at_end(Duration /*calm_for*/) {}
 
  protected:

@@ -15,6 +15,11 @@ void HeardKernels::set_partitioned(const std::string& replica, bool partitioned,
   since_[replica] = partitioned ? std::nullopt : std::optional(now);
 }
 
+void HeardKernels::set_link_cut(const std::string& replica, const std::string& machine, bool cut,
+                                Moment now) {
+  links_[{replica, machine}] = cut ? std::nullopt : std::optional(now);
+}
+
 std::optional<Duration> HeardKernels::heard_for(const Machines& machines,
                                                 const std::string& machine,
                                                 const std::string& replica, Moment now) const {
@@ -24,7 +29,12 @@ std::optional<Duration> HeardKernels::heard_for(const Machines& machines,
       !since->second) {
     return std::nullopt;
   }
-  return now - std::max(found->second.answers_since, *since->second);
+  const auto link = links_.find({replica, machine});
+  if (link != links_.end() && !link->second) {
+    return std::nullopt;
+  }
+  const Moment linked = link == links_.end() ? *since->second : *link->second;
+  return now - std::max({found->second.answers_since, *since->second, linked});
 }
 
 }  // namespace moonfence::sim

@@ -61,6 +61,7 @@ bool disturbs(Verb verb) {
     case Verb::StopEngine:
     case Verb::PauseEngine:
     case Verb::PartitionEngine:
+    case Verb::CutLink:
     case Verb::StepClock:
       return true;
   }

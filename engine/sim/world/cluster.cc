@@ -359,6 +359,7 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::StopEngine:
     case Verb::PauseEngine:
     case Verb::PartitionEngine:
+    case Verb::CutLink:
     case Verb::StepClock:
     case Verb::SlowServers:
     case Verb::StepServerClock:

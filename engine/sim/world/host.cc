@@ -54,6 +54,12 @@ struct Host::Process {
                                                               .wire = host.around_.wire,
                                                               .machines = host.around_.machines},
                                        host.name_, random->fork("links"), may_leave);
+    network = std::make_unique<PeerHttp>(PeerHttp::Surroundings{.others = *http,
+                                                                .cluster = host.around_.loop,
+                                                                .own = loop,
+                                                                .wire = host.around_.wire,
+                                                                .ask = host.around_.ask_peer},
+                                         host.name_, random->fork("peers"), may_leave);
   }
 
   std::unique_ptr<SimHttp> http;
@@ -66,15 +72,17 @@ struct Host::Process {
   SimCpuClock cpu_clock;
   StoryLog log;
   std::unique_ptr<port::Random> random;
+  std::unique_ptr<PeerHttp> network;
   std::unique_ptr<Replica> replica;
 };
 
 Host::Host(Surroundings around, std::string name, std::string server, std::string node,
-           Duration clock_offset)
+           std::string address, Duration clock_offset)
     : around_(std::move(around)),
       name_(std::move(name)),
       server_(std::move(server)),
       node_(std::move(node)),
+      address_(std::move(address)),
       clock_offset_(clock_offset),
       starts_at_(around_.time.now) {}
 
@@ -100,7 +108,7 @@ void Host::start() {
   Process& process = *process_;
   around_.on_started(life());
   process.replica = around_.make_replica({.loop = process.loop,
-                                          .http = *process.http,
+                                          .http = *process.network,
                                           .links = *process.links,
                                           .files = process.files,
                                           .processes = process.processes,
@@ -117,7 +125,8 @@ void Host::start() {
                                               },
                                           .name = name_,
                                           .server = server_,
-                                          .node = node_});
+                                          .node = node_,
+                                          .address = address_});
   tell("started");
   process.replica->start();
   process.http->flush();
@@ -224,6 +233,13 @@ Standing Host::standing() const {
           .lists = http.running(port::Lane::Bulk),
           .watches = http.running(port::Lane::Watches),
           .exchanges = http.open()};
+}
+
+std::optional<std::string> Host::answer(std::string_view path) const {
+  if (process_ == nullptr || paused_until_ || cut_ || around_.wire.partitioned(name_)) {
+    return std::nullopt;
+  }
+  return process_->replica->answer(path, around_.time.now);
 }
 
 void Host::look_at_links() {

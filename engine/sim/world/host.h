@@ -15,6 +15,7 @@
 #include "port/random.h"
 #include "sim/ground/machines.h"
 #include "sim/ground/story.h"
+#include "sim/net/peer_http.h"
 #include "sim/net/sim_http.h"
 #include "sim/net/surroundings.h"
 #include "sim/net/wire.h"
@@ -37,11 +38,12 @@ class Host {
     std::function<void(const Life& life, std::string_view line)> on_audit;
     std::function<void(const Life& life)> on_started;
     std::function<void(const Life& life, bool told)> on_died;
+    PeerHttp::Ask ask_peer;
   };
 
   // `node`: on which it is told to sit; "" nobody tells it.
   Host(Surroundings around, std::string name, std::string server, std::string node,
-       Duration clock_offset);
+       std::string address, Duration clock_offset);
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -63,9 +65,12 @@ class Host {
   [[nodiscard]] bool is_running() const { return process_ != nullptr; }
   [[nodiscard]] bool is_paused() const { return paused_until_.has_value(); }
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] Life life() const { return {.replica = name_, .incarnation = incarnation_}; }
   [[nodiscard]] std::uint64_t turns() const { return turns_; }
   [[nodiscard]] Standing standing() const;
+  // What its process answers to another replica, if packets reach it and it runs.
+  [[nodiscard]] std::optional<std::string> answer(std::string_view path) const;
   // Something happened to a machine.
   void look_at_links();
   // Its network is gone, or there again.
@@ -82,6 +87,7 @@ class Host {
   const std::string name_;
   const std::string server_;
   const std::string node_;
+  const std::string address_;
   Duration clock_offset_;
   int incarnation_ = 0;
   std::uint64_t turns_ = 0;

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,9 +35,10 @@ struct ReplicaSurroundings {
   port::Log& log;
   // One audit record, a JSON line without its newline. What was appended outlives a crash.
   std::function<Result<void>(std::string_view line)> append_audit;
-  std::string name;    // its pod's name: "moonfence-0"
-  std::string server;  // "http://api-0.sim"
-  std::string node;    // on which it sits; "" not known
+  std::string name;     // its pod's name: "moonfence-0"
+  std::string server;   // "http://api-0.sim"
+  std::string node;     // on which it sits; "" not known
+  std::string address;  // where the others reach it: "10.255.0.1:8081"
 };
 
 // Destroying it is the crash: nothing is said, nothing is sent any more.
@@ -46,6 +48,11 @@ class Replica {
   virtual void start() = 0;
   // SIGTERM: finish what has left, then call `left`.
   virtual void drain(std::function<void()> left) = 0;
+  // What it answers to another one that asks for that path at that moment; nullopt: nothing.
+  [[nodiscard]] virtual std::optional<std::string> answer(std::string_view /*path*/,
+                                                          Moment /*now*/) {
+    return std::nullopt;
+  }
 };
 
 using ReplicaFactory = std::function<std::unique_ptr<Replica>(const ReplicaSurroundings&)>;

@@ -117,13 +117,25 @@ struct World::State {
             .story = story,
             .on_audit = [this](const Life& life, std::string_view line) { audit(life, line); },
             .on_started = [this](const Life& life) { judge.on_started(life); },
-            .on_died = [this](const Life& life, bool told) { judge.on_died(life, told); }},
+            .on_died = [this](const Life& life, bool told) { judge.on_died(life, told); },
+            .ask_peer = [this](const auto& address,
+                               const auto& path) { return ask_peer(address, path); }},
         "moonfence-" + std::to_string(index),
         balanced ? "http://api.sim" : "http://api-" + std::to_string(server) + ".sim",
         static_cast<std::size_t>(index) < plan.seats.size()
             ? plan.seats[static_cast<std::size_t>(index)]
             : "",
-        ahead ? skew : -skew));
+        peer_address(index), ahead ? skew : -skew));
+  }
+
+  [[nodiscard]] std::optional<std::string> ask_peer(const std::string& address,
+                                                    const std::string& path) const {
+    for (const auto& host : hosts) {
+      if (host->address() == address) {
+        return host->answer(path);
+      }
+    }
+    return std::nullopt;
   }
 
   void audit(const Life& life, std::string_view line) {
@@ -148,6 +160,8 @@ struct World::State {
     } else if (step.verb == Verb::Calm) {
       calm();
       (void)cluster.perform(step);
+    } else if (step.verb == Verb::CutLink) {
+      cut_link(step);
     } else if (!perform_on_engine(step)) {
       (void)cluster.perform(step);
     }
@@ -187,6 +201,25 @@ struct World::State {
     timers.push_back(loop.after(length, [this, &host] { reconnect(host); }));
   }
 
+  // Until it is over, or all is calm.
+  void cut_link(const Step& step) {
+    const auto from = step.arguments.find("from");
+    const std::string replica = from == step.arguments.end() ? "" : from->second;
+    set_link_cut(replica, step.target, true);
+    timers.push_back(
+        loop.after(duration_argument(step, "for"),
+                   [this, replica, node = step.target] { set_link_cut(replica, node, false); }));
+    cut_links.emplace_back(replica, step.target);
+  }
+
+  void set_link_cut(const std::string& replica, const std::string& node, bool cut) {
+    wire.set_link_cut(replica, node, cut);
+    judge.on_link_cut(replica, node, cut);
+    if (Host* host = find_host(replica)) {
+      host->look_at_links();
+    }
+  }
+
   void reconnect(Host& host) {
     if (wire.partitioned(host.name())) {
       host.set_partitioned(false);
@@ -197,6 +230,9 @@ struct World::State {
   void calm() {
     for (const auto& host : hosts) {
       reconnect(*host);
+    }
+    for (const auto& [replica, node] : cut_links) {
+      set_link_cut(replica, node, false);
     }
     wire.set_faults(calmed(plan.faults));
     wire.slow_calls().clear();
@@ -274,7 +310,8 @@ struct World::State {
   Sha256Stream hash;
   std::vector<std::unique_ptr<Host>> hosts;
   std::vector<loop::Timer> timers;
-  Moment disturbed{};  // the end of the last disturbance
+  std::vector<std::pair<std::string, std::string>> cut_links;  // that were cut; replicas and nodes
+  Moment disturbed{};                                          // the end of the last disturbance
   bool calmed_down = false;
   bool finished = false;
   int rounds = 0;  // at this moment

@@ -176,9 +176,40 @@ TEST(StatusText, SaysWhatMachinesAnswerAndHowOftenOneWasSilentThatLived) {
       status_text(found, at("10:00:10")),
       HasSubstr("MACHINES    4 answer, 1 silent, 2 not observable\n"
                 "  in 6.0 node-days so many were silent for so long and had not been restarted: "
-                "4s: 3, 6s: 2, 8s: 2, 12s: 1, 20s: 0, 40s: 0\n"));
+                "4s: 3, 6s: 2, 8s: 2, 12s: 1, 20s: 0, 40s: 0\n"
+                "  no other replica can be asked what it hears\n"));
+  found.report["situation"]["detection"]["otherReplicas"] = {{"asked", 1}};
+  EXPECT_THAT(status_text(found, at("10:00:10")),
+              HasSubstr("\n  other replicas that are asked what they hear: 1\n"));
+  found.report["situation"]["detection"]["otherReplicas"] = {
+      {"asked", 2}, {"failing", 1}, {"confirmSilent", 3}, {"hearSilent", 4}};
+  EXPECT_THAT(status_text(found, at("10:00:10")),
+              HasSubstr("hear: 2, 1 without an answer as it should be, 3 silent machines are "
+                        "confirmed, 4 machines that are silent to the leader are heard by "
+                        "another\n"));
   found.report["situation"]["detection"]["since"] = "?";
   EXPECT_THAT(status_text(found, at("10:00:10")), testing::Not(HasSubstr("MACHINES")));
+}
+
+TEST(StatusText, MachinesThatDidNotAnswerAreShownWithTheirLastMinutes) {
+  ClusterStatus found = status();
+  found.report["situation"]["detection"] = {
+      {"since", "2026-11-18T22:00:10Z"},
+      {"answers", 4},
+      {"machines",
+       {{{"node", "n1"},
+         {"lastSign", "2026-11-20T09:59:36Z"},
+         {"confirmed", true},
+         {"changes",
+          {{{"at", "2026-11-20T09:59:38Z"}, {"kernel", "unsure"}},
+           {{"at", "2026-11-20T09:59:40Z"}, {"kernel", "silent"}}}}},
+        {{"node", "n2"}, {"changes", {{{"at", "?"}, {"kernel", "silent"}}, 7}}}}},
+      {"machinesLeftOut", 3}};
+  const std::string text = status_text(found, at("10:00:10"));
+  EXPECT_THAT(text, HasSubstr("silent, confirmed   30s ago   34s ago   " + std::string(56, '.') +
+                              "?xxx\n"));
+  EXPECT_THAT(text, HasSubstr("\n  and 3 more\n"));
+  EXPECT_THAT(text, HasSubstr("ten seconds a sign"));
 }
 
 TEST(StatusText, FaultsAndRejectionsAreCounted) {

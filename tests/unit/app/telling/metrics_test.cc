@@ -133,6 +133,7 @@ void tell_all(Metrics& metrics) {
   metrics.set_events(3, 4);
   metrics.count_run("noobaa", {.instructions = 100, .memory_bytes = 100000, .cpu = 80us});
   metrics.set_missed_heartbeats(2);
+  metrics.set_witnesses({.replicas = 2, .failing = 1, .confirmed = 4, .heard = 3});
   metrics.set_detection({.answers = 5, .unsure = 1, .silent = 2, .not_observable = 3}, {});
   metrics.set_process(
       {.cpu_seconds = 1.5, .resident_bytes = 4096, .open_files = 7, .most_files = 9},
@@ -208,6 +209,10 @@ TEST(Metrics, what_is_told_can_be_read) {
   EXPECT_EQ(text.at(R"(moonfence_detection_nodes{kernel="unsure"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_detection_nodes{kernel="silent"})"), 2);
   EXPECT_EQ(text.at(R"(moonfence_detection_nodes{kernel="not_observable"})"), 3);
+  EXPECT_EQ(text.at(R"(moonfence_detection_witnesses{state="asked"})"), 2);
+  EXPECT_EQ(text.at(R"(moonfence_detection_witnesses{state="failing"})"), 1);
+  EXPECT_EQ(text.at(R"(moonfence_detection_silent_nodes{other_replica="confirms"})"), 4);
+  EXPECT_EQ(text.at(R"(moonfence_detection_silent_nodes{other_replica="hears"})"), 3);
   EXPECT_EQ(text.at("process_cpu_seconds_total"), 2.5);
   EXPECT_EQ(text.at("process_start_time_seconds"), 1600000000);
 }

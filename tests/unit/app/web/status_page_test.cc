@@ -46,6 +46,27 @@ TEST(StatusPage, an_incident_looks_like_its_golden_page) {
   test::expect_golden("unit/app/golden/status_page.html", without_footer(front(snapshot)));
 }
 
+// The last ten minutes of a machine, at a glance.
+TEST(StatusPage, machines_that_did_not_answer_are_shown_with_their_last_minutes) {
+  StatusSnapshot snapshot = quiet_snapshot();
+  snapshot.detection = StatusSnapshot::Detection{.counts = {.answers = 3}};
+  EXPECT_THAT(front(snapshot), Not(HasSubstr("id=\"machines\"")));
+  using cluster::Kernel;
+  const WallTime now = view_of(snapshot).now;
+  snapshot.detection->machines = {
+      {.history = {.node = NodeName(std::string(kHostile)),
+                   .last_sign = now - 34s,
+                   .changes = {{now - 32s, Kernel::Unsure}, {now - 30s, Kernel::Silent}}},
+       .is_confirmed = true}};
+  snapshot.detection->machines_cut = 7;
+  const std::string page = front(snapshot);
+  EXPECT_THAT(page, HasSubstr("<h2 id=\"machines\">"));
+  EXPECT_THAT(page, HasSubstr("the other replica does not hear it either"));
+  EXPECT_THAT(page, HasSubstr("<code>" + std::string(56, '.') + "?xxx</code>"));
+  EXPECT_THAT(page, HasSubstr("and 7 more"));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+}
+
 TEST(StatusPage, it_has_landmarks_headings_and_a_way_past_them) {
   const std::string page = front(quiet_snapshot());
   for (const char* part : {"<html lang=\"en\">", "<a class=\"skip\" href=\"#main\">", "<header>",

@@ -56,6 +56,7 @@ IncidentRecord sample() {
 TEST(IncidentRecords, what_is_written_is_read_back) {
   IncidentRecord record = sample();
   record.closed = {.at = at(9), .reason = Reason::Settled};
+  record.last_sign = at(3);
   record.steps_cut = 3;
   record.steps[1].gone = at(8);
   record.steps[0].owner_api = "apps/v1";
@@ -71,6 +72,7 @@ TEST(IncidentRecords, what_is_written_is_read_back) {
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(to_text(*read), text);
   EXPECT_EQ(nlohmann::json::parse(text).dump(), text) << "as the library writes it, keys in order";
+  EXPECT_EQ(read->last_sign, at(3));
   EXPECT_EQ(read->steps[1].handle, "vol-1");
   EXPECT_EQ(read->steps[0].outcome, Reason::Done);
   EXPECT_EQ(read->acted(), at(2));

@@ -33,6 +33,34 @@ TEST_F(ReloadTest, a_start_brings_the_bindings_into_force_in_their_order) {
   EXPECT_EQ(persists, 1);
 }
 
+// Somebody relies on twelve seconds and gets fifty.
+TEST_F(ReloadTest, whoever_acts_on_lost_nodes_is_told_when_the_engine_cannot) {
+  rules.lost_is_inert = "does nothing: machines are not watched";
+  data = {{"moonfence.yaml", file_of(bind("a", "actOn: lost, after: 12s") + bind("b"))},
+          {"a.lua", deleting("a")},
+          {"b.lua", deleting("b")}};
+  apply();
+  EXPECT_EQ(in_force(), "a enforce, b enforce");
+  EXPECT_THAT(status(0).warnings,
+              ElementsAre("actOn: lost does nothing: machines are not watched"));
+  EXPECT_THAT(status(1).warnings, IsEmpty());
+}
+
+TEST_F(ReloadTest, whoever_acts_on_lost_nodes_with_a_source_of_its_own_is_told) {
+  data = {{"moonfence.yaml", file_of(bind("a", "actOn: lost, after: 12s"))},
+          {"a.lua", R"(return policy {
+  api = 1, name = "a", version = "1", summary = "by its own source",
+  source = { every = "5s", expiry = "1h", nodes = function(s, got) return {} end,
+             plan = function(s, got)
+               if not got.all then return { all = fence.http("array", "/v1/hosts") } end
+             end },
+  pod = function() return fence.delete_pod("gone") end,
+})"}};
+  apply();
+  ASSERT_EQ(status(0).state, State::Active) << status(0).error->text();
+  EXPECT_THAT(status(0).warnings, ElementsAre(HasSubstr("goes by its own source")));
+}
+
 TEST_F(ReloadTest, a_broken_file_changes_nothing_but_the_status) {
   bind_three();
   apply();
