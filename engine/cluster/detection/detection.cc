@@ -63,9 +63,21 @@ void Detection::saw(const NodeView& node) {
   schedule();
 }
 
+bool Detection::Watched::is_newly_quiet(Moment now) const {
+  const std::optional<Moment> heard = watch.heard();
+  return heard && now - *heard < KernelWatch::kUnsureFor &&
+         (watch.quiet_since() || word(now) != Kernel::Answers);
+}
+
+Kernel Detection::word_of(const Watched& node) const {
+  const Moment now = loop_.now();
+  const Kernel word = node.word(now);
+  return word == Kernel::Silent && node.is_newly_quiet(now) && !is_well() ? Kernel::Unsure : word;
+}
+
 Kernel Detection::kernel_of(const NodeName& node) const {
   const auto found = nodes_.find(node);
-  return found == nodes_.end() ? Kernel::NotObservable : found->second.word(loop_.now());
+  return found == nodes_.end() ? Kernel::NotObservable : word_of(found->second);
 }
 
 std::optional<Moment> Detection::last_sign(const NodeName& node) const {
@@ -77,7 +89,7 @@ std::optional<Moment> Detection::last_sign(const NodeName& node) const {
 std::vector<NodeName> Detection::silent() const {
   std::vector<NodeName> names;
   for (const auto& [name, node] : nodes_) {
-    if (node.word(loop_.now()) == Kernel::Silent) {
+    if (word_of(node) == Kernel::Silent) {
       names.push_back(name);
     }
   }
@@ -127,11 +139,8 @@ bool Detection::are_many_quiet() const {
   std::size_t quiet = 0;
   std::size_t once_heard = 0;
   for (const auto& [name, node] : nodes_) {
-    const std::optional<Moment> heard = node.watch.heard();
-    once_heard += heard ? 1U : 0U;
-    quiet += heard && now - *heard < KernelWatch::kUnsureFor && node.word(now) != Kernel::Answers
-                 ? 1U
-                 : 0U;
+    once_heard += node.watch.heard() ? 1U : 0U;
+    quiet += node.is_newly_quiet(now) ? 1U : 0U;
   }
   if (quiet > most_quiet(once_heard)) {
     many_quiet_at_ = now;
@@ -142,7 +151,7 @@ bool Detection::are_many_quiet() const {
 Detection::Counts Detection::counts() const {
   Counts counts;
   for (const auto& [name, node] : nodes_) {
-    switch (node.word(loop_.now())) {
+    switch (word_of(node)) {
       case Kernel::Answers:
         ++counts.answers;
         break;
@@ -166,7 +175,7 @@ void Detection::tell_of(const NodeName& name, Watched& node, std::optional<Momen
   if (quiet && is_heard) {
     silences_.ended(name, node.boot_id, now - *quiet, now);
   }
-  const bool is_silent = node.word(now) == Kernel::Silent;
+  const bool is_silent = word_of(node) == Kernel::Silent;
   if (node.told_silent ? is_heard : is_silent) {
     node.told_silent = is_silent;
     tell_({.node = name,

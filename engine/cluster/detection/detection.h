@@ -113,9 +113,13 @@ class Detection final : public Kernels {
     [[nodiscard]] Kernel word(Moment now) const {
       return peers.empty() ? Kernel::NotObservable : watch.word(now);
     }
+    // It does not answer, and has not for long.
+    [[nodiscard]] bool is_newly_quiet(Moment now) const;
   };
   using ByName = std::map<NodeName, Watched>;
 
+  // While something speaks for a fault of our own, one that fell silent a moment ago may not be.
+  [[nodiscard]] Kernel word_of(const Watched& node) const;
   void ask_what_is_due();
   void ask(const NodeName& name, Watched& node);
   // The conversation is on the stack; what it is told may destroy it, and nothing comes after.

@@ -246,7 +246,8 @@ bool Witnesses::is_heard(const NodeName& node) const {
 
 Kernel Witnesses::kernel_of(const NodeName& node) const {
   const Kernel kernel = detection_.kernel_of(node);
-  return kernel == Kernel::Silent && is_heard(node) ? Kernel::Answers : kernel;
+  const bool is_quiet = kernel == Kernel::Silent || kernel == Kernel::Unsure;
+  return is_quiet && is_heard(node) ? Kernel::Answers : kernel;
 }
 
 std::optional<Moment> Witnesses::last_sign(const NodeName& node) const {
