@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -150,6 +151,15 @@ class Machine:
 
     def cable_in(self):
         self.network.cable(self.host, plugged=True)
+
+    @contextmanager
+    def parted_from(self, other: "Machine"):
+        """Its pods do not reach the other machine, and hear nothing of it. The pods there they reach."""
+        self.network.part(self.host, other.host, parted=True)
+        try:
+            yield
+        finally:
+            self.network.part(self.host, other.host, parted=False)
 
     def freeze(self):
         """Every process stands still; its kernel goes on and acknowledges what it is sent."""

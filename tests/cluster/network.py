@@ -99,6 +99,10 @@ class Network:
     def cable(self, host: Host, plugged: bool):
         ip(f"link set {host.port} {'up' if plugged else 'down'}", inside=self.switch)
 
+    def part(self, host: Host, other: Host, parted: bool):
+        """Whether what runs on one machine, in pods, reaches the other machine."""
+        ip(f"route {'add' if parted else 'del'} blackhole {other.address}/32", inside=host.namespace)
+
     def plugged(self, host: Host) -> bool:
         done = subprocess.run(["ip", "-n", self.switch, "link", "show", host.port], capture_output=True, text=True)
         return "state UP" in done.stdout

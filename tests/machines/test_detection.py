@@ -71,6 +71,24 @@ def test_a_killed_kubelet_keeps_its_pods_until_its_machine_has_no_power(watched,
     watched.wait_clean()
 
 
+def heard_elsewhere(inside: Inside) -> int:
+    """Of how many machines that are silent to the replica that leads another one says that it hears them."""
+    return max(replica.get("situation", {}).get("detection", {}).get("otherReplicas", {}).get("hearSilent", 0)
+               for replica in inside.policies.status().values())
+
+
+def test_a_machine_that_only_the_other_replica_hears_keeps_its_pods(watched, inside):
+    leader = watched.bed.node(inside.leader()["spec"]["nodeName"])
+    with leader.parted_from(watched.victim):
+        check_held(watched, inside, lambda: watched.victim.kill("kubelet"))
+        wait_for("the other replica hears it", lambda: heard_elsewhere(inside) == 1, LIMIT)
+        watched.victim.power_off()
+        check_moved(watched, inside)
+    watched.tell("heard-elsewhere-then-power-off")
+    watched.victim.power_on()
+    watched.wait_clean()
+
+
 def test_a_frozen_machine_keeps_its_pods_and_goes_on_when_it_thaws(watched, inside):
     check_held(watched, inside, watched.victim.freeze)
     watched.victim.thaw()
