@@ -107,6 +107,22 @@ class Bed:
         # pods are refused until the controller manager has made the service account of the namespace
         wait_for("the default service account", lambda: self.client.find("serviceaccounts", "default", "default"), 180)
 
+    def make_well(self):
+        """Whatever was done to its machines: all are on, with everything that runs on them, and the nodes are Ready."""
+        for node in self.nodes:
+            if node.group.frozen:
+                node.thaw()
+            if not node.is_on():
+                node.power_on()
+            node.limit_cpu(0)
+            node.cable_in()
+            for name in node.ask("services"):
+                node.start(name)
+        for name in self.control_plane.ask("services"):
+            self.control_plane.start(name)
+        self.control_plane.wait_ready()
+        self.wait_ready()
+
     def down(self):
         """Everything ends; the folder stays, for a look at the logs."""
         leftover.sweep(self.name, self.folder, self.processes)

@@ -11,6 +11,7 @@
   kubectl ...        as administrator
   results FILE...    a table of how long failures took, from files that tests wrote
   rounds             how long detection takes, on machines of its own (rounds --help)
+  disturbances       whether machines that are disturbed but alive keep their pods (disturbances --help)
 
 Needs root. The first `up` builds what is missing, which takes ten minutes; later ones take a few seconds.
 """

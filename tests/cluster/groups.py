@@ -144,6 +144,20 @@ class Group:
                                    f"{states(processes_in(below(file.parent)))}")
             time.sleep(0.01)
 
+    # --- how fast it runs
+
+    def limit_cpu(self, share: float):
+        """So much of one processor for all of it together; 0: as much as there is."""
+        cpu = self._of("cpu")
+        period = int((cpu / "cpu.cfs_period_us").read_text())
+        (cpu / "cpu.cfs_quota_us").write_text(str(round(period * share) or -1))
+
+    @property
+    def waited_for_cpu(self) -> float:
+        """For how many seconds it has stood still since it was made because of that limit."""
+        told = dict(line.split() for line in (self._of("cpu") / "cpu.stat").read_text().splitlines())
+        return int(told["throttled_time"]) / 1e9
+
     # --- the end
 
     def remove(self):

@@ -144,13 +144,23 @@ class Machine:
         """A new disk. It must be off."""
         shutil.rmtree(self.folder / "disk", ignore_errors=True)
 
-    # --- cable and standing still
+    # --- cable, standing still, and hardly going on
 
     def cable_out(self):
         self.network.cable(self.host, plugged=False)
 
     def cable_in(self):
+        """It loses nothing any more, either."""
         self.network.cable(self.host, plugged=True)
+        self.network.drop_nothing(self.host)
+
+    def lose(self, share: float):
+        """So many of the packets to it and from it are lost, until cable_in()."""
+        self.network.lose(self.host, share)
+
+    def cut_from_nodes(self):
+        """It reaches the control plane and no other machine, until cable_in()."""
+        self.network.only_control_plane(self.host)
 
     @contextmanager
     def parted_from(self, other: "Machine"):
@@ -167,6 +177,10 @@ class Machine:
 
     def thaw(self):
         self.group.thaw()
+
+    def limit_cpu(self, share: float):
+        """All that runs on it has so much of one processor; 0: as much as there is."""
+        self.group.limit_cpu(share)
 
     # --- services
 

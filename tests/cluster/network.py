@@ -8,6 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import drops
+
 NETNS = Path("/run/netns")
 SUBNET = "10.77.0"
 PODS = "10.244"
@@ -52,6 +54,13 @@ def ip(*lines: str, inside: str = ""):
         raise RuntimeError(f"ip {' '.join(where)} could not do `{'; '.join(lines)}`: {done.stderr.strip()}")
 
 
+def tc(*lines: str, inside: str):
+    """Runs lines of `tc` in a network namespace."""
+    done = subprocess.run(["tc", "-n", inside, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"tc -n {inside} could not do `{'; '.join(lines)}`: {done.stderr.strip()}")
+
+
 def namespaces(bed: str) -> list:
     """The network namespaces that carry the bed's name."""
     return sorted(path.name for path in NETNS.glob(f"{bed}-*")) if NETNS.is_dir() else []
@@ -69,7 +78,9 @@ class Network:
 
     def create(self):
         ip(f"netns add {self.switch}")
-        ip("link add bridge type bridge", "link set bridge up", inside=self.switch)
+        # nothing is plugged into the second one: what is sent there is lost
+        ip("link add bridge type bridge", "link set bridge up", "link add nowhere type bridge", "link set nowhere up",
+           inside=self.switch)
 
     def attach(self, host: Host, others: list, services: bool):
         """A namespace with a cable to the switch, and the ways to the pods of the `others`. `services`: the
@@ -102,6 +113,26 @@ class Network:
     def part(self, host: Host, other: Host, parted: bool):
         """Whether what runs on one machine, in pods, reaches the other machine."""
         ip(f"route {'add' if parted else 'del'} blackhole {other.address}/32", inside=host.namespace)
+
+    def drop(self, host: Host, arriving: str, leaving: str):
+        """Of the packets to the machine, and from it, those are lost that these programs choose (drops.py)."""
+        self.drop_nothing(host)
+        tc(f"qdisc add dev {host.port} clsact",
+           *(f"filter add dev {host.port} {way} bpf bytecode '{program}' action mirred egress redirect dev nowhere"
+             for way, program in (("egress", arriving), ("ingress", leaving))), inside=self.switch)
+
+    def lose(self, host: Host, share: float):
+        """Each way."""
+        self.drop(host, drops.by_chance(share), drops.by_chance(share))
+
+    def only_control_plane(self, host: Host):
+        """Of all machines it reaches that one, and no other."""
+        self.drop(host, drops.unless_from(CONTROL_PLANE), drops.unless_to(CONTROL_PLANE))
+
+    def drop_nothing(self, host: Host):
+        told = subprocess.run(["tc", "-n", self.switch, "qdisc", "show", "dev", host.port], capture_output=True, text=True)
+        if "clsact" in told.stdout:
+            tc(f"qdisc del dev {host.port} clsact", inside=self.switch)
 
     def plugged(self, host: Host) -> bool:
         done = subprocess.run(["ip", "-n", self.switch, "link", "show", host.port], capture_output=True, text=True)

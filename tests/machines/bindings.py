@@ -29,6 +29,13 @@ RISKS = f"""return policy {{
   end,
 }}
 """
+# takes every pod, whatever controls it
+DEAD = """return policy {
+  api = 1, name = "dead", version = "1.0.0", summary = "Delete the pods of a dead machine",
+  trigger = { failures = 1 },
+  pod = function() return fence.delete_pod("its machine is dead") end,
+}
+"""
 POLICIES = ("noobaa", "generic", "risks")
 RIGHTS = (*RULES, *STORAGE_RULES, *RELEASE_RULES)
 CONFIG = {"fencingDrivers": f"[{DRIVER}]", "release": "on", "attacherLeases": f"{{{DRIVER}: {ATTACHER_LEASE}}}"}

@@ -15,6 +15,7 @@ class Chronicle:
     def __init__(self, client: Client, namespace: str):
         self.client, self.namespace = client, namespace
         self.not_ready: dict = {}  # node: when
+        self.unknown: dict = {}  # node: when its Ready condition was first seen to be Unknown
         self.deleted: dict = {}  # uid of a pod: when its deletion was first seen
         self.running: dict = {}  # uid of a pod: (when it was first Ready, the pod)
         self._ended = threading.Event()
@@ -49,6 +50,8 @@ class Chronicle:
     def _see_node(self, _, node: dict):
         if node_ready(node) != "True":
             self.not_ready.setdefault(node["metadata"]["name"], time.monotonic())
+        if node_ready(node) == "Unknown":
+            self.unknown.setdefault(node["metadata"]["name"], time.monotonic())
 
 
 def seconds(since: float, moment: Optional[float]) -> Optional[float]:

@@ -58,18 +58,7 @@ def test_id(request) -> str:
 def whole(bed):
     """Whatever the test did to them, afterwards every machine is well again, for the next test."""
     yield bed
-    for node in bed.nodes:
-        if node.group.frozen:
-            node.thaw()
-        if not node.is_on():
-            node.power_on()
-        node.cable_in()
-        for name in node.ask("services"):
-            node.start(name)
-    for name in bed.control_plane.ask("services"):
-        bed.control_plane.start(name)
-    bed.control_plane.wait_ready()
-    bed.wait_ready()
+    bed.make_well()
 
 
 @pytest.fixture

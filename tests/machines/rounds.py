@@ -10,7 +10,6 @@ replica loses its power, or the one on which the leader, or the other replica, r
 import argparse
 import json
 import time
-from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Optional
@@ -19,7 +18,6 @@ from cluster.bed import Bed
 from cluster.node import Node
 from cluster.settings import STOCK
 from e2e.control_plane import REPO
-from e2e.installation import NAMESPACE
 from e2e.kube import wait_for
 from e2e.replica import make_image
 from e2e.workloads import Workloads, is_ready, taints
@@ -27,9 +25,11 @@ from e2e.workloads import Workloads, is_ready, taints
 from .chronicle import Chronicle
 from .inside import Inside, installed
 from .stage import OBEYS, pod_spec
+from .told import told
 
 WEB, SPACE, LIMIT = "web", "rounds", 240
 CONFIG = "detection: on\nquarantine: always"
+RIGHTS = ("detection", "taint")
 STEPS = ("silent", "lost", "deleted", "running")
 
 
@@ -40,15 +40,10 @@ def victim_of(bed: Bed, inside: Inside, of: str) -> Node:
     return bed.node(nodes[of])
 
 
-def logged(inside: Inside, since: float, event: str, node: str) -> Optional[float]:
+def logged(lines: list, node: str, event: str, reason: Optional[str] = None) -> Optional[float]:
     """When a replica first logged that of the node."""
-    told = inside.shell(f"kubectl -n {NAMESPACE} logs --tail=-1 --since {int(time.time() - since) + 2}s -l app.kubernetes.io/name=moonfence").stdout
-    found = []
-    for line in told.splitlines():
-        words = line.split()
-        if event in line and f"node={node}" in words and not line.startswith("{"):
-            found.append(datetime.fromisoformat(words[0].replace("Z", "+00:00")).timestamp())
-    return min((at for at in found if at >= since), default=None)
+    return next((line.at for line in lines if line.event == event and line.words.get("node") == node
+                 and line.words.get("reason") == reason), None)
 
 
 def play(bed: Bed, inside: Inside, load: Workloads, of: str) -> dict:
@@ -64,7 +59,9 @@ def play(bed: Bed, inside: Inside, load: Workloads, of: str) -> dict:
     def moved() -> Optional[float]:
         return min((at for uid, (at, _) in dict(seen.running).items() if uid != old["metadata"]["uid"] and at > struck), default=None)
     running = wait_for("it runs elsewhere", moved, LIMIT, 0.02)
-    times = {"silent": logged(inside, wall, "machine_silent", victim.name), "lost": logged(inside, wall, "reason=node_lost", victim.name)}
+    lines = told(bed, wall)
+    times = {"silent": logged(lines, victim.name, "machine_silent"),
+             "lost": logged(lines, victim.name, "incident_opened", "node_lost")}
     result = {name: None if at is None else round(at - wall, 2) for name, at in times.items()}
     result |= {"deleted": round(seen.deleted[old["metadata"]["uid"]] - struck, 2), "running": round(running - struck, 2)}
     seen.end()
@@ -81,7 +78,7 @@ def run(arguments) -> int:
     with Bed(arguments.dir, settings=STOCK).up(3) as bed:
         folder = Path(arguments.dir) / "install"
         folder.mkdir()
-        with installed(bed, make_image().archive, folder, ("detection", "taint"), CONFIG) as inside:
+        with installed(bed, make_image().archive, folder, RIGHTS, CONFIG) as inside:
             inside.wait_ready()
             load = Workloads(bed.client, SPACE, {}, bed.control_plane)
             load.create_namespace()

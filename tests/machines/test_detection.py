@@ -11,19 +11,13 @@ from e2e.kube import wait_for
 from e2e.replica import make_image
 from e2e.workloads import node_ready
 
+from .bindings import DEAD
 from .chronicle import Chronicle
 from .inside import Inside, InsideStage, installed
 from .stage import LIMIT
 from .test_inside import check_moved, node_of
 
 pytestmark = pytest.mark.xdist_group("detection")
-# takes every pod, whatever controls it
-DEAD = """return policy {
-  api = 1, name = "dead", version = "1.0.0", summary = "Delete the pods of a dead machine",
-  trigger = { failures = 1 },
-  pod = function() return fence.delete_pod("its machine is dead") end,
-}
-"""
 
 
 @pytest.fixture(scope="module")
