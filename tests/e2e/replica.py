@@ -200,7 +200,7 @@ class Replica(Engine):
     def environment(self) -> dict:
         server = urlsplit(self.cluster.control_plane.server)
         fields = {"metadata.name": self.pod["metadata"]["name"], "metadata.namespace": NAMESPACE,
-                  "spec.nodeName": self.pod["spec"]["nodeName"]}
+                  "spec.nodeName": self.pod["spec"]["nodeName"], "status.podIP": "127.0.0.1"}
         return {**dict(word.split("=", 1) for word in self.image.config["Env"]), "HOSTNAME": self.pod["metadata"]["name"],
                 "KUBERNETES_SERVICE_HOST": server.hostname, "KUBERNETES_SERVICE_PORT": str(server.port),
                 **{each["name"]: fields[each["valueFrom"]["fieldRef"]["fieldPath"]] for each in self.container["env"]}}
