@@ -50,7 +50,8 @@ CASES = {
         {MACHINES % "not_observable": "1x33", MACHINES % "answers": "10x33"}),
     "MoonfenceReplicaNotAsked": (
         {WITNESSES % "failing": "0x3 1x30", WITNESSES % "asked": "1x33"},
-        {WITNESSES % "failing": "0x3 1x8 0x22", WITNESSES % "asked": "1x33"}),
+        # one that was on a dead node, and the one in its place
+        {WITNESSES % "failing": "0x3 1x30", WITNESSES % "asked": "1x3 2x30"}),
     "MoonfenceBraked": ({f"moonfence_brake_engaged{{{JOB}}}": "0x5 1x20"}, {f"moonfence_brake_engaged{{{JOB}}}": "0x20"}),
     "MoonfenceLimitOff": ({LIMIT_OFF % "maxDown": "1x1500", LIMIT_OFF % "maxAtOnce": "0x1500"}, {LIMIT_OFF % "maxDown": "1x1400 0x100"}),
     "MoonfenceDoubtsItself": ({f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x5 1x20"},

@@ -181,6 +181,7 @@ ordered_json without_times(ordered_json situation) {
   for (ordered_json& incident : situation["incidents"]) {
     incident.erase("nextLook");
   }
+  situation.erase("detection");
   return situation;
 }
 

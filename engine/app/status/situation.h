@@ -21,7 +21,8 @@ constexpr std::size_t kIncidentsInSituation = 50;
 // where other replicas ask it about machines. Nothing in it changes
 // while nothing happens: each change is written to the API server.
 [[nodiscard]] nlohmann::ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now);
-// The same without what changes with each pass over a node's pods: when it is looked at next.
+// The same without what changes with each pass over a node's pods, when it is looked at next, and
+// without what each lost packet changes: what the machines answer.
 [[nodiscard]] nlohmann::ordered_json without_times(nlohmann::ordered_json situation);
 
 // Its parts.

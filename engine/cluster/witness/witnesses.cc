@@ -9,6 +9,14 @@
 #include "cluster/witness/testimony.h"
 
 namespace moonfence::cluster {
+namespace {
+
+// As Kubernetes names nodes; anything else would say something else in a URL.
+bool is_plain(std::string_view name) {
+  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
+}
+
+}  // namespace
 
 // Another replica: one exchange at a time.
 class Witnesses::Other final : private port::HttpSink {
@@ -40,6 +48,9 @@ class Witnesses::Other final : private port::HttpSink {
     asked_nodes_.clear();
     std::size_t size = 0;
     for (const NodeName& node : nodes) {
+      if (!is_plain(node.text())) {
+        continue;
+      }
       size += node.text().size() + 1;
       if (size > kLongestNodes) {
         break;

@@ -206,7 +206,7 @@ TEST(StatusText, MachinesThatDidNotAnswerAreShownWithTheirLastMinutes) {
         {{"node", "n2"}, {"changes", {{{"at", "?"}, {"kernel", "silent"}}, 7}}}}},
       {"machinesLeftOut", 3}};
   const std::string text = status_text(found, at("10:00:10"));
-  EXPECT_THAT(text, HasSubstr("silent, confirmed   30s ago   34s ago   " + std::string(56, '.') +
+  EXPECT_THAT(text, HasSubstr("silent, confirmed   30s ago   34s ago     " + std::string(56, '.') +
                               "?xxx\n"));
   EXPECT_THAT(text, HasSubstr("\n  and 3 more\n"));
   EXPECT_THAT(text, HasSubstr("ten seconds a sign"));

@@ -245,6 +245,22 @@ TEST_F(WitnessesTest, what_a_replica_has_said_stays_when_the_others_are_told_ane
   EXPECT_EQ(witnesses.counts().replicas, 2U);
 }
 
+TEST_F(WitnessesTest, a_name_that_would_change_the_question_is_not_asked_about) {
+  NodeView node;
+  node.name = NodeName("n9&nonce=x\r\nHost: other");
+  node.readiness = Readiness::True;
+  node.kubelet.addresses = {"10.0.0.9"};
+  links.machines["10.0.0.9"] = FakeLinks::Machine::Open;
+  detection.saw(node);
+  run_for(1s);
+  dies("9");
+  run_for(10s);
+  for (const test::FakeRequest& request : http.requests) {
+    EXPECT_EQ(request.query.find("n9"), std::string::npos);
+  }
+  EXPECT_EQ(witnesses.kernel_of(node.name), Kernel::Silent);
+}
+
 TEST_F(WitnessesTest, more_names_than_fit_are_asked_about_in_turns) {
   std::vector<std::string> names;
   for (int i = 0; i < 40; ++i) {

@@ -47,9 +47,10 @@ TEST_F(ReloadTest, whoever_acts_on_lost_nodes_is_told_when_the_engine_cannot) {
 }
 
 TEST_F(ReloadTest, whoever_acts_on_lost_nodes_with_a_source_of_its_own_is_told) {
+  rules.validation.needs = {"source"};
   data = {{"moonfence.yaml", file_of(bind("a", "actOn: lost, after: 12s"))},
           {"a.lua", R"(return policy {
-  api = 1, name = "a", version = "1", summary = "by its own source",
+  api = 1, name = "a", version = "1.0.0", summary = "by its own source",
   source = { every = "5s", expiry = "1h", nodes = function(s, got) return {} end,
              plan = function(s, got)
                if not got.all then return { all = fence.http("array", "/v1/hosts") } end
