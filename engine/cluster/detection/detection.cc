@@ -124,9 +124,13 @@ std::vector<std::pair<Moment, NodeName>> Detection::quiet() const {
   return quiet;
 }
 
+// When it is over, a machine is silent only by what it has not answered since: of several that can
+// be heard again one is the first.
 bool Detection::is_well() const {
-  const bool failed = call_failed_at_ && loop_.now() - *call_failed_at_ < kCall;
-  return !failed && !are_many_quiet();
+  const auto is_recent = [this](std::optional<Moment> at) {
+    return at && loop_.now() - *at < KernelWatch::kSilentAfter;
+  };
+  return !are_many_quiet() && !is_recent(many_quiet_at_) && !is_recent(call_failed_at_);
 }
 
 // One that fell silent long ago says nothing about us now.

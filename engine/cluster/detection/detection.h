@@ -80,7 +80,7 @@ class Detection final : public Kernels {
   void each(const std::function<void(const NodeName&, std::optional<Duration> quiet)>& see) const;
   // Those that have left unanswered what they were asked, and since when.
   [[nodiscard]] std::vector<std::pair<Moment, NodeName>> quiet() const;
-  // Nothing speaks for a fault of our own at this moment.
+  // Nothing speaks for a fault of our own, and nothing has in the last seconds.
   [[nodiscard]] bool is_well() const;
   // From now on.
   void tell_changes(Changed changed) { changed_ = std::move(changed); }

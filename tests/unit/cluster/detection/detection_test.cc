@@ -243,7 +243,7 @@ TEST_F(DetectionTest, silent_for_good_is_one_of_few_and_only_while_the_api_serve
   detection.call_failed();
   EXPECT_EQ(detection.silent_since(NodeName("n1")), loop.now());
   EXPECT_EQ(kernel("n1"), Kernel::Unsure);
-  run_for(3s);
+  run_for(4s);
   EXPECT_EQ(kernel("n1"), Kernel::Silent);
 }
 
@@ -266,6 +266,16 @@ TEST_F(DetectionTest, when_our_own_link_is_cut_nobody_is_silent_not_even_the_fir
     run_for(50ms);
     ASSERT_EQ(detection.counts().silent, 0U) << i;
   }
+  EXPECT_EQ(told, std::vector<std::string>{});
+  // It is back, and one is heard before the other.
+  links.machines["10.0.0.2"] = Machine::Open;
+  for (int i = 0; i < 60; ++i) {
+    run_for(50ms);
+    ASSERT_EQ(detection.counts().silent, 0U) << i;
+  }
+  EXPECT_EQ(detection.counts().answers, 2U);
+  links.machines["10.0.0.1"] = Machine::Open;
+  run_for(10s);
   EXPECT_EQ(told, std::vector<std::string>{});
 }
 
