@@ -73,8 +73,8 @@ class Witnesses::Other final : private port::HttpSink {
  private:
   // Those of the API server are not for it.
   static std::shared_ptr<const port::TlsSettings> without_proxy() {
-    static const auto kNone = std::make_shared<const port::TlsSettings>();
-    return kNone;
+    static const auto none = std::make_shared<const port::TlsSettings>();
+    return none;
   }
 
   [[nodiscard]] Moment asked_of(const NodeName& node) const {
