@@ -7,7 +7,7 @@
 //
 // A witness can only keep us from something. That it does not hear a machine either is known
 // (is_confirmed()), and never makes a machine silent that we have heard. One that lies, or hears
-// somebody else in the machine's place, delays what should be done, and status and log name it.
+// somebody else in the machine's place, delays what should be done: the log names the machine.
 
 #include <functional>
 #include <map>
