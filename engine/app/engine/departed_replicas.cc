@@ -37,6 +37,7 @@ void DepartedReplicas::look() {
 // Only a whole list in which we find ourselves says who is not there.
 void DepartedReplicas::pods_arrived(const Result<kube::ApiReply>& reply) {
   const nlohmann::json::json_pointer name("/metadata/name");
+  const nlohmann::json::json_pointer phase("/status/phase");
   const nlohmann::json::json_pointer more("/metadata/continue");
   const bool is_list = reply && reply->body.is_object() && reply->body.contains("items") &&
                        reply->body["items"].is_array();
@@ -51,7 +52,11 @@ void DepartedReplicas::pods_arrived(const Result<kube::ApiReply>& reply) {
   }
   pods_.clear();
   for (const nlohmann::json& pod : reply->body["items"]) {
-    if (pod.contains(name) && pod.at(name).is_string()) {
+    const bool has_phase = pod.contains(phase) && pod.at(phase).is_string();
+    const std::string state = has_phase ? pod.at(phase).get<std::string>() : std::string();
+    // One that was evicted stays for long, and does nothing any more.
+    if (state != "Failed" && state != "Succeeded" && pod.contains(name) &&
+        pod.at(name).is_string()) {
       pods_.insert(pod.at(name).get<std::string>());
     }
   }

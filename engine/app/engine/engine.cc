@@ -680,6 +680,12 @@ class Engine::Graph final : public fence::Leadership {
     for (const std::string& warning : told_.config.warnings) {
       log_.warning("configuration", {{"text", warning}});
     }
+    if (detection_ != nullptr && told_.witness_address.empty()) {
+      log_.warning("witness_without_address",
+                   {{"text",
+                     "other replicas cannot ask this one what it hears: POD_IP is not set, "
+                     "or --health-probe-bind-address is not that of all addresses"}});
+    }
     log_.info(
         "started",
         {{"version", version()},

@@ -65,10 +65,14 @@ std::string instance_name(port::Files& files) {
 // Where other replicas reach what is bound to all addresses of our pod; "" nowhere.
 std::string witness_address(port::Files& files, const std::string& bind_address) {
   const std::string ip = files.environment("POD_IP").value_or("");
-  if (ip.empty() || !bind_address.starts_with(':') || bind_address == ":0") {
+  const std::size_t colon = std::min(bind_address.rfind(':'), bind_address.size());
+  const std::string host = bind_address.substr(0, colon);
+  const std::string port = bind_address.substr(colon);  // ":8081"
+  const bool is_everywhere = host.empty() || host == "0.0.0.0" || host == "[::]";
+  if (ip.empty() || !is_everywhere || port.empty() || port == ":0") {
     return {};
   }
-  return (ip.find(':') == std::string::npos ? ip : "[" + ip + "]") + bind_address;
+  return (ip.find(':') == std::string::npos ? ip : "[" + ip + "]") + port;
 }
 
 }  // namespace

@@ -119,6 +119,8 @@ std::vector<std::pair<Moment, NodeName>> Detection::quiet() const {
   for (const auto& [name, node] : nodes_) {
     if (const auto since = node.watch.quiet_since()) {
       quiet.emplace_back(*since, name);
+    } else if (!node.watch.heard() || node.word(loop_.now()) == Kernel::NotObservable) {
+      quiet.emplace_back(Moment{}, name);
     }
   }
   return quiet;

@@ -78,7 +78,8 @@ class Detection final : public Kernels {
   [[nodiscard]] std::optional<Moment> silent_since(const NodeName& node) const override;
   // Every watched machine, with for how long it was not heard; nullopt: it never was.
   void each(const std::function<void(const NodeName&, std::optional<Duration> quiet)>& see) const;
-  // Those that have left unanswered what they were asked, and since when.
+  // Those that have left unanswered what they were asked, with since when; and those of which we
+  // know nothing, with Moment{}.
   [[nodiscard]] std::vector<std::pair<Moment, NodeName>> quiet() const;
   // Nothing speaks for a fault of our own, and nothing has in the last seconds.
   [[nodiscard]] bool is_well() const;

@@ -31,9 +31,10 @@ void MachineHistory::note(const NodeName& node, Kernel kernel, std::optional<Dur
 std::pair<std::vector<MachineHistory::Machine>, std::size_t> MachineHistory::machines(
     std::size_t most) const {
   std::vector<Machine> found;
-  for (const bool answers : {false, true}) {
+  for (const Kernel kernel :
+       {Kernel::Silent, Kernel::Unsure, Kernel::Answers, Kernel::NotObservable}) {
     for (const auto& [name, machine] : machines_) {
-      if ((machine.changes.back().kernel == Kernel::Answers) == answers && found.size() < most) {
+      if (machine.changes.back().kernel == kernel && found.size() < most) {
         found.push_back(machine);
       }
     }

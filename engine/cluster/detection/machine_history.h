@@ -36,7 +36,8 @@ class MachineHistory {
   void note(const NodeName& node, Kernel kernel, std::optional<Duration> quiet, WallTime now);
   void forget(const NodeName& node) { machines_.erase(node); }
 
-  // Those that do not answer first, by name; `most` of them, and how many more there are.
+  // Silent ones first, those that nobody can hear last, by name; `most` of them, and how many more
+  // there are.
   [[nodiscard]] std::pair<std::vector<Machine>, std::size_t> machines(std::size_t most) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "cluster/witness/testimony_board.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "cluster/witness/testimony.h"
@@ -44,6 +45,10 @@ Result<std::string> TestimonyBoard::answer(std::string_view nonce, std::string_v
                    "ask for /witness?nonce=NONCE&nodes=NAME,NAME; the nonce has 32 hexadecimal "
                    "digits, the names 4096 characters at most");
   }
+  std::set<NodeName> names;
+  for (const std::string_view name : split(nodes, ',')) {
+    names.emplace(std::string(name));
+  }
   Testimony testimony{.nonce = std::string(nonce), .is_well = false, .machines = {}};
   {
     const std::scoped_lock lock(mutex_);
@@ -52,8 +57,8 @@ Result<std::string> TestimonyBoard::answer(std::string_view nonce, std::string_v
                      "this replica has not looked at the machines for " + format_duration(kAlive));
     }
     testimony.is_well = is_well_;
-    for (const std::string_view name : split(nodes, ',')) {
-      const auto found = watches_.find(NodeName(std::string(name)));
+    for (const NodeName& name : names) {
+      const auto found = watches_.find(name);
       if (found != watches_.end()) {
         testimony.machines.emplace(found->first, machine_of(found->second, now));
       }

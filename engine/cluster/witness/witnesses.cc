@@ -257,8 +257,13 @@ bool Witnesses::is_heard(const NodeName& node) const {
 
 Kernel Witnesses::kernel_of(const NodeName& node) const {
   const Kernel kernel = detection_.kernel_of(node);
-  const bool is_quiet = kernel == Kernel::Silent || kernel == Kernel::Unsure;
-  return is_quiet && is_heard(node) ? Kernel::Answers : kernel;
+  if (kernel == Kernel::Answers || is_heard(node)) {
+    return Kernel::Answers;
+  }
+  const auto sign = signs_.find(node);
+  const bool was_heard =
+      sign != signs_.end() && loop_.now() - sign->second < KernelWatch::kUnsureFor;
+  return was_heard && !is_unheard(node) ? Kernel::Unsure : kernel;
 }
 
 std::optional<Moment> Witnesses::last_sign(const NodeName& node) const {
@@ -269,19 +274,23 @@ std::optional<Moment> Witnesses::last_sign(const NodeName& node) const {
 
 std::vector<NodeName> Witnesses::silent() const {
   std::vector<NodeName> names = detection_.silent();
-  std::erase_if(names, [this](const NodeName& name) { return is_heard(name); });
+  std::erase_if(names, [this](const NodeName& name) { return kernel_of(name) != Kernel::Silent; });
   return names;
 }
 
 std::optional<Moment> Witnesses::silent_since(const NodeName& node) const {
-  const auto since = is_heard(node) ? std::nullopt : detection_.silent_since(node);
+  const auto since =
+      kernel_of(node) == Kernel::Silent ? detection_.silent_since(node) : std::nullopt;
   const auto sign = signs_.find(node);
   return since && sign != signs_.end() ? std::max(*since, sign->second) : since;
 }
 
+bool Witnesses::is_unheard(const NodeName& node) const {
+  return any_says(node, [](const Said& said) { return said.agrees; });
+}
+
 bool Witnesses::is_confirmed(const NodeName& node) const {
-  return kernel_of(node) == Kernel::Silent &&
-         any_says(node, [](const Said& said) { return said.agrees; });
+  return kernel_of(node) == Kernel::Silent && is_unheard(node);
 }
 
 Witnesses::Counts Witnesses::counts() const {

@@ -45,8 +45,8 @@ class Witnesses final : public Kernels {
   static constexpr Duration kAskSlowly = std::chrono::seconds(2);
   static constexpr Duration kTryEvery = std::chrono::minutes(1);
   static constexpr Duration kLimit = std::chrono::seconds(1);
-  // A testimony counts for so long after it was asked for.
-  static constexpr Duration kFresh = std::chrono::seconds(3);
+  // A testimony counts for so long after it was asked for: one answer may be missed.
+  static constexpr Duration kFresh = std::chrono::seconds(5);
   // A witness agrees that a machine is silent that it has not heard for longer, and has asked so
   // often. Its own clock of that machine may have begun a second after ours.
   static constexpr Duration kUnheard = std::chrono::seconds(3);
@@ -66,7 +66,9 @@ class Witnesses final : public Kernels {
   // Once a second: whether there is something to ask.
   void look();
 
-  // As Detection has it; but a machine answers that another replica hears.
+  // As Detection has it; but a machine answers that another replica hears. One that another has
+  // heard within the last minute is unsure, until one says that it does not hear it any more: that
+  // nobody can be asked for a moment must not free what was held.
   [[nodiscard]] Kernel kernel_of(const NodeName& node) const override;
   [[nodiscard]] std::optional<Moment> last_sign(const NodeName& node) const override;
   [[nodiscard]] std::vector<NodeName> silent() const override;
@@ -100,6 +102,7 @@ class Witnesses final : public Kernels {
   template <typename Is>
   [[nodiscard]] bool any_says(const NodeName& node, Is is) const;
   [[nodiscard]] bool is_heard(const NodeName& node) const;
+  [[nodiscard]] bool is_unheard(const NodeName& node) const;
   void tell();
 
   loop::Loop& loop_;

@@ -56,13 +56,16 @@ TEST_F(MachineHistoryTest, who_answers_again_is_forgotten_after_ten_minutes) {
   EXPECT_EQ(names(), "");
 }
 
-TEST_F(MachineHistoryTest, who_does_not_answer_comes_first_and_what_is_left_out_is_counted) {
+TEST_F(MachineHistoryTest,
+       who_is_silent_comes_first_whom_nobody_hears_last_and_what_is_left_out_is_counted) {
   for (const char* name : {"a", "b", "c", "d"}) {
     history.note(NodeName(name), Kernel::Silent, 5s, kStart);
   }
   history.note(NodeName("a"), Kernel::Answers, 0s, kStart + 1s);
   history.note(NodeName("c"), Kernel::Answers, 0s, kStart + 1s);
   EXPECT_EQ(names(), "b d a c ");
+  history.note(NodeName("b"), Kernel::NotObservable, 5s, kStart + 2s);
+  EXPECT_EQ(names(), "d a c b ");
   EXPECT_EQ(history.machines(3).first.size(), 3U);
   EXPECT_EQ(history.machines(3).second, 1U);
 }
