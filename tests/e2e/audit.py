@@ -66,6 +66,17 @@ class Entry:
             body=raw.get("requestObject"), raw=raw)
 
 
+def that_did_it(entries: list, is_gone: bool) -> list:
+    """Of the deletions of one object those that did it. An API server that stood still for longer than a deletion may
+    last, on a busy machine, answers 504: it has done it or not, and whether the object is gone tells."""
+    return [e for e in entries if e.status == 200] or [e for e in entries if e.status == 504 and is_gone][:1]
+
+
+def is_once(entries: list) -> bool:
+    """No deletion of the object follows one that was answered."""
+    return bool(entries) and all(e.status == 504 for e in entries[:-1])
+
+
 class AuditLog:
     """A view of the log from a position on. `mark()` gives a later view: only what follows counts."""
 

@@ -56,7 +56,7 @@ from pathlib import Path
 from typing import Optional
 from urllib.parse import parse_qs, urlsplit
 
-from .audit import AuditLog
+from .audit import AuditLog, that_did_it
 from .control_plane import REPO
 from .growing_file import whole_lines
 from .kube import ApiError, wait_for
@@ -346,6 +346,16 @@ class Engine:
 
     def deletes(self, **filters) -> list:
         return self.requests(verb="delete,deletecollection", **filters)
+
+    def done(self, resource: str) -> int:
+        """How many of its deletions of `resource` took effect; the object that one was about is gone."""
+        asked = self.deletes(resource=resource)
+
+        def is_gone(entry) -> bool:
+            found = self.cluster.client.find(resource, entry.name, entry.namespace)
+            return not found or found["metadata"]["uid"] != entry.uid_precondition
+        by_uid = {e.uid_precondition: [each for each in asked if each.uid_precondition == e.uid_precondition] for e in asked}
+        return sum(len(that_did_it(each, is_gone(each[0]))) for each in by_uid.values())
 
     def fenced(self) -> list:
         """Its deletions, but of its own records: one that was written ahead and is not needed goes again."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Iterable, Optional
 
+from .audit import that_did_it
 from .engine import RULES, STORAGE_RULES, Engine, Engines
 from .hollow_objects import attachment_name
 from .kube import ApiError, wait_for
@@ -245,13 +246,25 @@ class Stage:
     def wait_deleted(self, row: str, seconds: float = 90):
         """The engine has deleted the pod; the one DELETE that did it is returned."""
         def done():
-            return [e for e in self.pod_deletes(row) if e.status == 200]
-        return wait_for(f"the engine deletes the pod of {row}", done, seconds)[0]
+            return that_did_it(self.pod_deletes(row), not self.pod_now(row))
+        return self._wait(row, f"the engine deletes the pod of {row}", done, self.pod_deletes, seconds)[0]
 
     def wait_detached(self, row: str, number: int = 0, seconds: float = 90):
+        def asked(row: str) -> list:
+            return self.attachment_deletes(row, number)
+
         def done():
-            return [e for e in self.attachment_deletes(row, number) if e.status == 200]
-        return wait_for(f"the engine deletes an attachment of {row}", done, seconds)[0]
+            return that_did_it(asked(row), not self.attachment(row, number))
+        return self._wait(row, f"the engine deletes an attachment of {row}", done, asked, seconds)[0]
+
+    def _wait(self, row: str, what: str, done, asked, seconds: float):
+        """What is missing is told with what the engine asked for, and what it said last of the pod."""
+        try:
+            return wait_for(what, done, seconds)
+        except TimeoutError as error:
+            said = [r for r in self.engine.records() if r.get("pod_uid") == self.subjects[row].uid]
+            raise TimeoutError(f"{error}; asked: {[(e.status, e.received) for e in asked(row)]}; pod is there: "
+                               f"{bool(self.pod_now(row))}; said last: {said[-3:]}") from error
 
     def intended_at(self, row: str, what: str) -> float:
         """When the engine first decided to delete its "pod" or an "attachment", by its own record and clock."""

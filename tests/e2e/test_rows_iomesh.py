@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from .audit import is_once
 from .faults import holds
 from .kube import wait_for
 from .stage import Stage, Subject
@@ -106,7 +107,7 @@ def probed(stage, row: str, since: float, probes: int = 3, interval: float = PRO
     """The pod was deleted, not before this probe, and no attachment of it at all."""
     pod = stage.wait_deleted(row)
     assert pod.received - since > probes * interval - 0.3
-    assert pod.grace == 0 and len(stage.pod_deletes(row)) == 1
+    assert pod.grace == 0 and is_once(stage.pod_deletes(row))
     assert stage.engine.deletes(resource="volumeattachments") == []
     return pod
 

@@ -56,14 +56,10 @@ def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
         api.stop()
 
 
-def done(engine, resource: str) -> int:
-    return len([entry for entry in engine.deletes(resource=resource) if entry.status == 200])
-
-
 def has_moved(engine, workloads, node: str, seconds: float = 120):
     workloads.wait_running("web-0", not_on=node, seconds=seconds)
-    wait_for("its attachment is deleted", lambda: done(engine, "volumeattachments"))
-    assert done(engine, "pods") == 1 and done(engine, "volumeattachments") == 1
+    wait_for("its attachment is deleted", lambda: engine.done("volumeattachments"))
+    assert engine.done("pods") == 1 and engine.done("volumeattachments") == 1
     assert [entry.resource for entry in engine.deletes()] == ["pods", "volumeattachments"]
 
 
@@ -74,7 +70,7 @@ def test_so_21_offline_is_enough_though_kubernetes_calls_the_node_ready(workload
     api.nodes[node] = "unknown"
     holds(POLL + 1, lambda: not engine.deletes())
     api.nodes[node] = "offline"
-    wait_for("the pod is deleted within a poll", lambda: done(engine, "pods") == 1, POLL + 2)
+    wait_for("the pod is deleted within a poll", lambda: engine.done("pods") == 1, POLL + 2)
     has_moved(engine, workloads, node)
     opened = [r for r in engine.records() if r["kind"] == "incident_opened"]
     assert [r["reason"] for r in opened] == ["source_failed"]

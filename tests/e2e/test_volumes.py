@@ -55,10 +55,6 @@ def attachment(cluster, workloads, node: str):
                  if va["spec"]["attacher"] == workloads.driver and va["spec"]["nodeName"] == node), None)
 
 
-def deleted(engine, resource: str) -> int:
-    return len([entry for entry in engine.deletes(resource=resource) if entry.status == 200])
-
-
 def reasons(engine, kind: str) -> list:
     return [record["reason"] for record in engine.records() if record["kind"] == kind]
 
@@ -67,7 +63,7 @@ def test_the_attachment_goes_after_its_pod_and_the_volume_is_attached_elsewhere(
     engine, node = storage()
     cluster.hollow.fail(node, "silent")
     workloads.wait_running("web-0", not_on=node, seconds=120)
-    assert deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1
+    assert engine.done("pods") == 1 and engine.done("volumeattachments") == 1
     order = [entry.resource for entry in engine.deletes()]
     assert order == ["pods", "volumeattachments"]
     intents = [r for r in engine.records() if r["kind"] == "intent"]
@@ -81,11 +77,11 @@ def test_the_incident_waits_for_the_storage_and_tells_its_words(cluster, workloa
     wait_for("it says why it waits", lambda: any(
         r["reason"] == "awaiting_detach" and "array is offline" in r.get("text", "") for r in engine.records()), 60)
     assert attachment(cluster, workloads, node) and "incident_closed" not in {r["kind"] for r in engine.records()}
-    assert deleted(engine, "volumeattachments") == 1
+    assert engine.done("volumeattachments") == 1
     cluster.hollow.attacher(workloads.driver, refuse_detach="")
     wait_for("the attachment is gone", lambda: not attachment(cluster, workloads, node), 60)
     wait_for("the incident is closed", lambda: reasons(engine, "incident_closed") == ["settled"], MOVED)
-    assert deleted(engine, "volumeattachments") == 1
+    assert engine.done("volumeattachments") == 1
 
 
 def test_a_driver_that_is_not_declared_to_fence_keeps_its_attachment(cluster, workloads, storage):
@@ -93,7 +89,7 @@ def test_a_driver_that_is_not_declared_to_fence_keeps_its_attachment(cluster, wo
     cluster.hollow.fail(node, "silent")
     wait_for("it refuses", lambda: "driver_not_declared" in reasons(engine, "refusal"), 60)
     wait_for("the incident is closed", lambda: "incident_closed" in {r["kind"] for r in engine.records()}, 60)
-    assert deleted(engine, "pods") == 1 and not engine.deletes(resource="volumeattachments")
+    assert engine.done("pods") == 1 and not engine.deletes(resource="volumeattachments")
 
 
 def test_another_pod_of_the_node_keeps_the_attachment(cluster, workloads, storage):
@@ -105,7 +101,7 @@ def test_another_pod_of_the_node_keeps_the_attachment(cluster, workloads, storag
     wait_for("it refuses", lambda: "volume_in_use" in reasons(engine, "refusal"), 60)
     holds(3, lambda: not engine.deletes(resource="volumeattachments"))
     workloads.client.delete("pods", "other", workloads.namespace, grace=0)
-    wait_for("the attachment is deleted", lambda: deleted(engine, "volumeattachments") == 1, 60)
+    wait_for("the attachment is deleted", lambda: engine.done("volumeattachments") == 1, 60)
 
 
 def test_without_rights_to_read_claims_it_waits_for_them(cluster, workloads, storage):
@@ -116,7 +112,7 @@ def test_without_rights_to_read_claims_it_waits_for_them(cluster, workloads, sto
     holds(3, lambda: not engine.deletes())
     assert "incident_closed" not in {r["kind"] for r in engine.records()}
     engine.account.allow([*RULES, *STORAGE_RULES])
-    wait_for("both are deleted", lambda: deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1, 90)
+    wait_for("both are deleted", lambda: engine.done("pods") == 1 and engine.done("volumeattachments") == 1, 90)
 
 
 def claims(cluster, node: str) -> tuple:
@@ -130,7 +126,7 @@ def test_a_volume_is_released_as_soon_as_the_storage_has_let_go(cluster, workloa
     volume = unique_volume(workloads.driver, workloads.handle("data-web-0"))
     assert volume in claims(cluster, node)[0] and volume in claims(cluster, node)[1]
     cluster.hollow.fail(node, "silent")
-    wait_for("the attachment is deleted", lambda: deleted(engine, "volumeattachments") == 1, 60, 0.02)
+    wait_for("the attachment is deleted", lambda: engine.done("volumeattachments") == 1, 60, 0.02)
     wait_for("the storage has let go", lambda: not attachment(cluster, workloads, node), 30, 0.01)
     gone = time.monotonic()
     # the controller's own check comes once a minute
@@ -158,7 +154,7 @@ def test_a_restart_detaches_what_sigkill_left(cluster, workloads, storage):
     """The pod is gone and its attachment is not when the engine is killed; only the record knows of it."""
     engine, node = storage(refuse_detach="array is offline")
     cluster.hollow.fail(node, "silent")
-    wait_for("the pod is deleted", lambda: deleted(engine, "pods") == 1, 60, 0.01)
+    wait_for("the pod is deleted", lambda: engine.done("pods") == 1, 60, 0.01)
     engine.kill9()
     (record,) = [m for m in cluster.client.list("configmaps", engine.account.namespace)
                  if m["metadata"]["name"].startswith("moonfence-incident-")]
