@@ -110,6 +110,16 @@ def test_an_alert_fires_when_it_should_and_not_otherwise(alert, tmp_path):
     assert promtool("test", "rules", tmp_path / "tests.yaml") == ""
 
 
+def test_a_replica_that_has_never_said_where_it_can_be_asked_is_told(tmp_path):
+    alert, other = "MoonfenceReplicaNotAsked", WITNESSES.replace('pod="a"', 'pod="b"')
+    silent = {WITNESSES % "failing": "0x20", WITNESSES % "asked": "0x20"}
+    both = {**silent, other % "failing": "0x20", other % "asked": "1x20"}
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": GROUPS}))
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [
+        test_of(alert, both, True), test_of(alert, silent, False)]}))
+    assert promtool("test", "rules", tmp_path / "tests.yaml") == "", "one replica alone has nobody to ask"
+
+
 def asked_for(text: str) -> set:
     return set(re.findall(r"\b((?:moonfence|leader_election|rest_client|process)_\w+?)(?:_bucket)?(?=[{\[ )])", text))
 

@@ -1,8 +1,8 @@
 #include "cluster/witness/witnesses.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
+#include <tuple>
 
 #include "base/sha256.h"
 #include "base/text.h"
@@ -14,6 +14,10 @@ namespace {
 // As Kubernetes names nodes; anything else would say something else in a URL.
 bool is_plain(std::string_view name) {
   return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
+}
+
+bool is_new(Moment quiet_since, Moment now) {
+  return now - quiet_since < KernelWatch::kUnsureFor;
 }
 
 }  // namespace
@@ -37,28 +41,32 @@ class Witnesses::Other final : private port::HttpSink {
     std::erase_if(said_, [&nodes](const auto& each) { return !nodes.contains(each.first); });
   }
 
-  // As many at once as fit, those first that it was not asked about for longest.
-  void ask(std::vector<NodeName> nodes) {
+  // As many at once as fit: those that fell silent within the last minute, then those of which it
+  // was not asked for longest. Of a thousand behind a firewall each has its turn.
+  void ask(const Quiet& quiet) {
     if (transfer_ != nullptr) {
       return;
     }
-    std::stable_sort(nodes.begin(), nodes.end(), [this](const NodeName& a, const NodeName& b) {
-      return asked_of(a) < asked_of(b);
-    });
+    asked_ = witnesses_.loop_.now();
+    std::vector<std::tuple<bool, Moment, std::size_t>> turns;
+    for (std::size_t each = 0; each < quiet.size(); ++each) {
+      const auto& [since, node] = quiet[each];
+      if (is_plain(node.text())) {
+        turns.emplace_back(!is_new(since, asked_), asked_of(node), each);
+      }
+    }
+    std::sort(turns.begin(), turns.end());
     asked_nodes_.clear();
     std::size_t size = 0;
-    for (const NodeName& node : nodes) {
-      if (!is_plain(node.text())) {
-        continue;
-      }
+    for (const auto& [is_old, asked, each] : turns) {
+      const NodeName& node = quiet[each].second;
       size += node.text().size() + 1;
       if (size > kLongestNodes) {
         break;
       }
       asked_nodes_.push_back(node);
     }
-    asked_ = witnesses_.loop_.now();
-    nonce_ = fresh_nonce();
+    nonce_ = witnesses_.fresh_nonce();
     status_ = 0;
     body_.clear();
     transfer_ = witnesses_.http_.start(
@@ -80,20 +88,6 @@ class Witnesses::Other final : private port::HttpSink {
   [[nodiscard]] Moment asked_of(const NodeName& node) const {
     const Said* said = said_of(node);
     return said == nullptr ? Moment{} : said->asked;
-  }
-
-  [[nodiscard]] std::string fresh_nonce() const {
-    constexpr int kBytes = 16;
-    std::string nonce;
-    for (int i = 0; i < kBytes; i += 8) {
-      std::array<unsigned char, 8> bytes{};
-      const std::uint64_t drawn = witnesses_.random_.next();
-      for (std::size_t each = 0; each < bytes.size(); ++each) {
-        bytes.at(each) = static_cast<unsigned char>(drawn >> (8U * each));
-      }
-      nonce += hex_of(bytes);
-    }
-    return nonce;
   }
 
   void on_head(const port::HttpHead& head) override { status_ = head.status; }
@@ -170,7 +164,12 @@ class Witnesses::Other final : private port::HttpSink {
 
 Witnesses::Witnesses(loop::Loop& loop, port::Http& http, port::Random& random, port::Log& log,
                      const Detection& detection)
-    : loop_(loop), http_(http), random_(random), log_(log), detection_(detection) {}
+    : loop_(loop), http_(http), log_(log), detection_(detection) {
+  constexpr int kDraws = 4;
+  for (int i = 0; i < kDraws; ++i) {
+    secret_ += std::to_string(random.next()) + ' ';
+  }
+}
 
 Witnesses::~Witnesses() = default;
 
@@ -213,17 +212,19 @@ void Witnesses::look() {
 }
 
 void Witnesses::ask() {
-  const Moment now = loop_.now();
-  std::vector<NodeName> names;
-  bool is_new = false;
-  for (const auto& [since, name] : quiet_) {
-    names.push_back(name);
-    is_new = is_new || now - since < KernelWatch::kUnsureFor;
-  }
   for (const auto& [name, other] : others_) {
-    other->ask(names);
+    other->ask(quiet_);
   }
-  timer_ = loop_.after(is_new ? kAskEvery : kAskSlowly, [this] { ask(); });
+  const bool is_any_new =
+      std::any_of(quiet_.begin(), quiet_.end(),
+                  [now = loop_.now()](const auto& each) { return is_new(each.first, now); });
+  timer_ = loop_.after(is_any_new ? kAskEvery : kAskSlowly, [this] { ask(); });
+}
+
+// Whoever has seen all nonces so far cannot foresee the next one, as he could a generator's draws.
+std::string Witnesses::fresh_nonce() {
+  constexpr std::size_t kDigits = 32;
+  return sha256_hex(secret_ + std::to_string(++nonces_)).substr(0, kDigits);
 }
 
 void Witnesses::try_out() {
@@ -243,16 +244,17 @@ void Witnesses::heard(const NodeName& node, Moment sign) {
 }
 
 template <typename Is>
-bool Witnesses::any_says(const NodeName& node, Is is) const {
+std::string Witnesses::any_says(const NodeName& node, Is is) const {
   const Moment now = loop_.now();
-  return std::any_of(others_.begin(), others_.end(), [&](const auto& each) {
+  const auto found = std::find_if(others_.begin(), others_.end(), [&](const auto& each) {
     const Said* said = each.second->said_of(node);
     return said != nullptr && now - said->asked <= kFresh && is(*said);
   });
+  return found == others_.end() ? std::string() : found->first;
 }
 
 bool Witnesses::is_heard(const NodeName& node) const {
-  return any_says(node, [](const Said& said) { return said.hears; });
+  return !any_says(node, [](const Said& said) { return said.hears; }).empty();
 }
 
 Kernel Witnesses::kernel_of(const NodeName& node) const {
@@ -286,7 +288,7 @@ std::optional<Moment> Witnesses::silent_since(const NodeName& node) const {
 }
 
 bool Witnesses::is_unheard(const NodeName& node) const {
-  return any_says(node, [](const Said& said) { return said.agrees; });
+  return !any_says(node, [](const Said& said) { return said.agrees; }).empty();
 }
 
 bool Witnesses::is_confirmed(const NodeName& node) const {
@@ -312,7 +314,9 @@ void Witnesses::tell() {
     if (detection_.kernel_of(name) == Kernel::Silent && is_heard(name)) {
       heard.insert(name);
       if (!told_heard_.contains(name)) {
-        log_.warning("machine_heard_elsewhere", {{"node", name.text()}});
+        const auto hears = [](const Said& said) { return said.hears; };
+        log_.warning("machine_heard_elsewhere",
+                     {{"node", name.text()}, {"replica", any_says(name, hears)}});
       }
     }
   }

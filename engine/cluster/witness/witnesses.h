@@ -9,6 +9,7 @@
 // (is_confirmed()), and never makes a machine silent that we have heard. One that lies, or hears
 // somebody else in the machine's place, delays what should be done: the log names the machine.
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -88,6 +89,7 @@ class Witnesses final : public Kernels {
 
  private:
   class Other;
+  using Quiet = std::vector<std::pair<Moment, NodeName>>;
   // What one replica has said of a machine.
   struct Said {
     Moment asked{};
@@ -98,20 +100,22 @@ class Witnesses final : public Kernels {
   void ask();
   void try_out();
   void heard(const NodeName& node, Moment sign);
-  // Of the testimonies that count.
+  [[nodiscard]] std::string fresh_nonce();
+  // Whose testimony it is, of those that count; "" nobody's.
   template <typename Is>
-  [[nodiscard]] bool any_says(const NodeName& node, Is is) const;
+  [[nodiscard]] std::string any_says(const NodeName& node, Is is) const;
   [[nodiscard]] bool is_heard(const NodeName& node) const;
   [[nodiscard]] bool is_unheard(const NodeName& node) const;
   void tell();
 
   loop::Loop& loop_;
   port::Http& http_;
-  port::Random& random_;
   port::Log& log_;
   const Detection& detection_;
   std::map<std::string, std::unique_ptr<Other>> others_;
-  std::vector<std::pair<Moment, NodeName>> quiet_;  // that are asked about
+  std::string secret_;  // of which nonces are made
+  std::uint64_t nonces_ = 0;
+  Quiet quiet_;  // that are asked about
   // When a machine was last heard by another replica while it was quiet to us.
   std::map<NodeName, Moment> signs_;
   std::set<NodeName> told_heard_;

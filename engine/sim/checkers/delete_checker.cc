@@ -18,6 +18,8 @@ constexpr Duration kListTime = std::chrono::seconds(6);
 constexpr int kServesOutOfService = 26;
 // Whoever asks a kernel that long has heard it: a link is opened, or found dead and opened again.
 constexpr Duration kHeard = std::chrono::seconds(10);
+// Replicas tell each other in a ConfigMap how to ask them.
+constexpr Duration kHeardElsewhere = std::chrono::seconds(60);
 // One that is silent is asked once a second; what left before may be on its way.
 constexpr Duration kHeardAgain = std::chrono::seconds(2);
 
@@ -78,11 +80,11 @@ bool stays(const Json& pod) {
 
 void DeleteChecker::on_started(const Life& life) {
   known_[life] = {};
-  kernels_.runs_since(life.replica, now());
+  kernels_.set_running(life.replica, true, now());
 }
 
-void DeleteChecker::on_paused(const Life& life, bool /*paused*/) {
-  kernels_.runs_since(life.replica, now());
+void DeleteChecker::on_paused(const Life& life, bool paused) {
+  kernels_.set_running(life.replica, !paused, now());
 }
 
 void DeleteChecker::on_link_cut(const std::string& replica, const std::string& node, bool cut) {
@@ -93,7 +95,10 @@ void DeleteChecker::on_partitioned(const std::string& replica, bool partitioned)
   kernels_.set_partitioned(replica, partitioned, now());
 }
 
-void DeleteChecker::on_died(const Life& /*life*/, bool /*told*/) {}  // what left is on its way
+// What left is on its way.
+void DeleteChecker::on_died(const Life& life, bool /*told*/) {
+  kernels_.set_running(life.replica, false, now());
+}
 
 void DeleteChecker::on_audit(const AuditLine& line) {
   Known& known = known_[line.life];
@@ -425,6 +430,13 @@ void DeleteChecker::check_kernel(const std::string& what, const AuditLine& inten
   if (heard && *heard >= kHeard) {
     accuse(rules::kLivingKernel,
            what + "the kernel of " + node.name + " has answered for " + format_duration(*heard));
+  }
+  const auto elsewhere =
+      kernels_.heard_elsewhere_for(truth().machines(), node.name, intent.life.replica, now());
+  if (elsewhere && *elsewhere >= kHeardElsewhere) {
+    accuse(rules::kLivingKernel, what + "the kernel of " + node.name +
+                                     " has answered another replica for " +
+                                     format_duration(*elsewhere));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "cluster/witness/witnesses.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -322,6 +323,43 @@ TEST_F(WitnessesTest, more_names_than_fit_are_asked_about_in_turns) {
       ASSERT_NE(witnesses.kernel_of(NodeName(name)), Kernel::Silent) << name << ", " << i;
     }
   }
+}
+
+// Two thousand behind a firewall must not hold up the question about the one that has just died.
+TEST_F(WitnessesTest, one_that_has_just_fallen_silent_is_asked_about_first_and_each_time) {
+  for (int i = 0; i < 500; ++i) {
+    NodeView node;
+    node.name = NodeName("never-heard-" + std::to_string(i));
+    node.readiness = Readiness::True;
+    node.kubelet.addresses = {"10.0." + std::to_string(2 + i / 250) + "." +
+                              std::to_string(i % 250)};
+    detection.saw(node);
+  }
+  run_for(30s);
+  dies("1");
+  run_for(3s);
+  const std::size_t before = http.requests.size();
+  run_for(50s);
+  ASSERT_GE(http.requests.size(), before + 90);
+  for (std::size_t each = before; each < http.requests.size(); ++each) {
+    ASSERT_NE(http.requests[each].query.find("&nodes=n1,"), std::string::npos) << each;
+  }
+  const auto names = [this](std::size_t each) {
+    return http.requests[each].query.substr(http.requests[each].query.find("&nodes="));
+  };
+  EXPECT_NE(names(before), names(before + 1)) << "the others in turns";
+}
+
+TEST_F(WitnessesTest, no_two_questions_have_the_same_nonce) {
+  random.fix(0.5);
+  says("n1", {.kernel = Kernel::Silent, .quiet = 4s, .unanswered = 30});
+  dies("1");
+  run_for(60s);
+  std::set<std::string> nonces;
+  for (const test::FakeRequest& request : http.requests) {
+    nonces.insert(request.query.substr(std::string("nonce=").size(), 32));
+  }
+  EXPECT_EQ(nonces.size(), http.requests.size());
 }
 
 }  // namespace

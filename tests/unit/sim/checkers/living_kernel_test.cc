@@ -104,6 +104,31 @@ TEST_F(LivingKernelTest, nor_has_one_that_was_cut_off) {
   EXPECT_TRUE(breaks(rules::kLivingKernel));
 }
 
+// A leader that hears nothing itself, because its path is broken, asks.
+TEST_F(LivingKernelTest,
+       what_another_replica_hears_counts_after_a_minute_in_which_it_could_be_asked) {
+  judge.on_link_cut(life.replica, "n1", true);
+  delete_pod();
+  const Life other{.replica = "b", .incarnation = 9};
+  judge.on_started(other);
+  pass(60s - 1ns);
+  delete_pod();
+  EXPECT_FALSE(breaks(rules::kLivingKernel));
+  pass(1ns);
+  judge.on_paused(other, true);
+  delete_pod();
+  EXPECT_FALSE(breaks(rules::kLivingKernel));
+  judge.on_paused(other, false);
+  pass(60s);
+  judge.on_died(other, true);
+  delete_pod();
+  EXPECT_FALSE(breaks(rules::kLivingKernel));
+  judge.on_started(other);
+  pass(60s);
+  delete_pod();
+  EXPECT_TRUE(breaks(rules::kLivingKernel));
+}
+
 TEST_F(LivingKernelTest, while_its_kubelet_speaks_nobody_asks_the_kernel) {
   set_node("n1", "False", true);
   make_lease();
