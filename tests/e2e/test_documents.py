@@ -22,6 +22,12 @@ def test_the_readme_shows_what_scripts_run_shows(tmp_path):
     assert Session(tmp_path).run("moonfence simulate") == shown
 
 
+def test_the_readme_shows_the_end_of_the_story_with_detection(tmp_path):
+    shown = (REPO / "README.md").read_text().split("$ ./scripts/run detection\n[...]\n")[1].split("```")[0]
+    said = Session(tmp_path).run("moonfence simulate detection")
+    assert said.endswith("\n" + shown)
+
+
 def test_a_session_is_read_command_by_command():
     assert commands("$ a\n1\n2\n$ b\n") == [("a", "1\n2\n"), ("b", "")]
     with pytest.raises(AssertionError):

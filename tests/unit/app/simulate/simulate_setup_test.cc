@@ -16,7 +16,7 @@ Result<sim::Scenario> set_up(const SimulateOptions& options) {
 
 TEST(SimulateSetup, every_built_in_scenario_can_be_read) {
   for (const char* name :
-       {"node-loss", "node-returns", "reload", "policy-error", "storm", "volumes"}) {
+       {"detection", "node-loss", "node-returns", "reload", "policy-error", "storm", "volumes"}) {
     const auto scenario = set_up({.scenario = name});
     ASSERT_TRUE(scenario.has_value()) << scenario.error().message();
     EXPECT_FALSE(scenario->expectations.empty()) << name;
