@@ -117,10 +117,10 @@ void Detection::each(
 std::vector<std::pair<Moment, NodeName>> Detection::quiet() const {
   std::vector<std::pair<Moment, NodeName>> quiet;
   for (const auto& [name, node] : nodes_) {
-    if (const auto since = node.watch.quiet_since()) {
-      quiet.emplace_back(*since, name);
-    } else if (!node.watch.heard() || node.word(loop_.now()) == Kernel::NotObservable) {
+    if (!node.watch.heard() || node.word(loop_.now()) == Kernel::NotObservable) {
       quiet.emplace_back(Moment{}, name);
+    } else if (const auto since = node.watch.quiet_since()) {
+      quiet.emplace_back(*since, name);
     }
   }
   return quiet;

@@ -16,8 +16,9 @@ bool is_plain(std::string_view name) {
   return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
 }
 
+// Of one that was never heard nobody knows since when.
 bool is_new(Moment quiet_since, Moment now) {
-  return now - quiet_since < KernelWatch::kUnsureFor;
+  return quiet_since != Moment{} && now - quiet_since < KernelWatch::kUnsureFor;
 }
 
 }  // namespace
@@ -38,7 +39,9 @@ class Witnesses::Other final : private port::HttpSink {
   }
   // Of the others it is not asked any more.
   void keep_only(const std::set<NodeName>& nodes) {
-    std::erase_if(said_, [&nodes](const auto& each) { return !nodes.contains(each.first); });
+    const auto is_over = [&nodes](const auto& each) { return !nodes.contains(each.first); };
+    std::erase_if(said_, is_over);
+    std::erase_if(turns_, is_over);
   }
 
   // As many at once as fit: those that fell silent within the last minute, then those of which it
@@ -52,7 +55,7 @@ class Witnesses::Other final : private port::HttpSink {
     for (std::size_t each = 0; each < quiet.size(); ++each) {
       const auto& [since, node] = quiet[each];
       if (is_plain(node.text())) {
-        turns.emplace_back(!is_new(since, asked_), asked_of(node), each);
+        turns.emplace_back(!is_new(since, asked_), turns_[node], each);
       }
     }
     std::sort(turns.begin(), turns.end());
@@ -65,6 +68,7 @@ class Witnesses::Other final : private port::HttpSink {
         break;
       }
       asked_nodes_.push_back(node);
+      turns_[node] = asked_;
     }
     nonce_ = witnesses_.fresh_nonce();
     status_ = 0;
@@ -83,11 +87,6 @@ class Witnesses::Other final : private port::HttpSink {
   static std::shared_ptr<const port::TlsSettings> without_proxy() {
     static const auto none = std::make_shared<const port::TlsSettings>();
     return none;
-  }
-
-  [[nodiscard]] Moment asked_of(const NodeName& node) const {
-    const Said* said = said_of(node);
-    return said == nullptr ? Moment{} : said->asked;
   }
 
   void on_head(const port::HttpHead& head) override { status_ = head.status; }
@@ -153,6 +152,7 @@ class Witnesses::Other final : private port::HttpSink {
   Witnesses& witnesses_;
   const Replica replica_;
   std::map<NodeName, Said> said_;
+  std::map<NodeName, Moment> turns_;  // when it was asked about last, whatever it said
   std::vector<NodeName> asked_nodes_;
   std::string nonce_;
   Moment asked_{};
