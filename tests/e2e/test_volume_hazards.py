@@ -22,8 +22,7 @@ from .faults import MOVED, holds
 from .hollow_objects import unique_volume
 from .kube import wait_for
 from .proxy_rules import Call, DelayAnswer
-from .test_volumes import (BOTH, RELEASED, attachment, claims, deleted, reasons,
-                           storage)  # noqa: F401 (storage is a fixture)
+from .test_volumes import BOTH, RELEASED, attachment, claims, reasons, storage  # noqa: F401 (storage is a fixture)
 from .witness import Witness
 
 HOLD = "example.com/hold"
@@ -108,7 +107,7 @@ def test_while_the_storage_refuses_to_unpublish_no_other_node_gets_the_volume(cl
     wait_for("a replacement is there", lambda: (workloads.get_pod("web-0") or {"spec": {}})["spec"].get(
         "nodeName", node) != node, 60)
     nobody_else_has_it(cluster, workloads, engine, node, 6)
-    assert deleted(engine, "volumeattachments") == 1 and hazard.not_released()
+    assert engine.done("volumeattachments") == 1 and hazard.not_released()
     cluster.hollow.attacher(workloads.driver, refuse_detach="")
     wait_for("the incident is closed", lambda: closed(engine), MOVED)
     assert reasons(engine, "incident_closed") == ["settled"] and hazard.released_once()
@@ -125,7 +124,7 @@ def test_while_the_attacher_is_down_the_incident_waits(cluster, workloads, hazar
     assert hazard.not_released()
     cluster.hollow.attacher(workloads.driver, stopped=False)
     wait_for("the incident is closed", lambda: reasons(engine, "incident_closed") == ["settled"], MOVED)
-    assert deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1 and hazard.released_once()
+    assert engine.done("pods") == 1 and engine.done("volumeattachments") == 1 and hazard.released_once()
 
 
 def told(client, namespace: str) -> set:
@@ -159,7 +158,7 @@ def test_while_the_attachers_lease_is_stale_no_pod_is_deleted_and_somebody_is_to
     cluster.hollow.attacher(workloads.driver, stopped=False)
     attacher.start()
     workloads.wait_running("web-0", not_on=node, unaided=True)
-    assert deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1 and releasing.released_once()
+    assert engine.done("pods") == 1 and engine.done("volumeattachments") == 1 and releasing.released_once()
 
 
 def test_an_attacher_that_falls_silent_during_the_detach_has_nothing_released(
@@ -235,7 +234,7 @@ def test_a_node_that_returns_during_the_detach_loses_nothing_more(cluster, workl
     cluster.hollow.heal(node)
     wait_for("the incident is closed", lambda: closed(engine), MOVED)
     workloads.wait_running("web-0", seconds=120)
-    assert deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1
+    assert engine.done("pods") == 1 and engine.done("volumeattachments") == 1
     assert not elsewhere(cluster, workloads, node) or not attachment(cluster, workloads, node)
     assert hazard.releasing() == []
 
@@ -268,7 +267,7 @@ def test_a_kubelet_that_restores_its_list_right_after_the_release_harms_nobody(
     print(f"restored {1000 * took:.0f} ms after the release was asked for; {engine.records()[-8:]}")
     wait_for("the kubelet has unmounted it", lambda: not releasing.is_claimed()[0], 30)
     assert was_in_use(witness, node, releasing.volume) == [True, False, True, False]
-    assert releasing.released_once() and deleted(engine, "pods") == 1 and deleted(engine, "volumeattachments") == 1
+    assert releasing.released_once() and engine.done("pods") == 1 and engine.done("volumeattachments") == 1
     assert reasons(engine, "incident_closed") == ["node_ready"]
 
 
@@ -303,7 +302,7 @@ def test_another_pod_of_the_node_keeps_the_volume(cluster, workloads, releasing)
     wait_for("it refuses", lambda: "volume_in_use" in reasons(engine, "refusal"), 60)
     holds(3, lambda: not engine.deletes(resource="volumeattachments") and releasing.not_released())
     workloads.client.delete("pods", "other", workloads.namespace, grace=0)
-    wait_for("the attachment is deleted", lambda: deleted(engine, "volumeattachments") == 1, 60)
+    wait_for("the attachment is deleted", lambda: engine.done("volumeattachments") == 1, 60)
     wait_for("it is released", releasing.released_once, 30)
 
 
@@ -336,7 +335,7 @@ def test_another_volume_of_the_same_handle_keeps_the_attachment(cluster, workloa
     wait_for("it refuses", lambda: "volume_in_use" in reasons(engine, "refusal"), 60)
     holds(3, lambda: not engine.deletes(resource="volumeattachments") and hazard.not_released())
     workloads.client.delete("pods", "other", workloads.namespace, grace=0)
-    wait_for("the attachment is deleted", lambda: deleted(engine, "volumeattachments") == 1, 60)
+    wait_for("the attachment is deleted", lambda: engine.done("volumeattachments") == 1, 60)
     if hazard.releases:
         wait_for("it is released", hazard.released_once, 30)
 
@@ -349,5 +348,5 @@ def test_a_pod_that_a_finalizer_keeps_keeps_its_attachment(cluster, workloads, s
     holds(4, lambda: not engine.deletes(resource="volumeattachments"))
     assert attachment(cluster, workloads, node) and not marked(cluster, workloads, node)
     workloads.client.patch("pods", "web-0", {"metadata": {"finalizers": None}}, workloads.namespace)
-    wait_for("the attachment is deleted", lambda: deleted(engine, "volumeattachments") == 1, 60)
+    wait_for("the attachment is deleted", lambda: engine.done("volumeattachments") == 1, 60)
     wait_for("it is gone", lambda: not attachment(cluster, workloads, node), 60)
