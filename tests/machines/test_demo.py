@@ -1,5 +1,7 @@
 """`scripts/run --real`, what newcomers see: it works, and leaves nothing behind however it ends."""
 
+import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -7,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Callable
 
 import pytest
 
@@ -22,18 +25,37 @@ from .conftest import BEDS
 pytestmark = pytest.mark.xdist_group("more beds")
 
 
+_places = itertools.count()
+
+
 @pytest.fixture
 def place():
-    folder = BEDS / f"demo-{worker()}"
+    """Each test's own: what one leaves there, the logs of a demo that failed, is nothing to the next one."""
+    folder = BEDS / f"demo-{worker()}-{next(_places)}"
     folder.mkdir(parents=True, exist_ok=True)
     yield folder
-    folder.rmdir()
 
 
-def start(place: Path) -> subprocess.Popen:
+@pytest.fixture
+def demo(place):
     env = dict(os.environ, PYTHONPATH=str(REPO / "tests"), PYTHONDONTWRITEBYTECODE="1")
-    return subprocess.Popen(["/usr/bin/python3", "-m", "machines.demo", "--binary", binary(), "--dir", place], env=env,
+    demo = subprocess.Popen(["/usr/bin/python3", "-m", "machines.demo", "--binary", binary(), "--dir", place], env=env,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    yield demo
+    if demo.poll() is None:  # the test failed
+        demo.terminate()
+    demo.communicate(timeout=180)
+    with contextlib.suppress(OSError):
+        place.rmdir()
+
+
+def wait_while_it_runs(demo: subprocess.Popen, what: str, condition: Callable):
+    """What a demo that has ended will never show need not be waited for: it says why it ended."""
+    def seen():
+        found = condition()
+        assert found or demo.poll() is None, f"it ended with {demo.returncode}: {demo.communicate(timeout=180)[0]}"
+        return found
+    return wait_for(what, seen, 180)
 
 
 def beds_of(place: Path) -> set:
@@ -59,9 +81,8 @@ def nothing_is_left(place: Path, beds: set) -> bool:
         network.namespaces(bed) or leftover.groups_of(bed) for bed in beds)
 
 
-def test_the_demo_shows_a_failover_beside_kubernetes_alone_and_leaves_nothing(place):
-    demo = start(place)
-    beds = wait_for("two beds are up", lambda: found if len(found := beds_of(place)) == 2 else None, 180)
+def test_the_demo_shows_a_failover_beside_kubernetes_alone_and_leaves_nothing(place, demo):
+    beds = wait_while_it_runs(demo, "two beds are up", lambda: found if len(found := beds_of(place)) == 2 else None)
     output, _ = demo.communicate(timeout=600)
     assert demo.returncode == 0, output
     assert re.search(r"moonfence  deleted noobaa/noobaa-core-0\n", output), output
@@ -76,12 +97,10 @@ def test_the_demo_shows_a_failover_beside_kubernetes_alone_and_leaves_nothing(pl
 @pytest.mark.parametrize("number, side, program", [
     pytest.param(signal.SIGTERM, "with", "kube-apiserver", id="while-the-first-cluster-starts"),
     pytest.param(signal.SIGINT, "without", "kubelet", id="while-both-run")])
-def test_an_interrupted_demo_leaves_nothing(place, number, side, program):
-    demo = start(place)
-
+def test_an_interrupted_demo_leaves_nothing(place, demo, number, side, program):
     def runs(words: str) -> bool:
         return words.split()[0].endswith(f"/{program}") and f"/{side}/" in words
-    wait_for(f"{program} runs {side} moonfence", lambda: any(map(runs, mentioning(place))), 180)
+    wait_while_it_runs(demo, f"{program} runs {side} moonfence", lambda: any(map(runs, mentioning(place))))
     beds = beds_of(place)
     assert beds
     demo.send_signal(number)
