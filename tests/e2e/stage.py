@@ -277,11 +277,15 @@ class Stage:
                     and r.get("pod_uid") == self.subjects[row].uid)
 
     def attachment_gone_at(self, row: str, number: int = 0) -> float:
-        """When the object vanished, by the audit log: with the last write that took a finalizer from it."""
+        """When the object that the engine asked to go had vanished, by the audit log: with the last write that took a
+        finalizer from it. For as long as its pod is there Kubernetes may attach the volume again, at any moment, by
+        another object of that name; its making says that the one before was gone."""
         name = self.attachment_name(row, number)
-        assert not self.attachment(row, number)
-        return max(e.staged for e in self.engine.audit().writes(resource="volumeattachments", name=name + "$")
-                   if e.status == 200)
+        (first, *_) = self.attachment_deletes(row, number)
+        writes = self.engine.audit().writes(resource="volumeattachments", name=name + "$")
+        again = [e.received for e in writes if e.verb == "create" and e.status == 201 and e.received > first.received]
+        assert again or not self.attachment(row, number)
+        return max(e.staged for e in writes if e.status == 200 and e.received < min(again, default=float("inf")))
 
     def judged(self, row: str, reason: str) -> list:
         """The engine's own records that it judged the pod so: it was looked at, and this is what was said."""

@@ -112,12 +112,13 @@ def attach_elsewhere(stage) -> str:
 
 def attachments_then_pod(stage, row: str, count: int = 1):
     """Each attachment is deleted, each is gone, then the pod is deleted; its DELETE is returned. (As long as the pod
-    is there Kubernetes may attach its volume again, and the engine deletes that one too.)"""
+    is there Kubernetes may attach its volume again, and the engine deletes that one too: it may come when the pod is
+    about to go.)"""
     pod = stage.wait_deleted(row)
     for number in range(count):
         asked = stage.attachment_deletes(row, number)
         assert asked and all(each.status in (200, 504) and each.uid_precondition for each in asked)
-        assert asked[-1].received < stage.attachment_gone_at(row, number) <= pod.received
+        assert asked[0].received < stage.attachment_gone_at(row, number) <= pod.received
     assert pod.grace == 0 and pod.received >= stage.deadlines[row]
     return pod
 
