@@ -183,7 +183,7 @@ std::uint64_t decisions(std::string_view name, int count) {
     std::exit(2);
   }
   const auto policy =
-      policy::Policy::load(std::string(builtin->source), std::string(builtin->file), clock).value();
+      policy::Policy::load(std::string(builtin->source), builtin->file(), clock).value();
   const kube::Pod pod = pod_of(sample_pod());
   const kube::Node node = node_of(sample_node());
   const policy::ClusterFacts cluster = sample_cluster();
