@@ -10,7 +10,7 @@ from typing import Callable, Optional
 
 from e2e.control_plane import REPO
 
-from . import calls, ceiling, counted, decision, detection, failover, footprint, reaction, reload, report, volumes
+from . import calls, ceiling, counted, decision, detection, failover, footprint, reaction, reload, report, verdict, volumes
 from .machines import FarStage
 from .stage import BINARY, Stage
 
@@ -30,6 +30,7 @@ MEASUREMENTS = {
     "counted": Measurement(counted.measure),
     "decision": Measurement(decision.measure, ("rounds",)),
     "reaction": Measurement(reaction.measure, ("samples",), SHARED),
+    "verdict": Measurement(verdict.measure, ("verdict_sizes", "rounds"), SHARED),
     "ceiling": Measurement(ceiling.measure, ("sizes", "rounds", "nodes"), SHARED),
     "needs": Measurement(volumes.needs, (), SHARED),
     "volumes": Measurement(volumes.measure, ("pods", "rounds"), SHARED),
@@ -40,7 +41,7 @@ MEASUREMENTS = {
     "detection": Measurement(detection.measure, ("far", "silent", "quiet", "lease", "status"), FAR, FarStage),
 }
 UNPAGED = {"detection"}  # docs/performance.md has no place for them: only by name
-RENAMED = {"call_sizes": "sizes", "crowd": "nodes", "crowd_pods": "pods", "far": "nodes", "quiet": "seconds"}
+RENAMED = {"call_sizes": "sizes", "verdict_sizes": "sizes", "crowd": "nodes", "crowd_pods": "pods", "far": "nodes", "quiet": "seconds"}
 
 
 def numbers(text: str) -> tuple:
@@ -56,6 +57,8 @@ def read_arguments():
     parser.add_argument("--accept", action="store_true", help="of counted: what is found becomes the limits")
     parser.add_argument("--rounds", type=int, default=3, help="turns of the engine and what it is compared with (default: 3)")
     parser.add_argument("--samples", type=int, default=100, help="of the reaction (default: 100)")
+    parser.add_argument("--verdict-sizes", type=numbers, default=(1, 100, 400, 1000),
+                        help="pods of the verdict (default: 1,100,400,1000)")
     parser.add_argument("--sizes", type=numbers, default=(1, 10, 100, 400, 1000),
                         help="pods of the ceiling (default: 1,10,100,400,1000)")
     parser.add_argument("--nodes", type=numbers, default=(50, 10, 120),

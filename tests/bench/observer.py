@@ -1,6 +1,6 @@
 """Watches nodes, pods and VolumeAttachments and writes down when it saw what, by its own clock alone.
 
-One process, one clock: `python3 -m bench.observer --kubeconfig FILE --out FILE`. A line is a JSON object with `at`
+One process, one clock: `python3 -m bench.observer --kubeconfig FILE --out FILE [--only nodes]`. A line is a JSON object with `at`
 (nanoseconds, monotonic), `kind` (ADDED, MODIFIED, DELETED) and what of the object is of interest.
 """
 
@@ -37,7 +37,7 @@ def of_attachment(attachment: dict) -> dict:
 WATCHED = {"nodes": of_node, "pods": of_pod, "volumeattachments": of_attachment}
 
 
-async def observe(access: Access, out):
+async def observe(access: Access, out, resources: list):
     client = AsyncClient(access, "bench-observer/1.0")
 
     def write(resource: str, kind: str, item: dict):
@@ -48,27 +48,28 @@ async def observe(access: Access, out):
     def follow_one(resource: str):
         return follow(client, path_of(resource), {}, lambda items: [write(resource, "ADDED", i) for i in items],
                       lambda kind, item: write(resource, kind, item))
-    await asyncio.gather(*map(follow_one, WATCHED))
+    await asyncio.gather(*map(follow_one, resources))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", choices=list(WATCHED), action="append")
     arguments = parser.parse_args()
     with open(arguments.out, "a", buffering=1) as out:
-        asyncio.run(observe(Access.from_kubeconfig(arguments.kubeconfig), out))
+        asyncio.run(observe(Access.from_kubeconfig(arguments.kubeconfig), out, arguments.only or list(WATCHED)))
 
 
 class Observer:
     """The process, and what it has written."""
 
-    def __init__(self, control_plane):
+    def __init__(self, control_plane, only: tuple = ()):
         self.out = control_plane.folder / "observed.jsonl"
         self.processes = control_plane.processes
         env = dict(os.environ, PYTHONPATH=str(REPO / "tests"), PYTHONDONTWRITEBYTECODE="1")
         self.processes.start("observer", [sys.executable, "-m", __name__, "--kubeconfig", control_plane.kubeconfig,
-                                          "--out", self.out], env)
+                                          "--out", self.out, *(word for each in only for word in ("--only", each))], env)
         wait_for("the observer runs", self.out.exists, 30)  # what is there already it will list
 
     def end(self):
