@@ -133,6 +133,7 @@ void Pass::pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods) {
                                                    {"error", pods.error().message()}});
     result_.unreadable = true;
     unlisted_ = true;
+    memory_.pods_read.lists[list].version = {};  // of its first pages, of which nothing follows
     if (acting_) {
       end_if_done();
     } else if (listing_->pending() == 0 && lists_ == Lists::None) {
@@ -147,6 +148,10 @@ void Pass::pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods) {
   }
   if (std::exchange(lists_, Lists::Own) == Lists::Ahead) {
     pod_queue_.drop();  // this list and its like bring them as they are now
+    ahead_.pods->retire();
+  }
+  if (listing_->pending() > 0) {
+    late_list_ = around_.access.loop.after(kListDelay, [this] { listing_->go_on(); });
   }
   memory_.pods_read.lists[list].version = pods->version;
   if (pod_queue_.has_begun()) {
@@ -170,7 +175,16 @@ void Pass::pods_ahead(Result<kube::ItemTexts>& pods) {
 }
 
 bool Pass::has_own_list() const {
-  return listing_->pending() < listing_->lists().size();
+  return listing_->has_any();
+}
+
+// When the first deletion is on its way, or no pod that is known is to be deleted: before that the
+// server need not write more.
+void Pass::list_more() {
+  if (in_flight_ > 0 || (queue_.empty() && pod_queue_.is_done())) {
+    listing_->go_on();
+    listing_->ask();
+  }
 }
 
 void Pass::both_arrived() {
@@ -193,7 +207,7 @@ void Pass::act() {
   pod_evaluation_.begin(node_.node());
   reading_facts_since_ = around_.access.loop.now();
   known_since_ = listing_->asked_at();
-  const bool by_what_was_gathered = ahead_.fact_reader != nullptr && !has_own_list();
+  const bool by_what_was_gathered = ahead_.fact_reader != nullptr;
   if (by_what_was_gathered) {
     known_since_ = ahead_.pods->asked_at();
   }
@@ -202,11 +216,7 @@ void Pass::act() {
 }
 
 void Pass::slice_ended() {
-  const std::weak_ptr<const void> alive = alive_;
   pump();
-  if (!alive.expired() && (in_flight_ > 0 || !pod_queue_.goes_on())) {
-    listing_->ask();
-  }
 }
 
 Wants Pass::taken_up(const kube::Pod& pod) {
@@ -442,6 +452,9 @@ void Pass::pump() {
     send_waiting();
   }
   pumping_ = false;
+  if (acting_) {
+    list_more();
+  }
   end_if_done();
 }
 

@@ -54,7 +54,8 @@ class Pass final : private PodQueue::PodQueueUser {
  public:
   // Where the record stands already, the first deletion need not wait for the others' verdicts.
   static constexpr std::size_t kFirstAhead = 1;
-  // How long the pass's own lists wait for the node where there are others (docs/decisions/0008).
+  // How long the pass's own lists wait for the node where there are others (docs/decisions/0008),
+  // and their next pages for the first deletion.
   static constexpr Duration kListDelay = std::chrono::milliseconds(20);
   // How often in a pass a deletion whose reading grew old on the way to the wire is tried again. On
   // a path where that happens every time it must end: each attempt writes two records.
@@ -103,6 +104,7 @@ class Pass final : private PodQueue::PodQueueUser {
   void pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods);
   void pods_ahead(Result<kube::ItemTexts>& pods);
   [[nodiscard]] bool has_own_list() const;
+  void list_more();
   void both_arrived();
   [[nodiscard]] Wants taken_up(const kube::Pod& pod) override;
   void gathered(const kube::Pod& pod, const Gathered& known) override;

@@ -103,6 +103,7 @@ PlanAhead::PlanAhead(const IncidentContext& surroundings, PassContext context,
   });
   ahead_.pods->ask();
   node_.begin();
+  rest_ = around_.access.loop.after(kRestDelay, [this] { ahead_.pods->go_on(); });
 }
 
 PlanAhead::~PlanAhead() {
@@ -201,6 +202,7 @@ ReadAhead PlanAhead::take(const PassContext& context) {
   ahead_.texts = pod_queue_.take_texts();
   pod_queue_.retire();
   node_.retire();
+  rest_.cancel();
   alive_.reset();
   const bool same = context_.set == context.set && context_.downtime.fell == context.downtime.fell;
   if (!same || ahead_.pods->has_failed() ||

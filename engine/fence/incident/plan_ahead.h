@@ -56,6 +56,9 @@ class PlanAhead final : private PodQueue::PodQueueUser {
  public:
   // How old what was read ahead may be when a pass takes it over.
   static constexpr Duration kLifetime = Limits{}.reading;
+  // When more than the first pages of the lists is asked for. The taint mostly comes before that,
+  // and a server that is writing hundreds of pods then reads the node late.
+  static constexpr Duration kRestDelay = std::chrono::milliseconds(100);
 
   // Begins at once. Authority and memory are copied; the surroundings, which name the
   // Preplannings, must outlive it.
@@ -98,6 +101,7 @@ class PlanAhead final : private PodQueue::PodQueueUser {
   bool over_ = false;
   bool listed_ = false;
   bool missing_ = false;  // something that policies need could not be read
+  loop::Timer rest_;
   RecordPace pace_;
   bool recording_ = false;
   std::shared_ptr<const void> alive_;

@@ -51,19 +51,22 @@ void PodQueue::go_on(std::size_t most) {
   const Moment began = around_.access.loop.live_now();
   const Duration slice = pods_.size() + known_.size() <= kFew ? kFewTime : kSliceTime;
   Duration time = kTakingUpTime;
-  while (most > 0 && around_.access.loop.live_now() - began < time) {
-    if (!known_.empty()) {
-      Known known = std::move(known_.front());
-      known_.pop_front();
-      time = slice;
-      user_.judge(std::move(known.pod), known.gathered, facts);
-      --most;
-    } else if (!pods_.empty()) {
-      Brought brought = std::move(pods_.front());
-      pods_.pop_front();
-      take_up(std::move(brought));
-    } else {
-      break;
+  {
+    const Lookups::Together together = fact_reader_->together();
+    while (most > 0 && around_.access.loop.live_now() - began < time) {
+      if (!known_.empty()) {
+        Known known = std::move(known_.front());
+        known_.pop_front();
+        time = slice;
+        user_.judge(std::move(known.pod), known.gathered, facts);
+        --most;
+      } else if (!pods_.empty()) {
+        Brought brought = std::move(pods_.front());
+        pods_.pop_front();
+        take_up(std::move(brought));
+      } else {
+        break;
+      }
     }
   }
   if (goes_on()) {

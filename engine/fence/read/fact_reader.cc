@@ -20,7 +20,7 @@ using Body = Lookups::Body;
 constexpr int kLongestChain = 8;
 
 // Items of a list lack the kind by which policy/input/pod_facts tells objects apart.
-Body with_kind(const json& item, const char* kind) {
+Body with_kind(const json& item, std::string_view kind) {
   json object = item;
   object["kind"] = kind;
   return std::make_shared<const json>(std::move(object));
@@ -176,36 +176,26 @@ void FactReader::close(const std::shared_ptr<Job>& job) {
   job->done(std::move(job->gathered));
 }
 
+// Our account may list claims and not read one by itself.
 void FactReader::find_claims(const std::shared_ptr<Job>& job) {
-  ++job->open;
-  const Namespace space = job->pod.ref.space;
-  lookups_.list(kube::claims_path(space), {}, [this, job, space](const Result<Body>& list) {
-    if (!list || *list == nullptr) {
-      job->lacks_volume(
-          list ? Error{.kind = Error::Kind::NotFound,
-                       .text = "the claims of namespace " + space.text() + " are not there"}
-               : list.error());
-    } else {
-      const Claims& claims = index(space, *list);
-      for (const auto& [volume, claim] : policy::claims_of(*job->pod.raw)) {
-        if (const auto found = claims.find(claim); found != claims.end()) {
-          follow_claim(job, found->second);
-        }
+  const auto path = kube::claims_path(job->pod.ref.space);
+  if (!path) {
+    job->lacks_volume(path.error());
+    return;
+  }
+  const Lookups::Collection claims = {
+      .path = *path, .kind = "PersistentVolumeClaim", .is_only_listed = true};
+  for (const auto& [volume, claim] : policy::claims_of(*job->pod.raw)) {
+    ++job->open;
+    lookups_.get_of(claims, claim, *path + "/" + claim, [this, job](const Result<Body>& found) {
+      if (!found) {
+        job->lacks_volume(found.error());
+      } else if (*found != nullptr) {
+        follow_claim(job, *found);
       }
-    }
-    close(job);
-  });
-}
-
-const FactReader::Claims& FactReader::index(const Namespace& space, const Body& list) {
-  const auto [entry, is_new] = claims_.try_emplace(space);
-  if (is_new) {
-    for_each_item(*list, [&claims = entry->second](const json& item) {
-      claims.emplace(kube::text_at(item, "/metadata/name"),
-                     with_kind(item, "PersistentVolumeClaim"));
+      close(job);
     });
   }
-  return entry->second;
 }
 
 void FactReader::follow_claim(const std::shared_ptr<Job>& job, const Body& claim) {

@@ -3,9 +3,9 @@
 // FactReader finds out what policies need to know about a pod beside its own object
 // (policy/values/facts.h): it follows the pod to its claims, their PersistentVolumes and the
 // VolumeAttachments to its node, to its owners and to the pods it shares claims with. All pods of a
-// pass share one FactReader: the claims of a namespace are one list, everything else is read once
-// however many pods use it. Where many PersistentVolumes or attachments are wanted they are one
-// list too, if that is cheaper (fence/read/lookups).
+// pass share one FactReader: everything is read once however many pods use it. Where many claims,
+// PersistentVolumes or attachments are wanted they are one list, if that is cheaper
+// (fence/read/lookups).
 //
 // Attachments are looked for by name, a hash of handle, driver and node: no selector finds those of
 // a node. What could not be read is told as `missing` and holds only the pods that need it.
@@ -74,11 +74,12 @@ class FactReader {
   // `done` may be called at once, when nothing is left to read. The pod must carry its raw JSON.
   void gather(const kube::Pod& pod, Wants wants, Done done);
 
+  // What is gathered while it lives is asked for together.
+  [[nodiscard]] Lookups::Together together() { return Lookups::Together(lookups_); }
   [[nodiscard]] std::size_t requests() const { return lookups_.requests(); }
 
  private:
   struct Job;
-  using Claims = std::map<std::string, Lookups::Body>;  // of one namespace, by name
   void find_claims(const std::shared_ptr<Job>& job);
   void follow_claim(const std::shared_ptr<Job>& job, const Lookups::Body& claim);
   void follow_volume(const std::shared_ptr<Job>& job, const Lookups::Body& volume);
@@ -89,7 +90,6 @@ class FactReader {
   void find_siblings(const std::shared_ptr<Job>& job);
   void find_nodes(const std::shared_ptr<Job>& job);
   void close(const std::shared_ptr<Job>& job);
-  [[nodiscard]] const Claims& index(const Namespace& space, const Lookups::Body& list);
 
   const Leases attachers_;
   const Moment began_;
@@ -99,7 +99,6 @@ class FactReader {
   std::map<Namespace, std::multimap<std::string, Lookups::Body>> users_;  // pods, by claim
   std::map<Namespace, policy::Objects> events_;
   std::optional<policy::Objects> nodes_;  // reduced to what placement asks
-  std::map<Namespace, Claims> claims_;
   // Attachments by node and PersistentVolume, once a volume was seen whose handle nobody knows.
   std::optional<std::multimap<std::string, Lookups::Body>> attached_;
 };

@@ -19,9 +19,10 @@ void Lookups::get_of(const Collection& collection, const std::string& name,
   if (lookup == nullptr) {
     return;
   }
-  Group& group = groups_[collection.path];
+  Group& group = groups_[std::string(collection.path)];
   group.path = collection.path;
   group.kind = collection.kind;
+  group.is_only_listed = collection.is_only_listed;
   lookup->group = &group;
   lookup->name = name;
   group.queue.push_back(lookup);
@@ -89,7 +90,9 @@ void Lookups::send(Lookup& next) {
   const auto done = [this, &next](Result<kube::ApiReply> reply) {
     arrived(next, std::move(reply));
   };
+  const bool is_only_listed = next.group != nullptr && next.group->is_only_listed;
   next.call = next.is_list            ? reader_.get_list(next.path, next.query, done)
+              : is_only_listed        ? reader_.get_listed(next.group->path, next.name, done)
               : next.group != nullptr ? reader_.get_named(next.path, next.name, done)
                                       : reader_.get(next.path, done);
 }
@@ -98,6 +101,9 @@ void Lookups::arrived(Lookup& lookup, Result<kube::ApiReply> reply) {
   --in_flight_;
   Result<Body> found = Body();
   if (reply) {
+    if (lookup.group != nullptr && reply->body.is_object()) {
+      reply->body["kind"] = lookup.group->kind;  // an item of a list lacks it
+    }
     found = std::make_shared<const nlohmann::json>(std::move(reply->body));
   } else if (reply.error().kind != Error::Kind::NotFound) {
     found = failure(std::move(reply.error()).within("GET " + lookup.path));

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -30,8 +31,9 @@ class Lookups {
  public:
   // Of cluster-wide objects: the path without the name, and their kind, which items of a list lack.
   struct Collection {
-    const char* path;
-    const char* kind;
+    std::string_view path;
+    std::string_view kind;
+    bool is_only_listed = false;  // we may not read one of them by itself
   };
   static constexpr std::size_t kParallelReads = 32;
   // One page of a list costs as much as so many reads (docs/performance.md).
@@ -67,7 +69,7 @@ class Lookups {
   // Calls back at once when the answer is here, else in a later turn; never after destruction. A
   // path that could not be made is answered by its error.
   void get(const Result<std::string>& path, Done done);
-  // The same of an object whose collection may be listed.
+  // The same of an object whose collection may be listed; `path` tells it apart from others.
   void get_of(const Collection& collection, const std::string& name,
               const Result<std::string>& path, Done done);
   // A collection: it may be large, and goes where it holds up no live read.
@@ -91,6 +93,7 @@ class Lookups {
   struct Group {
     std::string path;
     std::string kind;
+    bool is_only_listed = false;
     std::deque<Lookup*> queue;                  // for their turn, or for the end of the list
     std::map<std::string, Lookup*> looked_for;  // by the list under way
     bool given_up = false;                      // a list did not pay, or failed

@@ -13,8 +13,7 @@ PodListing::PodListing(Surroundings& surroundings, const PassContext& context,
       lists_(plan_lists(*context.set, context.downtime.fell, authority.source)),
       asked_at_(surroundings.access.loop.now()),
       pending_(lists_.size()),
-      calls_(lists_.size()),
-      answers_(lists_.size()) {}
+      calls_(lists_.size()) {}
 
 void PodListing::ask() {
   if (std::exchange(has_asked_, true)) {
@@ -24,34 +23,53 @@ void PodListing::ask() {
   for (std::size_t list = 0; list < lists_.size(); ++list) {
     calls_[list] = reader_.list_pods(
         {.node = node_, .space = lists_[list].space, .label_selector = lists_[list].label_selector},
-        [this, list](Result<kube::ItemTexts> pods) { arrived(list, std::move(pods)); });
+        [this, list](Result<kube::ItemTexts> pods) { arrived(list, std::move(pods)); },
+        {.first = goes_on_ ? kube::ListPlan::kPageLimit : kFirstPage,
+         .come = [this, list](kube::ItemTexts pods, const auto& next) {
+           if (goes_on_) {
+             next();
+           } else {
+             next_pages_.push_back(next);
+           }
+           tell_of(list, std::move(pods));
+         }});
+  }
+}
+
+void PodListing::go_on() {
+  goes_on_ = true;
+  for (const auto& next : std::exchange(next_pages_, {})) {
+    next();
   }
 }
 
 void PodListing::retire() {
   has_asked_ = true;
+  next_pages_.clear();
   calls_.clear();
 }
 
 void PodListing::arrived(std::size_t list, Result<kube::ItemTexts> pods) {
   calls_[list].reset();
   --pending_;
-  answers_[list].emplace(std::move(pods));
-  told_(list, *answers_[list]);
+  tell_of(list, std::move(pods));
+}
+
+void PodListing::tell_of(std::size_t list, Result<kube::ItemTexts> pods) {
+  answers_.push_back({.list = list, .pods = std::move(pods)});
+  told_(list, answers_.back().pods);
 }
 
 void PodListing::tell(Arrived arrived) {
   told_ = std::move(arrived);
-  for (std::size_t list = 0; list < answers_.size(); ++list) {
-    if (answers_[list]) {
-      told_(list, *answers_[list]);
-    }
+  for (Answer& answer : answers_) {
+    told_(answer.list, answer.pods);
   }
 }
 
 bool PodListing::has_failed() const {
   return std::any_of(answers_.begin(), answers_.end(),
-                     [](const auto& answer) { return answer && !answer->has_value(); });
+                     [](const Answer& answer) { return !answer.pods.has_value(); });
 }
 
 }  // namespace moonfence::fence

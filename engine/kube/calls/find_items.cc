@@ -6,6 +6,7 @@
 
 #include "kube/text/items.h"
 #include "kube/text/json.h"
+#include "kube/text/object_parser.h"
 #include "kube/wire/list_plan.h"
 
 namespace moonfence::kube {
@@ -73,7 +74,7 @@ class ItemSearch final : public ApiCall, public StreamSink {
 
   void take(const std::string& text) {
     ++seen_;
-    auto item = parse_json(text);
+    auto item = parser_.parse(text);
     if (!item) {
       fault_ = std::move(item.error());
       return;
@@ -112,6 +113,7 @@ class ItemSearch final : public ApiCall, public StreamSink {
   Done done_;
   ListPlan plan_;
   ItemSplitter splitter_;
+  ObjectParser parser_{{{"metadata", "managedFields"}}};  // nobody asks for them: half of an item
   std::set<std::string> names_;
   FoundItems found_;
   std::size_t seen_ = 0;

@@ -24,7 +24,8 @@ class ItemStream final : public ApiCall, public StreamSink {
         what_(std::move(what)),
         plan_(std::move(plan)),
         flow_(std::move(flow)),
-        done_(std::move(done)) {
+        done_(std::move(done)),
+        alive_(std::make_shared<int>(0)) {
     ask();
   }
 
@@ -64,6 +65,15 @@ class ItemStream final : public ApiCall, public StreamSink {
         ask();
         return;
       case ListPlan::Step::Page:
+        if (flow_.page) {
+          const auto page = flow_.page;  // the callback may destroy this
+          page(version_, [this, alive = std::weak_ptr<const void>(alive_)] {
+            if (!alive.expired()) {
+              ask();
+            }
+          });
+          return;
+        }
         ask();
         return;
       case ListPlan::Step::Failed:
@@ -131,6 +141,7 @@ class ItemStream final : public ApiCall, public StreamSink {
   bool begun_ = false;  // since the last restart
   std::optional<Error> fault_;
   CallHandle call_;
+  std::shared_ptr<const void> alive_;
 };
 
 }  // namespace
@@ -144,7 +155,8 @@ CallHandle stream_items(Caller& caller, std::string path, Query selectors, ListP
 }
 
 CallHandle list_items(Caller& caller, std::string path, Query selectors, ListPlan plan,
-                      std::string what, std::function<void(Result<ItemTexts>)> done) {
+                      std::string what, std::function<void(Result<ItemTexts>)> done,
+                      ItemPages pages) {
   struct Taken {
     ItemTexts items;
     std::size_t bytes = 0;
@@ -159,6 +171,15 @@ CallHandle list_items(Caller& caller, std::string path, Query selectors, ListPla
                      taken->items.texts.push_back(std::move(text));
                      return {};
                    }};
+  if (pages.come) {
+    plan.begin_with(pages.first);
+    flow.page = [taken, come = std::move(pages.come)](const ResourceVersion& version,
+                                                      std::function<void()> go_on) {
+      ItemTexts texts = std::exchange(taken->items, {});
+      texts.version = version;
+      come(std::move(texts), std::move(go_on));
+    };
+  }
   return stream_items(caller, std::move(path), std::move(selectors), std::move(plan),
                       std::move(what), std::move(flow),
                       [taken, done = std::move(done)](Result<ResourceVersion> version) {

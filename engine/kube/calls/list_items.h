@@ -25,6 +25,17 @@ struct ItemFlow {
   std::function<void()> begin;  // the list begins, maybe anew: what was taken before is void
   // The next item. An error gives the list up. Must not destroy the handle.
   std::function<Result<void>(std::string text)> take;
+  // A page is over and another one follows, which is asked for when `go_on` is called, at once or
+  // later. May destroy the handle, after which `go_on` does nothing. Null: it is asked for at once.
+  std::function<void(const ResourceVersion& version, std::function<void()> go_on)> page = nullptr;
+};
+
+// A list whose beginning is of use while the rest is still at the server.
+struct ItemPages {
+  int first = ListPlan::kPageLimit;  // items of the first page
+  // See ItemFlow::page: what has come since the last call. When the list begins anew, what was told
+  // before comes once more.
+  std::function<void(ItemTexts texts, std::function<void()> go_on)> come;
 };
 
 // `what` names the list in messages.
@@ -32,9 +43,10 @@ struct ItemFlow {
                                       ListPlan plan, std::string what, ItemFlow flow,
                                       std::function<void(Result<ResourceVersion>)> done);
 
-// All of them, 256 MiB at most.
+// All of them, 256 MiB at most; those of the last page where the others were told before.
 [[nodiscard]] CallHandle list_items(Caller& caller, std::string path, Query selectors,
                                     ListPlan plan, std::string what,
-                                    std::function<void(Result<ItemTexts>)> done);
+                                    std::function<void(Result<ItemTexts>)> done,
+                                    ItemPages pages = {});
 
 }  // namespace moonfence::kube

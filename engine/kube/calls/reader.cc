@@ -101,7 +101,8 @@ CallHandle Reader::list_node_leases(ListFrom from, Duration limit,
   return list_leases(caller_, Namespace(kNodeLeases), from, limit, std::move(done));
 }
 
-CallHandle Reader::list_pods(const PodQuery& query, std::function<void(Result<ItemTexts>)> done) {
+CallHandle Reader::list_pods(const PodQuery& query, std::function<void(Result<ItemTexts>)> done,
+                             ItemPages pages) {
   auto path = pods_path(query.space);
   if (path && query.node.empty()) {
     path = failure(Error::Kind::Invalid, "pods are listed by node, and no node is given");
@@ -116,7 +117,7 @@ CallHandle Reader::list_pods(const PodQuery& query, std::function<void(Result<It
   }
   return list_items(caller_, *std::move(path), std::move(selectors),
                     ListPlan::not_older_than(query.not_older_than),
-                    "pods of node " + query.node.text(), std::move(done));
+                    "pods of node " + query.node.text(), std::move(done), std::move(pages));
 }
 
 CallHandle Reader::list_namespace_pods(const Namespace& space, const std::string& name,
@@ -145,6 +146,35 @@ CallHandle Reader::get(std::string path, std::function<void(Result<ApiReply>)> d
 CallHandle Reader::get_named(std::string path, std::string name,
                              std::function<void(Result<ApiReply>)> done) {
   return read_named(caller_, read_request(std::move(path)), std::move(name), std::move(done));
+}
+
+CallHandle Reader::get_listed(std::string path, const std::string& name,
+                              std::function<void(Result<ApiReply>)> done) {
+  ApiRequest request = read_request(std::move(path));
+  request.query = {{"fieldSelector", "metadata.name=" + selector_value(name)}};
+  request.timeout = kListTimeout;
+  return caller_.call(std::move(request), [done = std::move(done), name](Result<ApiReply> reply) {
+    if (!reply) {
+      if (reply.error().kind == Error::Kind::NotFound) {  // of a collection: nobody's word on it
+        reply.error().kind = Error::Kind::Retryable;
+      }
+      done(std::move(reply));
+      return;
+    }
+    nlohmann::json list = std::move(reply->body);
+    Fields fields(list);
+    const nlohmann::json* items = fields.array({"items"});
+    if (items == nullptr || items->size() > 1) {
+      done(failure(Error::Kind::Malformed, "the answer is no list of one name"));
+    } else if (items->empty()) {
+      done(failure(Error::Kind::NotFound, "the list of that name is empty"));
+    } else if (Fields(items->front()).string({"metadata", "name"}) != name) {
+      done(failure(Error::Kind::Malformed, "the server answered with another object"));
+    } else {
+      reply->body = std::move(list["items"][0]);
+      done(std::move(reply));
+    }
+  });
 }
 
 CallHandle Reader::get_list(std::string path, Query query,

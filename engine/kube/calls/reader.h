@@ -60,9 +60,10 @@ class Reader {
   // All pages, complete, one JSON text a pod in the server's order (by namespace and name), to be
   // decoded with a PodDecoder: the first can be acted on while the others are still texts.
   // When the server cannot serve the asked version (410, 504 too large) the list is read again
-  // without it.
+  // without it. `pages`: see kube/calls/list_items.
   [[nodiscard]] CallHandle list_pods(const PodQuery& query,
-                                     std::function<void(Result<ItemTexts>)> done);
+                                     std::function<void(Result<ItemTexts>)> done,
+                                     ItemPages pages = {});
 
   // The pods of a namespace wherever they are, or the one of this name, one by one; most recent. A
   // namespace may have tens of thousands.
@@ -74,6 +75,10 @@ class Reader {
   [[nodiscard]] CallHandle get(std::string path, std::function<void(Result<ApiReply>)> done);
   [[nodiscard]] CallHandle get_named(std::string path, std::string name,
                                      std::function<void(Result<ApiReply>)> done);
+  // The same where we may only list the collection, of this path: the list of that one name, which
+  // the server reads by its key. NotFound when it is empty.
+  [[nodiscard]] CallHandle get_listed(std::string path, const std::string& name,
+                                      std::function<void(Result<ApiReply>)> done);
   // A collection in one answer of at most 64 MiB, on the lane of the lists.
   [[nodiscard]] CallHandle get_list(std::string path, Query query,
                                     std::function<void(Result<ApiReply>)> done);

@@ -31,7 +31,7 @@ ListPlan ListPlan::not_older_than(ResourceVersion version) {
 Query ListPlan::query() const {
   Query query;
   if (paged_) {
-    query.emplace_back("limit", std::to_string(kPageLimit));
+    query.emplace_back("limit", std::to_string(pages_ == 0 ? first_limit_ : kPageLimit));
   }
   if (!token_.empty()) {
     // The token carries the version; the server refuses both together.

@@ -28,6 +28,9 @@ class ListPlan {
   [[nodiscard]] static ListPlan consistent();
   [[nodiscard]] static ListPlan not_older_than(ResourceVersion version);
 
+  // How many items its first page has at most. A restart knows no small page.
+  void begin_with(int items) { first_limit_ = items; }
+
   // The parameters of the request to be made now, without the selectors.
   [[nodiscard]] Query query() const;
   // What follows a whole page; a page may be empty, only the token counts.
@@ -42,6 +45,7 @@ class ListPlan {
  private:
   ResourceVersion version_;
   bool paged_ = true;
+  int first_limit_ = kPageLimit;
   int pages_ = 0;  // read so far
   std::string token_;
 };

@@ -188,6 +188,7 @@ struct FenceTest : testing::Test {
   Preplannings preplannings;
   ProvePolicies prove_policies;
   std::map<std::string, test::FakeAnswer> list_answer_in;  // by namespace, in place of that
+  bool pages = false;  // lists of pods come page by page, as many as are asked for
   // How the next deletions of a pod are answered; a pod without a script is deleted.
   std::map<std::string, std::vector<test::FakeAnswer>> scripts;
   Duration delete_delay{};
@@ -643,20 +644,36 @@ struct FenceTest : testing::Test {
       return answer;
     }
     nlohmann::json items = nlohmann::json::array();
+    nlohmann::json metadata = {{"resourceVersion", pods_version}};
+    const std::string after = word_after("continue=", request.query);
+    const std::string most = pages ? word_after("limit=", request.query) : std::string();
+    const std::size_t limit = most.empty() ? pods.size() : std::stoul(most);
     // By key, as etcd keeps them.
     for (const auto& [name, pod] : pods) {
-      if (pod["spec"]["nodeName"] == node &&
-          (space.empty() || pod["metadata"]["namespace"] == space)) {
-        items.push_back(pod);
+      if (pod["spec"]["nodeName"] != node || name <= after ||
+          (!space.empty() && pod["metadata"]["namespace"] != space)) {
+        continue;
       }
+      if (items.size() == limit) {
+        metadata["continue"] = items.back()["metadata"]["name"];
+        break;
+      }
+      items.push_back(pod);
     }
     answer.body = nlohmann::json{
         {"kind", "PodList"},
         {"apiVersion", "v1"},
-        {"metadata", {{"resourceVersion", pods_version}}},
+        {"metadata", metadata},
         {"items",
          items}}.dump();
     return answer;
+  }
+  // "" when it is not there.
+  [[nodiscard]] static std::string word_after(const std::string& mark, const std::string& query) {
+    const auto at = query.find(mark);
+    return at == std::string::npos
+               ? std::string()
+               : query.substr(at + mark.size(), query.find('&', at) - at - mark.size());
   }
 
   test::FakeAnswer delete_pod(const test::FakeRequest& request) {

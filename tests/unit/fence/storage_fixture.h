@@ -22,16 +22,12 @@ struct StorageTest : IncidentsTest {
   bool storage_lets_go = true;
 
   StorageTest() {
-    http.on(
-        port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims",
-        [this](const test::FakeRequest&) {
-          test::FakeAnswer answer = claims_answer;
-          answer.body =
-              answer.body.empty()
-                  ? nlohmann::json{{"kind", "PersistentVolumeClaimList"}, {"items", claims}}.dump()
-                  : answer.body;
-          return answer;
-        });
+    http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims",
+            [this](const test::FakeRequest& request) {
+              test::FakeAnswer answer = claims_answer;
+              answer.body = answer.body.empty() ? list_claims(request) : answer.body;
+              return answer;
+            });
     http.on(port::Method::Get, "/api/v1/persistentvolumes/*",
             [this](const test::FakeRequest& request) {
               return name_in(request) == broken_volume ? broken() : read(volumes, request);
@@ -48,6 +44,23 @@ struct StorageTest : IncidentsTest {
             [this](const test::FakeRequest& request) { return remove_attachment(request); });
   }
 
+  // All of the namespace, or the one of a name.
+  [[nodiscard]] std::string list_claims(const test::FakeRequest& request) const {
+    const std::string mark = "fieldSelector=metadata.name%3D";
+    const auto named = request.query.find(mark);
+    nlohmann::json items = nlohmann::json::array();
+    for (const nlohmann::json& claim : claims) {
+      if (named == std::string::npos) {
+        items.push_back(claim);
+      } else if (request.query.substr(named + mark.size()) == claim["metadata"]["name"]) {
+        items = nlohmann::json::array({claim});  // the newest that was added
+      }
+    }
+    return nlohmann::json{{"kind", "PersistentVolumeClaimList"},
+                          {"metadata", {{"resourceVersion", "9"}}},
+                          {"items", items}}
+        .dump();
+  }
   // A pod with a volume of its own that is attached to its node. Returns the attachment's name.
   std::string add_pod_with_volume(const std::string& name, const std::string& node = "n1",
                                   const std::string& handle = "") {

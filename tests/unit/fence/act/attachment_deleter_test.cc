@@ -682,7 +682,7 @@ TEST_F(AttachmentDeleterTest, lh_12_attachments_first_holds_the_pod_and_tells_it
   EXPECT_EQ(story.count(Record::Kind::IncidentHeld, Reason::DetachOverdue), 1U);
 }
 
-TEST_F(AttachmentDeleterTest, claims_are_one_list_and_everything_else_is_read_once) {
+TEST_F(AttachmentDeleterTest, everything_is_read_once_whoever_needs_it) {
   for (const char* name : {"web-0", "web-1", "web-2"}) {
     add_pod_with_volume(name);
   }
@@ -690,14 +690,38 @@ TEST_F(AttachmentDeleterTest, claims_are_one_list_and_everything_else_is_read_on
   take_up_nodes(on_every_signal_with_volumes("return fence.skip('only looking')"));
   tell(Look::Fell);
   run_for(5s);
-  int lists = 0;
+  int reads_of_claims = 0;
   int reads_of_volumes = 0;
   for (const test::FakeRequest& request : http.requests) {
-    lists += request.path.ends_with("/persistentvolumeclaims") ? 1 : 0;
+    reads_of_claims += request.path.ends_with("/persistentvolumeclaims") ? 1 : 0;
     reads_of_volumes += request.path.find("/persistentvolumes/") != std::string::npos ? 1 : 0;
   }
-  EXPECT_EQ(lists, 1);
+  EXPECT_EQ(reads_of_claims, 2);
   EXPECT_EQ(reads_of_volumes, 2);
+}
+
+// Who else uses the volume may stand on the page that is missing.
+TEST_F(AttachmentDeleterTest, while_a_page_of_the_pods_cannot_be_read_nothing_is_detached) {
+  const std::string attachment = add_pod_with_volume("web-0");
+  for (int i = 1; i < 10; ++i) {
+    add_pod_with_volume("web-" + std::to_string(i));
+  }
+  pages = true;
+  bool readable = false;
+  for (const char* last : {"web-7", "web-8"}) {  // of the first page, with web-0 and without
+    http.on(
+        port::Method::Get, std::string("/api/v1/pods?continue=") + last,
+        [&](const test::FakeRequest& request) { return readable ? list_pods(request) : broken(); });
+  }
+  take_up_nodes(on_every_signal_with_volumes(
+      "if pod.name == 'web-0' then return fence.delete_pod_and_attachments('dead') end "
+      "return fence.skip('not')"));
+  tell(Look::Fell);
+  run_for(20s);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  readable = true;
+  run_for(1min);
+  EXPECT_EQ(deleted(), (Lines{"pod web-0", "attachment " + attachment}));
 }
 
 // A verdict that was not carried out is nobody's any more when the next pass says something else.

@@ -78,6 +78,29 @@ TEST_F(PlanAheadTest, at_the_taint_only_the_node_is_read_before_the_deletions) {
       << "the first deletion leaves before anybody is asked about the second pod";
 }
 
+TEST_F(PlanAheadTest, the_others_are_asked_for_when_the_taint_is_late) {
+  for (int i = 0; i < 30; ++i) {
+    add_pod("web-" + std::to_string(10 + i));
+  }
+  pages = true;
+  take_up_nodes();
+  fall();
+  run_for(99ms);
+  EXPECT_EQ(sent_since(0), (Lines{"GET pods", "GET n1", "POST configmaps"}));
+  EXPECT_EQ(steps().size(), 8U);
+  std::size_t before = http.requests.size();
+  run_for(10ms);
+  EXPECT_EQ(sent_since(before), (Lines{"GET pods", "PATCH moonfence-incident-i1"}));
+  EXPECT_EQ(steps().size(), 30U);
+
+  before = http.requests.size();
+  taint();
+  run_for(10ms);
+  EXPECT_EQ(sent_since(before).front(), "GET n1");
+  EXPECT_EQ(sent_since(before).at(1), "DELETE web-10");
+  EXPECT_EQ(deletes().size(), 30U);
+}
+
 TEST_F(PlanAheadTest, without_it_a_pass_reads_and_records_for_itself) {
   add_pod("web-0");
   plans_ahead = false;
@@ -297,6 +320,25 @@ TEST_F(PlanAheadTest, what_could_not_be_read_ahead_is_asked_for_again) {
   EXPECT_EQ(deletes(), Lines{"web-0 10ms"});
 }
 
+// The pass's own list comes first then; what it needs to know about its pods was read a moment ago.
+TEST_F(PlanAheadTest, what_was_read_ahead_is_not_read_again_where_the_node_is_slow) {
+  add_pod("web-0");
+  pods["web-0"]["spec"]["volumes"] = {
+      {{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data-web-0"}}}}};
+  http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims",
+          test::FakeAnswer{.body = R"({"kind":"PersistentVolumeClaimList",
+                                       "metadata":{"resourceVersion":"9"},"items":[]})"});
+  take_up_nodes(policy_of("return fence.delete_pod('dead')",
+                          "trigger = { live_kubelet = true }, needs = { 'volumes' },"));
+  fall();
+  run_for(10ms);
+  node_answer.delay = 50ms;
+  taint();
+  run_for(100ms);
+  EXPECT_EQ(deletes(), Lines{"web-0 60ms"});
+  EXPECT_EQ(http.count("/persistentvolumeclaims"), 1U);
+}
+
 TEST_F(PlanAheadTest, what_is_older_than_a_reading_may_be_is_not_taken) {
   add_pod("web-0");
   activate({binding_of(deleting_policy())});
@@ -379,7 +421,7 @@ TEST_F(PlanAheadTest, pods_whose_turn_had_not_come_are_handed_on) {
   taint();
   run_for(50ms);
   EXPECT_EQ(sent_since(0),
-            (Lines{"GET pods", "GET n1", "GET n1", "POST configmaps", "GET pods", "DELETE web-0"}));
+            (Lines{"GET pods", "GET n1", "GET n1", "POST configmaps", "DELETE web-0", "GET pods"}));
   EXPECT_EQ(deletes().size(), 1U) << "by the list that was there, and not by the pass's own";
 }
 
@@ -405,7 +447,7 @@ TEST_F(PlanAheadTest, a_record_that_could_not_be_written_ahead_is_written_by_the
   const std::size_t before = http.requests.size();
   taint();
   run_for(10ms);
-  EXPECT_EQ(sent_since(before), (Lines{"GET n1", "POST configmaps", "GET pods", "DELETE web-0"}));
+  EXPECT_EQ(sent_since(before), (Lines{"GET n1", "POST configmaps", "DELETE web-0", "GET pods"}));
 }
 
 TEST_F(PlanAheadTest, a_list_that_failed_is_made_again) {

@@ -215,6 +215,19 @@ TEST_F(ManyVolumesTest, many_of_a_kind_are_one_list_and_few_are_read_one_by_one)
   EXPECT_EQ(http.count("GET /api/v1/namespaces/db/persistentvolumeclaims"), 1U);
 }
 
+// A list of the thousand claims of a namespace is not waited for where two of them are wanted.
+TEST_F(FactReaderTest, few_claims_are_read_by_name_with_the_right_to_list_alone) {
+  add_pod_with_volume("web-0");
+  add_pod_with_volume("web-1");
+  add_pod_with_volume("web-2", "n2");
+  judge("'volumes'", "return fence.skip(pod.claims[1].state)", "", 1s);
+  EXPECT_EQ(said(), (Lines{"policy_skips: bound", "policy_skips: bound"}));
+  const std::string claims_of_db = "GET /api/v1/namespaces/db/persistentvolumeclaims";
+  EXPECT_EQ(http.count(claims_of_db + "?fieldSelector=metadata.name%3Ddata-web-0"), 1U);
+  EXPECT_EQ(http.count(claims_of_db + "?fieldSelector=metadata.name%3Ddata-web-1"), 1U);
+  EXPECT_EQ(http.count(claims_of_db), 2U);
+}
+
 // Short slices, that the first verdicts need not wait for the others, let the first pods read
 // their volumes one by one before the others were known: 400 pods cost 164 reads.
 TEST_F(ManyVolumesTest, what_takes_time_to_take_up_is_asked_for_together) {

@@ -151,6 +151,95 @@ TEST_F(ReaderTest, an_expired_token_discards_what_was_read) {
   EXPECT_EQ(found->size(), 2U);
 }
 
+// Whoever is told of the pages, as "a b" and "…" for each that may be asked for.
+struct Pages {
+  std::vector<std::string> told;
+  std::function<void()> go_on;
+
+  ItemPages taking() {
+    return {.first = 2, .come = [this](const ItemTexts& items, std::function<void()> next) {
+              told.push_back(text_of(items) + " ...");
+              go_on = std::move(next);
+            }};
+  }
+  std::function<void(Result<ItemTexts>)> done() {
+    return [this](const Result<ItemTexts>& items) {
+      told.push_back(items ? text_of(*items) + " of " + items->version.text() : "failed");
+    };
+  }
+  static std::string text_of(const ItemTexts& items) {
+    std::string text;
+    for (const std::string& item : items.texts) {
+      const auto decoded = decode_pod_text(item);
+      text += (text.empty() ? "" : " ") + (decoded ? decoded->ref.name : "?");
+    }
+    return text;
+  }
+};
+
+TEST_F(ReaderTest, a_page_is_told_before_the_next_one_which_is_asked_for_when_it_is_wanted) {
+  http.on(Method::Get, pods, page(pod("a") + "," + pod("b"), "t1"));
+  http.on(Method::Get, pods + "?continue=t1", page(pod("c")));
+  Pages taken;
+  CallHandle handle = reader.list_pods(of("n1"), taken.done(), taken.taking());
+  test::run_for(loop, std::chrono::seconds(1));
+  EXPECT_EQ(taken.told, std::vector<std::string>{"a b ..."});
+  ASSERT_EQ(http.requests.size(), 1U);
+  EXPECT_EQ(http.requests[0].query, "limit=2&fieldSelector=spec.nodeName%3Dn1");
+  taken.go_on();
+  test::run_for(loop, std::chrono::seconds(1));
+  EXPECT_EQ(taken.told, (std::vector<std::string>{"a b ...", "c of 9"}));
+  ASSERT_EQ(http.requests.size(), 2U);
+  EXPECT_EQ(http.requests[1].query, "limit=500&continue=t1&fieldSelector=spec.nodeName%3Dn1");
+}
+
+TEST_F(ReaderTest, pages_of_a_list_that_begins_anew_are_told_once_more) {
+  http.on(Method::Get, pods, page(pod("a") + "," + pod("b") + "," + pod("c")));
+  http.on(Method::Get, pods + "?limit=2", page(pod("a") + "," + pod("b"), "t1"));
+  http.on(Method::Get, pods + "?continue=t1", status(410, "Expired"));
+  Pages taken;
+  CallHandle handle = reader.list_pods(of("n1"), taken.done(), taken.taking());
+  test::run_for(loop, std::chrono::seconds(1));
+  taken.go_on();
+  test::run_for(loop, std::chrono::seconds(1));
+  EXPECT_EQ(taken.told, (std::vector<std::string>{"a b ...", "a b c of 9"}));
+}
+
+TEST_F(ReaderTest, nobody_asks_for_the_next_page_of_a_list_that_was_cancelled) {
+  http.on(Method::Get, pods, page(pod("a"), "t1"));
+  Pages taken;
+  CallHandle handle = reader.list_pods(of("n1"), taken.done(), taken.taking());
+  test::run_for(loop, std::chrono::seconds(1));
+  handle.reset();
+  taken.go_on();
+  test::run_for(loop, std::chrono::seconds(1));
+  EXPECT_EQ(http.requests.size(), 1U);
+}
+
+TEST_F(ReaderTest, what_may_only_be_listed_is_there_when_the_list_of_its_name_shows_it) {
+  const std::string claims = "/api/v1/namespaces/db/persistentvolumeclaims";
+  const auto look = [&](const FakeAnswer& answer) {
+    http.on(Method::Get, "/prefix" + claims, answer);
+    std::optional<Result<ApiReply>> slot;
+    const CallHandle handle = reader.get_listed(
+        claims, "data", [&slot](Result<ApiReply> found) { slot = std::move(found); });
+    return wait_for(slot);
+  };
+  const auto listed = [](const std::string& items) {
+    return FakeAnswer{.body = R"({"kind":"List","items":[)" + items + "]}"};
+  };
+  const auto found = look(listed(R"({"metadata":{"name":"data"}})"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->body.dump(), R"({"metadata":{"name":"data"}})");
+  EXPECT_EQ(http.requests.back().query, "fieldSelector=metadata.name%3Ddata");
+  EXPECT_EQ(look(listed("")).error().kind, Kind::NotFound);
+  EXPECT_EQ(look(status(404, "NotFound", R"({"name":"data"})")).error().kind, Kind::Retryable)
+      << "a proxy's word on the whole collection";
+  EXPECT_EQ(look(listed(R"({"metadata":{"name":"other"}})")).error().kind, Kind::Malformed);
+  EXPECT_EQ(look(listed("1")).error().kind, Kind::Malformed);
+  EXPECT_EQ(look(FakeAnswer{.body = "[]"}).error().kind, Kind::Malformed);
+}
+
 TEST_F(ReaderTest, half_a_list_and_a_list_with_one_bad_pod_are_no_list) {
   FakeAnswer half = page(pod("a"));
   half.body.resize(half.body.size() - 3);
