@@ -369,7 +369,8 @@ class Engine::Graph final : public fence::Leadership {
     const Moment now = loop_.now();
     return {.reading = pace_.reading_lifetime(now),
             .call = pace_.call_limit(now),
-            .longest_call = pace_.longest_call_under_way(now)};
+            .longest_call = pace_.longest_call_under_way(now),
+            .round_trip = pace_.quickest_read(now)};
   }
   [[nodiscard]] std::string slowness() const override { return pace_.slowness(loop_.now()); }
 
@@ -555,10 +556,10 @@ class Engine::Graph final : public fence::Leadership {
   }
 
   [[nodiscard]] fence::IncidentRules rules() const {
-    return {.hold_downs = {},
-            .retry_interval = told_.settings.retry_interval,
-            .retry_window = told_.settings.retry_window,
-            .replacement_wait = told_.settings.replacement_wait};
+    return {
+        .hold_downs = {},
+        .retry = {.interval = told_.settings.retry_interval, .window = told_.settings.retry_window},
+        .replacement_wait = told_.settings.replacement_wait};
   }
 
   // Everybody decides by this set from now on.

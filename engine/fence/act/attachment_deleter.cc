@@ -353,7 +353,8 @@ void AttachmentDeleter::ended(const DeleteAttachment& deletion, const ActionOutc
              (reason == Reason::NodeReplaced && authority_->reading.successor)) {
     found->second.refused = reason;
   } else {
-    result.fail(outcome.about("attachment " + name), outcome.retry_after, outcome.reason);
+    memory_.failed.fail(deletion.target.attachment.uid.text(), "attachment " + name, outcome,
+                        result, around_.access.loop.now());
   }
 }
 

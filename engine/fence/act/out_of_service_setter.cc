@@ -17,6 +17,7 @@ constexpr Duration kSoon = std::chrono::milliseconds(10);
 // The longest pause after a taint that somebody had dropped.
 constexpr Duration kLongestPause = std::chrono::seconds(60);
 constexpr unsigned kMostDoublings = 6;
+constexpr const char* kAct = "out-of-service";  // for FailedActs
 
 // It is no failure: another configuration, other policies, other pods or another server change it,
 // and it is looked at again as long as the node is down.
@@ -96,6 +97,10 @@ OutOfServiceSetter::Next OutOfServiceSetter::go_on(const kube::Node& node, bool 
   }
   if (is_in_place(authority_->reading.out_of_service)) {
     return succeed(*wished, result);  // a reply was lost, or somebody else was faster
+  }
+  if (memory_.failed.still_failed(kAct, result)) {
+    ended_ = true;
+    return Next::Nothing;
   }
   if (memory_.retired >= kTimes) {
     tell(*wished, Reason::NodeChanged, nullptr);
@@ -248,6 +253,7 @@ OutOfServiceSetter::Next OutOfServiceSetter::after(const TaintWish& wish,
 // as we set it, pauses grow.
 OutOfServiceSetter::Next OutOfServiceSetter::succeed(const TaintWish& wish, PassResult& result) {
   memory_.retired_for = wish;
+  memory_.failed.succeeded(kAct);
   memory_.retire_failed = false;
   ended_ = true;
   const Duration pause =
@@ -276,8 +282,8 @@ OutOfServiceSetter::Next OutOfServiceSetter::end(const ActionOutcome& outcome, P
     result.braked = reason;
   } else {
     memory_.retire_failed = true;
-    result.fail(outcome.about("taint node.kubernetes.io/out-of-service"), outcome.retry_after,
-                outcome.reason);
+    memory_.failed.fail(kAct, "taint node.kubernetes.io/out-of-service", outcome, result,
+                        around_.access.loop.now());
   }
   return Next::Nothing;
 }

@@ -27,6 +27,11 @@ bool is_final(Reason reason) {
          reason == Reason::StorageWithdrawn;
 }
 
+// For FailedActs.
+std::string act_of(const std::string& name) {
+  return "release " + name;
+}
+
 Record record_about(const Detachment& detachment, const Authority& authority) {
   Record record = record_about("release_volume", authority, detachment.verdict);
   record.attachment = detachment.volume.attachment.value_or(std::string());
@@ -46,11 +51,11 @@ VolumeReleaser::VolumeReleaser(Surroundings& surroundings, const PassContext& co
       deleter_(deleter),
       users_(users) {}
 
-void VolumeReleaser::look(Moment known, Act act, std::function<void()> looked) {
+void VolumeReleaser::look(Moment known, PassResult& result, Act act, std::function<void()> looked) {
   act_ = std::move(act);
   looked_ = std::move(looked);
   checked_ = std::min(known, around_.access.loop.now());
-  candidates_ = candidates();
+  candidates_ = candidates(result);
   pending_ = 1;
   if (!candidates_.empty()) {
     read_lease(around_.in_force.release.controller, controller_);
@@ -66,7 +71,7 @@ void VolumeReleaser::look(Moment known, Act act, std::function<void()> looked) {
   read_one();
 }
 
-std::vector<std::string> VolumeReleaser::candidates() {
+std::vector<std::string> VolumeReleaser::candidates(PassResult& result) {
   std::vector<std::string> ready;
   bool unacknowledged = false;
   const auto storage = authority_->reading.storage;
@@ -94,7 +99,9 @@ std::vector<std::string> VolumeReleaser::candidates() {
     } else if (awaits(pending, *storage)) {
       unacknowledged = unacknowledged || pending.sent_at;
       waits_ = true;
-      ready.push_back(name);
+      if (!memory_.failed.still_failed(act_of(name), result)) {
+        ready.push_back(name);
+      }
     } else {
       drop(name);
     }
@@ -251,8 +258,8 @@ void VolumeReleaser::ended(const ReleaseVolume& volume, const ActionOutcome& out
   } else if (reason == Reason::PolicyChanged || reason == Reason::OutsideBinding) {
     result.policies_changed = true;
   } else {
-    result.fail(outcome.about("release of attachment " + name), outcome.retry_after,
-                outcome.reason);
+    memory_.failed.fail(act_of(name), "release of attachment " + name, outcome, result,
+                        around_.access.loop.now());
   }
 }
 

@@ -42,7 +42,7 @@ class VolumeReleaser {
   // Once in a pass: hands a portion to `act`, by the attachments' names, or none, and calls
   // `looked` after that. `known`: when what the lists of pods show, and what
   // their volumes are, was known.
-  void look(Moment known, Act act, std::function<void()> looked);
+  void look(Moment known, PassResult& result, Act act, std::function<void()> looked);
   // The portion by the newest reading.
   [[nodiscard]] std::vector<ReleaseVolume> order(const std::vector<std::string>& portion);
   void ended(const ReleaseVolume& volume, const ActionOutcome& outcome, PassResult& result);
@@ -51,7 +51,7 @@ class VolumeReleaser {
 
  private:
   // Those that may go now as far as the node's status says, the most important pods first.
-  [[nodiscard]] std::vector<std::string> candidates();
+  [[nodiscard]] std::vector<std::string> candidates(PassResult& result);
   [[nodiscard]] bool awaits(PendingRelease& pending, const kube::NodeStorage& storage);
   // `silence`: why nobody knows that its holder is alive, "" when it is.
   void read_lease(const ObjectRef& lease, std::string& silence);

@@ -304,6 +304,9 @@ PassContext IncidentDriver::context() const {
           .downtime = downtime_,
           .incident = id_,
           .attempt = machine_.passes(),
+          .stretch = machine_.stretch(),
+          .retry = machine_.retry(),
+          .unread = machine_.unread(),
           .unknown = machine_.believes_unknown()};
 }
 

@@ -146,6 +146,9 @@ class IncidentMachine {
   [[nodiscard]] bool believes_unknown() const { return seen_ == cluster::Readiness::Unknown; }
   [[nodiscard]] const Uid& node_uid() const { return node_uid_; }
   [[nodiscard]] std::uint32_t passes() const { return passes_; }
+  [[nodiscard]] std::uint32_t stretch() const { return next_.stretch(); }
+  [[nodiscard]] Duration unread() const { return next_.unread(); }
+  [[nodiscard]] const RetryRules& retry() const { return rules_.retry; }
 
  private:
   enum class For { Watch, Silence, Brake };  // Silence: as Resting::unfit

@@ -4,15 +4,14 @@
 
 #include "base/time.h"
 #include "fence/rules/our_taints.h"
+#include "fence/rules/pass_result.h"
 #include "fence/rules/triggers.h"
 
 namespace moonfence::fence {
 
 struct IncidentRules {
   HoldDowns hold_downs;  // how long the node must be down before anything is read
-  Duration retry_interval = std::chrono::seconds(5);
-  Duration retry_window = std::chrono::seconds(25);  // then pauses double, up to the next one
-  Duration retry_pause_max = std::chrono::seconds(60);
+  RetryRules retry;
   Duration tell_failing_after = std::chrono::seconds(60);
   Duration tell_waiting_after = std::chrono::minutes(2);
   // How soon to look live by ourselves: for the taint when no event shows it, doubled up to

@@ -49,18 +49,13 @@ std::optional<Moment> NextPass::after(Moment started, const PassResult& result, 
 std::optional<Moment> NextPass::retry(Moment started, const PassResult& result, Moment now) {
   MOONFENCE_CHECK(first_acting_.has_value());
   const Moment asked = now + result.retry_after.value_or(Duration::zero());
-  const Moment retry = std::max(started + rules_.retry_interval, asked);
-  const bool inside = retry < *first_acting_ + rules_.retry_window;
   if (!has_failed(result)) {
     retry_pause_ = {};
+    const Moment retry = std::max(started + rules_.retry.interval, asked);
+    const bool inside = retry < *first_acting_ + rules_.retry.window;
     return result.failed_observing > 0 && inside ? std::optional(retry) : std::nullopt;
   }
-  if (inside && retry_pause_ == Duration::zero()) {
-    return retry;
-  }
-  const Duration doubled = std::max(retry_pause_, rules_.retry_interval) * 2;
-  retry_pause_ = std::max(rules_.retry_interval, std::min(doubled, rules_.retry_pause_max));
-  return std::max(started + retry_pause_, asked);
+  return rules_.retry.next(retry_pause_, started, *first_acting_, asked);
 }
 
 // `next`, or an earlier look.
@@ -87,22 +82,35 @@ std::optional<Moment> NextPass::last_look(Moment now) const {
 
 Moment NextPass::after_unreadable(std::optional<Moment> unused_since, Moment now) {
   const Moment next = now + unreadable_pause();
-  if (first_acting_ && unused_since) {
-    *first_acting_ += next - *unused_since;  // the window stands still meanwhile
+  if (unused_since) {  // windows stand still meanwhile
+    unread_ += next - *unused_since;
+    if (first_acting_) {
+      *first_acting_ += next - *unused_since;
+    }
   }
   return next;
 }
 
 Duration NextPass::unreadable_pause() {
-  const Duration doubled = rules_.retry_interval * (1 << std::min(unreadable_, 8U));
+  const Duration doubled = rules_.retry.interval * (1 << std::min(unreadable_, 8U));
   ++unreadable_;
   return std::min(doubled, rules_.unreadable_interval_max);
 }
 
+void NextPass::end_pauses() {
+  retry_pause_ = {};
+  ++stretch_;
+}
+
+void NextPass::end_window() {
+  first_acting_.reset();
+  ++stretch_;
+}
+
 void NextPass::begin_anew() {
   looking_ = false;
-  first_acting_.reset();
-  retry_pause_ = {};
+  end_window();
+  end_pauses();
 }
 
 void NextPass::keep_look() {

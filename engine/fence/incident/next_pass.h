@@ -2,10 +2,9 @@
 
 // NextPass decides when the next pass over a failed node begins.
 //
-// While something failed, a pass starts every `retry_interval` for `retry_window` after the first
-// one that could act (row E-07: passes at 0, 5, 10, 15, 20 s). Then the pauses double, up to
-// `retry_pause_max`, for ever. A pass that could not read the node or its pods does not use the
-// window up; such passes back off up to `unreadable_interval_max`.
+// While something failed, a pass starts as RetryRules say, from the first one on that could act. A
+// pass that could not read the node or its pods does not use the window up; such passes back off up
+// to `unreadable_interval_max`.
 //
 // After a pass that deleted something and left nothing to be tried again there are three `looks`,
 // one after the other: the replacement may be bound to the dead node, when the scheduler had not
@@ -47,14 +46,18 @@ class NextPass {
   // It has read what it could not read before.
   void is_readable() { unreadable_ = 0; }
   // Another reason keeps it now: the pauses grow from the start again.
-  void end_pauses() { retry_pause_ = {}; }
+  void end_pauses();
   // The next pass that acts begins a window of its own.
-  void end_window() { first_acting_.reset(); }
+  void end_window();
   // The next pass is not what follows the one before.
   void begin_anew();
   // A pass begins before its time: if it was to be a look, that one is still to come.
   void keep_look();
 
+  // For how long passes could not read, in all.
+  [[nodiscard]] Duration unread() const { return unread_; }
+  // Grows when the passes that come have nothing to do with what failed before.
+  [[nodiscard]] std::uint32_t stretch() const { return stretch_; }
   // The next pass repeats at short intervals what failed.
   [[nodiscard]] bool is_in_window() const { return first_acting_ && unreadable_ == 0; }
   // Neither that, nor because something could not be read.
@@ -67,6 +70,8 @@ class NextPass {
   [[nodiscard]] Duration unreadable_pause();  // doubles
 
   IncidentRules rules_;
+  std::uint32_t stretch_ = 0;
+  Duration unread_{};
   std::uint32_t unreadable_ = 0;           // passes in a row that could not read
   std::optional<std::size_t> looks_left_;  // none: nothing was deleted
   // The next pass or the one under way is one of them. It stays so while it holds in between.

@@ -71,6 +71,7 @@ void Pass::retire() {
 void Pass::start(ReadAhead ahead) {
   memory_.enforcing.breaker.begin_anew();
   memory_.observing.breaker.begin_pass();
+  memory_.failed.begin_pass(context_, around_.access.loop.now());
   listing_ = std::make_unique<PodListing>(around_, context_, *authority_);
   fact_reader_ = new_fact_reader(around_);
   lists_ = listing_->lists().empty() ? Lists::Own : Lists::None;
@@ -134,6 +135,9 @@ void Pass::pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods) {
     result_.unreadable = true;
     unlisted_ = true;
     memory_.pods_read.lists[list].version = {};  // of its first pages, of which nothing follows
+    if (lists_ == Lists::Ahead) {
+      ahead_.pods->go_on();  // what it shows can be dealt with all the same
+    }
     if (acting_) {
       end_if_done();
     } else if (listing_->pending() == 0 && lists_ == Lists::None) {
@@ -164,7 +168,13 @@ void Pass::pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods) {
 }
 
 void Pass::pods_ahead(Result<kube::ItemTexts>& pods) {
-  if (!pods || has_own_list()) {
+  if (lists_ == Lists::Own || (unlisted_ && lists_ == Lists::None)) {
+    return;
+  }
+  if (!pods) {
+    if (acting_) {
+      end_if_done();
+    }
     return;
   }
   lists_ = Lists::Ahead;
@@ -172,10 +182,6 @@ void Pass::pods_ahead(Result<kube::ItemTexts>& pods) {
   if (!acting_) {
     both_arrived();
   }
-}
-
-bool Pass::has_own_list() const {
-  return listing_->has_any();
 }
 
 // When the first deletion is on its way, or no pod that is known is to be deleted: before that the
@@ -208,7 +214,7 @@ void Pass::act() {
   reading_facts_since_ = around_.access.loop.now();
   known_since_ = listing_->asked_at();
   const bool by_what_was_gathered = ahead_.fact_reader != nullptr;
-  if (by_what_was_gathered) {
+  if (by_what_was_gathered || lists_ == Lists::Ahead) {
     known_since_ = ahead_.pods->asked_at();
   }
   pod_queue_.begin(by_what_was_gathered ? *ahead_.fact_reader : *fact_reader_,
@@ -232,8 +238,8 @@ Wants Pass::taken_up(const kube::Pod& pod) {
 }
 
 void Pass::gathered(const kube::Pod& pod, const Gathered& known) {
-  reading_facts_took_ =
-      std::max(reading_facts_took_, around_.access.loop.now() - reading_facts_since_);
+  gathered_at_ = around_.access.loop.now();
+  reading_facts_took_ = std::max(reading_facts_took_, gathered_at_ - reading_facts_since_);
   users_.saw(pod, known, !concerns(memory_, authority_->reading, pod));
   deleter_.saw(known);
 }
@@ -319,7 +325,9 @@ bool Pass::may_leave(const Waiting& waiting) const {
 
 Duration Pass::picture_took() const {
   const Duration longest = kLongestChain * around_.in_force.leadership.limits().reading;
-  return listing_took_ + std::min(reading_facts_took_, longest);
+  const Duration took = listing_took_ + std::min(reading_facts_took_, longest);
+  // Of lists in pages both go on side by side.
+  return gathered_at_ > known_since_ ? std::min(took, gathered_at_ - known_since_) : took;
 }
 
 bool Pass::is_listed_too_long_ago() const {
@@ -379,14 +387,6 @@ const Uid& Pass::uid_of(const Waiting& waiting) {
   return attachment != nullptr ? attachment->target.attachment.uid : none;
 }
 
-std::string Pass::name_of(const Waiting& waiting) {
-  if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
-    return "pod " + pod->pod.ref.text();
-  }
-  const auto* attachment = std::get_if<DeleteAttachment>(&waiting.deletion);
-  return attachment != nullptr ? "attachment " + attachment->target.attachment.name : "a release";
-}
-
 // Deletions that take long made the lists too old for the attachments in the pass before. They come
 // first again in the next one: where everything is slow, one of both is to have its turn.
 void Pass::enqueue(Waiting waiting) {
@@ -399,10 +399,7 @@ void Pass::enqueue(Waiting waiting) {
 }
 
 void Pass::line_up(Waiting waiting) {
-  const auto pause = memory_.pauses.find(uid_of(waiting));
-  if (pause != memory_.pauses.end() && around_.access.loop.now() < pause->second) {
-    result_.fail(name_of(waiting) + ": the server asked for a pause",
-                 pause->second - around_.access.loop.now());
+  if (memory_.failed.still_failed(uid_of(waiting).text(), result_)) {
     return;
   }
   if (!may_leave(waiting)) {
@@ -574,9 +571,6 @@ void Pass::send_release(const Portion& portion) {
 
 void Pass::deletion_ended(Waiting waiting, const ActionOutcome& outcome) {
   --in_flight_;
-  if (outcome.retry_after) {
-    memory_.pauses[uid_of(waiting)] = around_.access.loop.now() + *outcome.retry_after;
-  }
   if (outcome.reason == Reason::ReadingTooOld && waiting.late < kLateAttempts) {
     // It waited too long for a connection; it goes after a fresh reading.
     if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
@@ -618,13 +612,14 @@ void Pass::pod_ended(const DeletePod& deletion, const ActionOutcome& outcome) {
   } else if (is_braking(outcome.reason)) {
     result_.braked = outcome.reason;
   } else if (!is_hopeless(outcome.reason)) {
-    result_.fail(outcome.about("pod " + deletion.pod.ref.text()), outcome.retry_after,
-                 outcome.reason);
+    memory_.failed.fail(deletion.pod.uid.text(), "pod " + deletion.pod.ref.text(), outcome, result_,
+                        around_.access.loop.now());
   }
 }
 
 bool Pass::judged_all() const {
-  return listing_->pending() == 0 && pod_queue_.is_done();
+  const bool ahead_follows = unlisted_ && lists_ == Lists::Ahead && ahead_.pods->pending() > 0;
+  return listing_->pending() == 0 && !ahead_follows && pod_queue_.is_done();
 }
 
 void Pass::end_if_done() {
@@ -757,7 +752,7 @@ bool Pass::look_at_volumes() {
   } else if (releases_next) {
     volumes_ = Volumes::Releases;
     releaser_.look(
-        known_since_ + picture_took(),
+        known_since_ + picture_took(), result_,
         [this](Portion portion) { enqueue({.deletion = std::move(portion)}); },
         [this] { volumes_looked_at(Volumes::Done); });
     return true;

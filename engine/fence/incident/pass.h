@@ -103,7 +103,6 @@ class Pass final : private PodQueue::PodQueueUser {
   void reading_arrived(const std::optional<Reading>& reading);
   void pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods);
   void pods_ahead(Result<kube::ItemTexts>& pods);
-  [[nodiscard]] bool has_own_list() const;
   void list_more();
   void both_arrived();
   [[nodiscard]] Wants taken_up(const kube::Pod& pod) override;
@@ -125,7 +124,6 @@ class Pass final : private PodQueue::PodQueueUser {
   void line_up(Waiting waiting);
   [[nodiscard]] static const DeletePod* verdict_of(const Waiting& waiting);
   [[nodiscard]] static const Uid& uid_of(const Waiting& waiting);
-  [[nodiscard]] static std::string name_of(const Waiting& waiting);
   // Writes into the incident's record what waits and does not stand there yet.
   void record_waiting();
   [[nodiscard]] bool may_leave(const Waiting& waiting) const;
@@ -190,6 +188,7 @@ class Pass final : private PodQueue::PodQueueUser {
   Duration listing_took_ = Duration::zero();
   Moment reading_facts_since_{};
   Duration reading_facts_took_ = Duration::zero();
+  Moment gathered_at_{};  // what was gathered last
   std::deque<Waiting> queue_;
   std::vector<Waiting> after_volumes_;  // pods
   std::size_t in_flight_ = 0;

@@ -12,6 +12,7 @@
 #include "audit/reason.h"
 #include "base/names.h"
 #include "base/time.h"
+#include "fence/judge/failed_acts.h"
 #include "fence/judge/policy_breaker.h"
 #include "fence/judge/verdict_counts.h"
 #include "fence/leases/kubelet_lease.h"
@@ -86,10 +87,10 @@ struct Memory {
     return mode == policy::Mode::Enforce ? enforcing : observing;
   }
 
-  std::set<Uid> handled;         // pods that it has settled
-  std::map<Uid, Moment> pauses;  // the server asked not to be asked again before; by object
-  Replacements replacements;     // what becomes of them
-  PodsRead pods_read;            // by the last pass
+  std::set<Uid> handled;  // pods that it has settled
+  FailedActs failed;
+  Replacements replacements;  // what becomes of them
+  PodsRead pods_read;         // by the last pass
   // The node's boot when the leader before us last read it, for as long as nobody has compared.
   std::optional<std::string> inherited_boot;
   LeaseWatch kubelet_lease;

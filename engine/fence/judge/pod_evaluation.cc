@@ -698,7 +698,7 @@ void PodEvaluation::look_again(const Decision& decision, const Case& asked,
     const auto& deadline = asked.pod.deletion_timestamp;
     if (deadline && *deadline > asked.cluster.now) {
       const Moment look = around_.access.loop.now() + (*deadline - asked.cluster.now);
-      result.look_at = std::min(result.look_at.value_or(look), look);
+      result.look_by(look);
     }
   }
 }

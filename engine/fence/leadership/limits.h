@@ -18,6 +18,9 @@ struct Limits {
   // The longest that was given to a call which may still be under way.
   Duration longest_call = call;
 
+  // About how long the way to the server and back takes.
+  Duration round_trip = Duration::zero();
+
   // How long an action may be under way: its own time limit and the way of the answer. Nobody else
   // may begin to act within it.
   [[nodiscard]] Duration action_span() const {

@@ -106,7 +106,11 @@ void Lookups::arrived(Lookup& lookup, Result<kube::ApiReply> reply) {
     }
     found = std::make_shared<const nlohmann::json>(std::move(reply->body));
   } else if (reply.error().kind != Error::Kind::NotFound) {
-    found = failure(std::move(reply.error()).within("GET " + lookup.path));
+    const bool is_only_listed = lookup.group != nullptr && lookup.group->is_only_listed;
+    found =
+        failure(std::move(reply.error())
+                    .within("GET " + (is_only_listed ? lookup.group->path + " for " + lookup.name
+                                                     : lookup.path)));
   }
   answer(lookup, std::move(found));
 }

@@ -29,7 +29,7 @@ namespace moonfence::fence {
 
 class Lookups {
  public:
-  // Of cluster-wide objects: the path without the name, and their kind, which items of a list lack.
+  // The path without the name, and the kind of its objects, which items of a list lack.
   struct Collection {
     std::string_view path;
     std::string_view kind;

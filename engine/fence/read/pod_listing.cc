@@ -9,6 +9,7 @@ PodListing::PodListing(Surroundings& surroundings, const PassContext& context,
                        const Authority& authority)
     : loop_(surroundings.access.loop),
       reader_(surroundings.access.reader),
+      leadership_(surroundings.in_force.leadership),
       node_(authority.node),
       lists_(plan_lists(*context.set, context.downtime.fell, authority.source)),
       asked_at_(surroundings.access.loop.now()),
@@ -20,6 +21,7 @@ void PodListing::ask() {
     return;
   }
   asked_at_ = loop_.now();
+  goes_on_ = goes_on_ || leadership_.limits().round_trip >= kFar;
   for (std::size_t list = 0; list < lists_.size(); ++list) {
     calls_[list] = reader_.list_pods(
         {.node = node_, .space = lists_[list].space, .label_selector = lists_[list].label_selector},

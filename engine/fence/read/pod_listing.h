@@ -3,10 +3,11 @@
 // PodListing asks for the lists of a failed node's pods (fence/read/pod_lists), side by side, and
 // keeps what arrives until somebody takes it.
 //
-// The first page of each is small: the first pods are there, decided about, recorded and on their
-// way while the server has hardly begun with hundreds of others. Those are asked for when somebody
-// wants them: on the cores on which the server would write them it has to answer first what the
-// first deletion waits for (docs/decisions/0008).
+// The first page of each is small unless all of it is wanted at once: the first pods are there,
+// decided about, recorded and on their way while the server has hardly begun with hundreds of
+// others. Those are asked for when somebody wants them: on the cores on which the server would
+// write them it has to answer first what the first deletion waits for (docs/decisions/0008). From a
+// server that is far away all is asked for at once: each page would cost its way.
 
 #include <cstddef>
 #include <deque>
@@ -27,6 +28,7 @@ class PodListing {
   // So many pods are decided about in one turn (fence/judge/pod_queue), and what policies need to
   // know about them is read one by one (fence/read/lookups).
   static constexpr int kFirstPage = 8;
+  static constexpr Duration kFar = std::chrono::milliseconds(20);  // there and back
 
   // Of one list, or one of its pages. The texts may be moved out.
   using Arrived = std::function<void(std::size_t list, Result<kube::ItemTexts>& pods)>;
@@ -49,8 +51,6 @@ class PodListing {
   [[nodiscard]] const std::vector<PodList>& lists() const { return lists_; }
   // When it was made, until it has asked.
   [[nodiscard]] Moment asked_at() const { return asked_at_; }
-  // Something of one of them is here.
-  [[nodiscard]] bool has_any() const { return !answers_.empty(); }
   // Lists that have not arrived whole, asked for or not.
   [[nodiscard]] std::size_t pending() const { return pending_; }
   // Some list could not be read.
@@ -62,6 +62,7 @@ class PodListing {
 
   loop::Loop& loop_;
   kube::Reader& reader_;
+  const Leadership& leadership_;
   const NodeName node_;
   const std::vector<PodList> lists_;
   Moment asked_at_;

@@ -163,11 +163,12 @@ CallHandle Reader::get_listed(std::string path, const std::string& name,
     }
     nlohmann::json list = std::move(reply->body);
     Fields fields(list);
+    const bool is_null = list.is_object() && list.contains("items") && list["items"].is_null();
     const nlohmann::json* items = fields.array({"items"});
-    if (items == nullptr || items->size() > 1) {
-      done(failure(Error::Kind::Malformed, "the answer is no list of one name"));
-    } else if (items->empty()) {
+    if (is_null || (items != nullptr && items->empty())) {  // null is an empty list, as of Go
       done(failure(Error::Kind::NotFound, "the list of that name is empty"));
+    } else if (items == nullptr || items->size() > 1) {
+      done(failure(Error::Kind::Malformed, "the answer is no list of one name"));
     } else if (Fields(items->front()).string({"metadata", "name"}) != name) {
       done(failure(Error::Kind::Malformed, "the server answered with another object"));
     } else {

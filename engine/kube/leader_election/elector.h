@@ -86,7 +86,7 @@ class Elector {
   CallHandle reading_;
   std::map<std::uint64_t, CallHandle> writing_;
   std::uint64_t writes_ = 0;
-  Slowest renewals_;
+  CallTimes renewals_;
   std::string problem_;
 };
 

@@ -9,17 +9,18 @@ constexpr Duration kSlice = std::chrono::seconds(30);
 
 }  // namespace
 
-void Slowest::note(Duration took, Moment now) {
+void CallTimes::note(Duration took, Moment now) {
   if (slices_.empty() || now - slices_.back().since >= kSlice) {
     slices_.push_back({.since = now});
   }
   slices_.back().longest = std::max(slices_.back().longest, took);
+  slices_.back().shortest = std::min(slices_.back().shortest, took);
   while (now - slices_.front().since > kRemembered + kUnderWay) {
     slices_.pop_front();
   }
 }
 
-Duration Slowest::longest(Moment now, Duration of) const {
+Duration CallTimes::longest(Moment now, Duration of) const {
   Duration longest{};
   for (const Slice& slice : slices_) {
     if (now - slice.since <= of) {
@@ -27,6 +28,16 @@ Duration Slowest::longest(Moment now, Duration of) const {
     }
   }
   return longest;
+}
+
+Duration CallTimes::shortest(Moment now) const {
+  Duration shortest = Duration::max();
+  for (const Slice& slice : slices_) {
+    if (now - slice.since <= kRemembered) {
+      shortest = std::min(shortest, slice.shortest);
+    }
+  }
+  return shortest == Duration::max() ? Duration::zero() : shortest;
 }
 
 void ServerPace::call_ended(port::Method method, bool answered, Duration took, Moment now) {
@@ -47,7 +58,7 @@ Duration ServerPace::call_limit(Moment now) const {
 }
 
 Duration ServerPace::longest_call_under_way(Moment now) const {
-  const Duration slowest = writes_.longest(now, Slowest::kRemembered + Slowest::kUnderWay);
+  const Duration slowest = writes_.longest(now, CallTimes::kRemembered + CallTimes::kUnderWay);
   return std::clamp<Duration>(slowest * 2, kShortestCall, kLongestCall);
 }
 

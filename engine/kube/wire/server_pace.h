@@ -14,8 +14,8 @@
 
 namespace moonfence::kube {
 
-// The longest of what was noted lately. Forgets in slices of half a minute.
-class Slowest {
+// The longest and the shortest of what was noted lately. Forgets in slices of half a minute.
+class CallTimes {
  public:
   static constexpr Duration kRemembered = std::chrono::minutes(5);
   // As long as a call that was begun by an older figure may be under way.
@@ -23,11 +23,14 @@ class Slowest {
 
   void note(Duration took, Moment now);
   [[nodiscard]] Duration longest(Moment now, Duration of = kRemembered) const;
+  // Zero: nothing was noted.
+  [[nodiscard]] Duration shortest(Moment now) const;
 
  private:
   struct Slice {
     Moment since;
     Duration longest{};
+    Duration shortest = Duration::max();
   };
   std::deque<Slice> slices_;
 };
@@ -52,6 +55,8 @@ class ServerPace {
   // The longest that any call may have been given that is under way now.
   [[nodiscard]] Duration longest_call_under_way(Moment now) const;
   [[nodiscard]] Duration slowest_read(Moment now) const { return reads_.longest(now); }
+  // About how long the way to the server and back takes.
+  [[nodiscard]] Duration quickest_read(Moment now) const { return reads_.shortest(now); }
   [[nodiscard]] Duration slowest_write(Moment now) const { return writes_.longest(now); }
   // Reads take longer than the oldest reading may be, or writes than the longest limit: what has to
   // be done cannot be done.
@@ -62,8 +67,8 @@ class ServerPace {
   [[nodiscard]] Moment answered_at() const { return answered_at_; }
 
  private:
-  Slowest reads_;
-  Slowest writes_;
+  CallTimes reads_;
+  CallTimes writes_;
   Moment answered_at_{};
 };
 

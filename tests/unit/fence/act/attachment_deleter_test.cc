@@ -858,6 +858,51 @@ TEST_F(AttachmentDeleterTest,
   EXPECT_TRUE(attachments.empty());
 }
 
+// A volume that detaches is looked after 50 ms later, 100 ms later and so on. Each of these looks
+// tried again what the server had refused: five times in 0.7 s (random world 1000733).
+TEST_F(AttachmentDeleterTest, looks_after_a_volume_do_not_repeat_what_the_server_refused) {
+  const std::string going = add_pod_with_volume("web-0");
+  storage_lets_go = false;  // it stays marked
+  const std::string refused = add_pod_with_volume("web-1");
+  add_pod("web-2");
+  scripts["web-2"] = std::vector<test::FakeAnswer>(5, status(403, "Forbidden"));
+  http.on(port::Method::Delete, "/apis/storage.k8s.io/v1/volumeattachments/" + refused,
+          [](const test::FakeRequest&) { return status(403, "Forbidden"); });
+  take_up_nodes(detaching_policy());
+  tell(Look::Fell);
+  const auto times = [this](const std::string& line) {
+    const Lines done = deleted();
+    return std::count(done.begin(), done.end(), line);
+  };
+  run_for(4500ms);
+  EXPECT_EQ(times("attachment " + going), 1);
+  EXPECT_EQ(times("attachment " + refused), 1);
+  EXPECT_EQ(times("pod web-2"), 1);
+  EXPECT_GT(http.count("/api/v1/nodes/n1"), 3U) << "it is looked after";
+  run_for(26s);
+  EXPECT_EQ(times("attachment " + refused), 6) << "0, 5 … 20, 30 s";
+  EXPECT_EQ(times("pod web-2"), 6) << "until it goes";
+}
+
+// Its pause is no other pod's.
+TEST_F(AttachmentDeleterTest, what_fails_in_a_look_does_not_wait_for_what_failed_before) {
+  add_pod("web-0");
+  add_pod("web-1");
+  scripts["web-0"] = {status(429, "TooManyRequests", "web-0", {{"retry-after", "300"}})};
+  scripts["web-1"] = {broken(), test::FakeAnswer{.body = "{}"}};
+  pods["web-1"]["metadata"]["labels"]["later"] = "yes";
+  take_up_nodes(on_every_signal(R"(
+    if pod.labels.later then return fence.wait('1s', 'not yet') end
+    return fence.delete_pod('its node is dead'))"));
+  tell(Look::Fell);
+  run_for(500ms);
+  pods["web-1"]["metadata"]["labels"].erase("later");
+  run_for(30s);
+  const Lines done = deleted();
+  EXPECT_EQ(std::count(done.begin(), done.end(), "pod web-0"), 1);
+  EXPECT_EQ(std::count(done.begin(), done.end(), "pod web-1"), 2);
+}
+
 // A proxy says that the attachment is gone: another node would get a volume that is still attached.
 TEST_F(AttachmentDeleterTest, an_attachment_is_not_gone_because_somebody_answers_404) {
   const std::string attachment = add_pod_with_volume("web-0");

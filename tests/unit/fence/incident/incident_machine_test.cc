@@ -355,6 +355,27 @@ TEST_F(IncidentMachineTest, retries_come_before_looks) {
   }
 }
 
+// What failed keeps its pace by it (fence/judge/failed_acts).
+TEST_F(IncidentMachineTest, what_has_nothing_to_do_with_what_failed_before_is_another_stretch) {
+  ASSERT_EQ(printed(incident.open(seen(Readiness::Unknown), t0)), "pass");
+  (void)incident.confirmed(read(Readiness::Unknown), t0);
+  const std::uint32_t first = incident.stretch();
+  (void)incident.pass_ended({.failed = 1, .look_again = 50ms}, t0);
+  (void)incident.timer_fired(t0 + 50ms);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 50ms);
+  (void)incident.pass_ended(failed(1), t0 + 50ms);
+  EXPECT_EQ(incident.stretch(), first) << "a look is none";
+  (void)incident.timer_fired(t0 + 5s);
+  (void)incident.confirmed(with_lease(Readiness::Unknown, KubeletLease::Alive, t0 + 40s), t0 + 5s);
+  const std::uint32_t held = incident.stretch();
+  EXPECT_NE(held, first) << "the kubelet was alive meanwhile";
+  (void)incident.timer_fired(t0 + 40s);
+  (void)incident.policies_changed(rules.hold_downs, t0 + 41s);
+  (void)incident.confirmed(read(Readiness::Unknown), t0 + 41s);
+  (void)incident.pass_ended(failed(1), t0 + 41s);
+  EXPECT_NE(incident.stretch(), held) << "other policies";
+}
+
 TEST_F(IncidentMachineTest, a_retry_that_succeeds_is_looked_after) {
   (void)incident.open(seen(Readiness::Unknown), t0);
   (void)incident.confirmed(read(Readiness::Unknown), t0);

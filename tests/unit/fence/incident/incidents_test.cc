@@ -139,7 +139,7 @@ TEST_F(IncidentsTest,
   tell(Look::Fell);
   run_for(21s);
   EXPECT_EQ(deletes(), (Lines{"web-0 0s", "web-1 0s", "web-1 5s", "web-1 10s", "web-1 15s",
-                              "web-0 20s", "web-1 20s"}));
+                              "web-0 17s", "web-1 20s"}));
 }
 
 // A proxy answers for the server, and the pod is still there.

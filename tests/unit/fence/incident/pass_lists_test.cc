@@ -120,6 +120,16 @@ TEST_F(PagesTest, of_a_thousand_pods_the_first_leaves_before_the_rest_of_them_is
   EXPECT_EQ(pass->endings, 1);
 }
 
+// Each page would cost its way. Of 300 pods 168 left, and the others found their reading too old.
+TEST_F(PagesTest, a_server_that_is_far_away_is_asked_for_all_at_once) {
+  leadership.granted.round_trip = 25ms;
+  add_pods(300);
+  list_answer.delay = 300ms;
+  const auto pass = run_pass({everywhere(deleting_policy())});
+  EXPECT_EQ(http.count("GET /api/v1/pods"), 1U);
+  EXPECT_EQ(deletes().size(), 300U);
+}
+
 TEST_F(PagesTest, where_none_of_the_first_is_to_go_the_others_are_asked_for_at_once) {
   add_pods(30);
   pods["db-1029"]["metadata"]["labels"]["app"] = "precious";

@@ -229,6 +229,26 @@ TEST_F(PlanAheadTest, that_a_pod_is_being_deleted_by_us_is_no_news) {
       << "no pass because of it";
 }
 
+// All but the eight pods of the first page had to wait for the next pass.
+TEST_F(PlanAheadTest, where_pods_cannot_be_listed_again_those_that_were_listed_ahead_go) {
+  pages = true;
+  add_pods(30);
+  take_up_nodes();
+  fall();
+  run_for(10ms);
+  int begun = 0;
+  http.on(port::Method::Get, "/api/v1/namespaces/db/pods",
+          [this, &begun](const test::FakeRequest& request) {
+            const bool more = request.query.find("continue=") != std::string::npos;
+            begun += more ? 0 : 1;
+            return more ? list_pods(request) : broken();
+          });
+  taint();
+  run_for(1s);
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(deletes().size(), 30U);
+}
+
 TEST_F(PlanAheadTest, pods_that_stay_do_not_bring_the_list_before_the_first_deletion) {
   add_pod("web-0");
   add_pod("web-1");

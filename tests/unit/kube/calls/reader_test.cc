@@ -233,6 +233,8 @@ TEST_F(ReaderTest, what_may_only_be_listed_is_there_when_the_list_of_its_name_sh
   EXPECT_EQ(found->body.dump(), R"({"metadata":{"name":"data"}})");
   EXPECT_EQ(http.requests.back().query, "fieldSelector=metadata.name%3Ddata");
   EXPECT_EQ(look(listed("")).error().kind, Kind::NotFound);
+  EXPECT_EQ(look(FakeAnswer{.body = R"({"kind":"List","items":null})"}).error().kind,
+            Kind::NotFound);
   EXPECT_EQ(look(status(404, "NotFound", R"({"name":"data"})")).error().kind, Kind::Retryable)
       << "a proxy's word on the whole collection";
   EXPECT_EQ(look(listed(R"({"metadata":{"name":"other"}})")).error().kind, Kind::Malformed);

@@ -19,6 +19,17 @@ TEST(ServerPaceTest, of_an_ordinary_server_little_is_believed_for_long) {
   EXPECT_EQ(pace.slowness(kStart), "");
 }
 
+TEST(ServerPaceTest, how_far_it_is_says_the_quickest_read_of_the_last_minutes) {
+  ServerPace pace;
+  EXPECT_EQ(pace.quickest_read(kStart), 0s) << "nobody knows";
+  pace.call_ended(Method::Get, true, 4ms, kStart);
+  pace.call_ended(Method::Get, true, 300ms, kStart + 1min);
+  pace.call_ended(Method::Get, true, 301ms, kStart + 2min);
+  pace.call_ended(Method::Delete, true, 1ms, kStart + 2min);
+  EXPECT_EQ(pace.quickest_read(kStart + 2min), 4ms);
+  EXPECT_EQ(pace.quickest_read(kStart + 5min + 30s), 300ms) << "it is another one now";
+}
+
 TEST(ServerPaceTest, limits_are_twice_what_the_slowest_took_within_their_bounds) {
   ServerPace pace;
   pace.call_ended(Method::Get, true, 1500ms, kStart);
