@@ -215,7 +215,7 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
     enforcing.apply([*policies, *rights_of("taint"), *rights_of("release"), {
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": "replica-0_1"},
         "metadata": {"name": "moonfence", "namespace": NAMESPACE}}, policies_that_bind("[]")])
-    taint = {"spec": {"taints": [{"key": "moonfence.io/fenced", "effect": "NoSchedule"}]}}
+    silent, taint = ({"spec": {"taints": [{"key": f"moonfence.io/{key}", "effect": "NoSchedule"}]}} for key in ("silent", "fenced"))
 
     def says(call) -> str:
         try:
@@ -231,6 +231,7 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
         assert "moonfence-not-leader: " in delete(standby, 0, uids[0])
         wait_for("the Lease is known", lambda: delete(leader, 0, uids[0]) == "done", 10)
         assert "moonfence-not-leader: " in says(lambda: standby.patch("nodes", node, taint))
+        assert says(lambda: leader.patch("nodes", node, silent)) == "done"
         assert says(lambda: leader.patch("nodes", node, taint)) == "done"
         for body, subresource, word in (
                 ({"spec": {"unschedulable": True}}, "", "changes taints only"), ({"spec": {"taints": None}}, "", "done"),

@@ -14,7 +14,7 @@ from .policies import LAST_GOOD, STATUS, PolicyMap
 from .workloads import taints
 
 BINDING = "api: 1\nbindings:\n- {policy: noobaa, namespaces: [noobaa], mode: enforce}\n"
-OURS, OUT_OF_SERVICE = "moonfence.io/fenced", "moonfence.io/out-of-service"
+OURS, SILENT, OUT_OF_SERVICE = "moonfence.io/fenced", "moonfence.io/silent", "moonfence.io/out-of-service"
 
 
 def documented() -> list:
@@ -70,7 +70,7 @@ def mark(cluster, name: str, key: str, taint: str, effect: str):
 
 
 def test_what_was_installed_is_removed_as_documented_and_nothing_is_left(cluster, shell, make_nodes, start_engine):
-    nodes, client = make_nodes(2), cluster.client
+    nodes, client = make_nodes(3), cluster.client
     wait_for("earlier tests have cleaned up", lambda: not client.find("namespaces", NAMESPACE), 60)
     before, made = ours(client), Installation(cluster)
     installed = install(shell)
@@ -84,20 +84,21 @@ def test_what_was_installed_is_removed_as_documented_and_nothing_is_left(cluster
                                                   if pod["status"].get("phase") == "Running"]) == 2, 60)
         there = {each[-1] for each in ours(client) - before}
         assert {each["metadata"]["name"] for each in installed} | {STATUS, LAST_GOOD, "moonfence-fencing"} <= there
-        (stop, *remove), (untaint, *clean) = documented()
+        (stop, *remove), clean = documented()
         shell(stop)
         wait_for("it is off", lambda: policies.told("noobaa")["state"] != "Active", 10)
         engine.stop()
         mark(cluster, nodes[0], OUT_OF_SERVICE, "node.kubernetes.io/out-of-service", "NoExecute")
         mark(cluster, nodes[1], OURS, OURS, "NoSchedule")
+        mark(cluster, nodes[2], SILENT, SILENT, "NoSchedule")
         for command in remove:
             shell(command)
-        shell(untaint, codes=(0, 1))  # 1: a node has no such taint
         for command in clean:
-            shell(command.replace(" NODE ", f" {nodes[0]} "))
+            of_all = command.startswith("kubectl taint nodes --all ")
+            shell(command.replace(" NODE ", f" {nodes[0]} "), codes=(0, 1) if of_all else (0,))  # 1: a node has no such taint
         assert ours(client) - before == set()
         for name in nodes:
             node = client.get("nodes", name)
-            assert not taints(node) and not {OURS, OUT_OF_SERVICE} & set(node["metadata"]["annotations"]), name
+            assert not taints(node) and not {OURS, SILENT, OUT_OF_SERVICE} & set(node["metadata"]["annotations"]), name
     finally:
         made.remove(installed)

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.xdist_group("detection")
 
 @pytest.fixture(scope="module")
 def inside(bed, tmp_path_factory):
-    with installed(bed, make_image().archive, tmp_path_factory.mktemp("detection"), ("detection",), "detection: on") as made:
+    with installed(bed, make_image().archive, tmp_path_factory.mktemp("detection"), ("detection", "taint"),
+                   "detection: on\nsilentTaint: on") as made:
         made.wait_ready()
         yield made
 
@@ -81,6 +82,24 @@ def test_a_machine_that_only_the_other_replica_hears_keeps_its_pods(watched, ins
     watched.tell("heard-elsewhere-then-power-off")
     watched.victim.power_on()
     watched.wait_clean()
+
+
+def is_kept_free(stage: InsideStage) -> bool:
+    """New pods are kept off the node, by moonfence."""
+    spec = stage.bed.client.get("nodes", stage.victim.name)["spec"]
+    return ("moonfence.io/silent", "NoSchedule") in {(taint["key"], taint["effect"]) for taint in spec.get("taints", [])}
+
+
+def test_new_pods_are_kept_off_a_silent_machine_until_it_answers(watched, inside):
+    watched.strike(watched.victim.cable_out)
+    wait_for("its node is tainted", lambda: is_kept_free(watched), LIMIT)
+    watched.victim.cable_in()
+    wait_for("it is taken off again", lambda: not is_kept_free(watched), LIMIT)
+    watched.wait_all_closed()
+    assert inside.deletes() == []
+    pods = {pod["metadata"]["uid"] for pod in watched.wait_settled()}
+    assert set(watched.old_uids.values()) <= pods
+    watched.check_bystanders()
 
 
 def test_a_frozen_machine_keeps_its_pods_and_goes_on_when_it_thaws(watched, inside):

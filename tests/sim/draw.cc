@@ -64,6 +64,7 @@ Plan draw_all(port::Random& random, bool detects) {
   draw_relief(drawing, *random.fork("relief"));
   if (detects) {
     draw_detection(drawing, *random.fork("detection"));
+    draw_silent_taint(drawing, *random.fork("silent-taint"));
   }
   end(drawing);
   return std::move(drawing.plan);

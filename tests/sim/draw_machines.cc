@@ -189,4 +189,11 @@ void draw_detection(Drawing& drawing, port::Random& random) {
   draw_links(drawing, *random.fork("links"));
 }
 
+// New pods are kept off silent machines.
+void draw_silent_taint(Drawing& drawing, port::Random& random) {
+  if (happens(random, 0.5)) {
+    drawing.plan.settings["silent-taint"] = "on";
+  }
+}
+
 }  // namespace moonfence::sim

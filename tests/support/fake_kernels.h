@@ -13,6 +13,7 @@ namespace moonfence::test {
 struct FakeKernels final : cluster::Kernels {
   cluster::Kernel kernel = cluster::Kernel::NotObservable;  // of every node
   std::map<NodeName, Moment> since;                         // of silent ones: the last sign
+  bool confirms = true;                                     // another replica hears none of those
   [[nodiscard]] cluster::Kernel kernel_of(const NodeName& node) const override {
     return since.contains(node) ? cluster::Kernel::Silent : kernel;
   }
@@ -25,6 +26,9 @@ struct FakeKernels final : cluster::Kernels {
       names.push_back(name);
     }
     return names;
+  }
+  [[nodiscard]] bool is_confirmed(const NodeName& node) const override {
+    return confirms && kernel_of(node) == cluster::Kernel::Silent;
   }
   [[nodiscard]] std::optional<Moment> silent_since(const NodeName& node) const override {
     const auto found = since.find(node);

@@ -28,6 +28,7 @@
 #include "fence/lift/taint_lifter.h"
 #include "fence/read/idle_nodes.h"
 #include "fence/record/journal.h"
+#include "fence/silence/silent_taints.h"
 #include "kube/auth/live_credentials.h"
 #include "kube/calls/events.h"
 #include "kube/leader_election/elector.h"
@@ -103,9 +104,10 @@ class Audience final : public cluster::NodeListener {
  public:
   // `detection`: null where machines are not watched.
   Audience(fence::IncidentsBySignal& incidents, fence::TaintLifter& taint_lifter,
-           cluster::Detection* detection, bool on_demand)
+           fence::SilentTaints& silent_taints, cluster::Detection* detection, bool on_demand)
       : incidents_(incidents),
         taint_lifter_(taint_lifter),
+        silent_taints_(silent_taints),
         detection_(detection),
         on_demand_(on_demand) {}
   void look_at(const cluster::NodeView& node, cluster::Look why) override {
@@ -120,11 +122,15 @@ class Audience final : public cluster::NodeListener {
     if (detection_ != nullptr) {
       detection_->saw(node);
     }
+    if (!on_demand_) {
+      silent_taints_.saw(node);
+    }
   }
 
  private:
   fence::IncidentsBySignal& incidents_;
   fence::TaintLifter& taint_lifter_;
+  fence::SilentTaints& silent_taints_;
   cluster::Detection* const detection_;
   const bool on_demand_;
 };
@@ -193,7 +199,10 @@ class Engine::Graph final : public fence::Leadership {
             [this](const NodeName& name) { return nodes_.find(name); }),
         taint_lifter_(incident_context(),
                       [this](const NodeName& name) { return incidents_.is_failed(name); }),
-        audience_(incidents_, taint_lifter_, detection_.get(), told_.on_demand),
+        silent_taints_(incident_context(), told_.settings.silent_taint && !told_.on_demand,
+                       {.count = [this] { return static_cast<std::size_t>(nodes_.counts().total); },
+                        .find = [this](const NodeName& name) { return nodes_.find(name); }}),
+        audience_(incidents_, taint_lifter_, silent_taints_, detection_.get(), told_.on_demand),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_,
                {.exclude = told_.settings.brake.exclude,
                 .server_now = [this] { return server_now(); },
@@ -304,6 +313,7 @@ class Engine::Graph final : public fence::Leadership {
       elector_->start();
     } else {
       leads_ = true;
+      silent_taints_.lead();
       read_records();
     }
     node_watch_.start();
@@ -320,6 +330,7 @@ class Engine::Graph final : public fence::Leadership {
     log_.info("stopping", {{"in_flight", static_cast<std::int64_t>(actions_.in_flight())}});
     incidents_.stop();
     taint_lifter_.stop();
+    silent_taints_.step_down();
     journal_.flush();
     drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
     leave_when_drained();
@@ -440,6 +451,7 @@ class Engine::Graph final : public fence::Leadership {
     leads_ = true;
     incidents_.lead();
     taint_lifter_.lead();
+    silent_taints_.lead();
     incidents_.await_records();
     read_records();
     nodes_.look_again(cluster::Look::TookOver);
@@ -474,6 +486,7 @@ class Engine::Graph final : public fence::Leadership {
     metrics_.set_leader(false);
     incidents_.step_down();
     taint_lifter_.step_down();
+    silent_taints_.step_down();
     journal_.forget();
   }
 
@@ -483,6 +496,7 @@ class Engine::Graph final : public fence::Leadership {
     metrics_.set_leader(false);
     incidents_.step_down();
     taint_lifter_.step_down();
+    silent_taints_.step_down();
     journal_.flush();
     yield_when_drained();
   }
@@ -681,6 +695,10 @@ class Engine::Graph final : public fence::Leadership {
     for (const std::string& warning : told_.config.warnings) {
       log_.warning("configuration", {{"text", warning}});
     }
+    if (told_.settings.silent_taint && detection_ == nullptr) {
+      log_.warning("configuration",
+                   {{"text", "silentTaint: on does nothing without detection: on"}});
+    }
     if (detection_ != nullptr && told_.witness_address.empty()) {
       log_.warning("witness_without_address",
                    {{"text",
@@ -839,6 +857,7 @@ class Engine::Graph final : public fence::Leadership {
   void drop_incidents() {
     incidents_.step_down(audit::Reason::StoreWentBack);
     taint_lifter_.step_down();
+    silent_taints_.step_down();
     journal_.begin_anew();
   }
 
@@ -972,6 +991,7 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> incident_random_;
   fence::IncidentsBySignal incidents_;
   fence::TaintLifter taint_lifter_;
+  fence::SilentTaints silent_taints_;
   Audience audience_;
   cluster::NodeCache nodes_;
   fence::IdleNodes idle_nodes_;

@@ -18,7 +18,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 19> kKeys = {"allowedReads",    "api",
+constexpr std::array<std::string_view, 20> kKeys = {"allowedReads",    "api",
                                                     "attacherLeases",  "brake",
                                                     "cacheExpiry",     "controllerLease",
                                                     "detection",       "endpoints",
@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 19> kKeys = {"allowedReads",    "api",
                                                     "leaseRetry",      "protectedNamespaces",
                                                     "quarantine",      "release",
                                                     "replacementWait", "retryInterval",
-                                                    "retryWindow"};
+                                                    "retryWindow",     "silentTaint"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -178,6 +178,10 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
     return read_switch(file, name, value,
                        "on needs connections from moonfence's pods to the kubelets' port (10250)",
                        settings.detection.on);
+  }
+  if (key == "silentTaint") {
+    return read_switch(file, name, value, "on needs the permission to patch nodes",
+                       settings.silent_taint);
   }
   if (key == "brake") {
     return read_brake(file, name, value, settings.brake);

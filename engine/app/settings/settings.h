@@ -45,6 +45,9 @@ struct Settings {
   kube::ElectionRules election;
   // Whether the machines of nodes are watched (cluster/detection/detection.h).
   cluster::DetectionRules detection;
+  // Whether new pods are kept off a node as soon as its machine is silent
+  // (fence/silence/silent_taints.h).
+  bool silent_taint = false;
   // How many nodes may be fenced, and when none (fence/brake/brake.h).
   fence::BrakeRules brake;
   // Whether nodes are tainted by us before something is deleted (fence/rules/our_taints.h).

@@ -211,6 +211,7 @@ Result<Settings> settings_of(const sim::Plan& plan) {
       {"replacement-wait", {"replacementWait"}},
       {"retry-interval", {"retryInterval"}},
       {"retry-window", {"retryWindow"}},
+      {"silent-taint", {"silentTaint"}},
       {"zone-max-at-once", {"brake", "zone", "maxAtOnce"}},
       {"zone-max-down", {"brake", "zone", "maxDown"}},
       {"zone-max-per-window", {"brake", "zone", "maxPerWindow"}}};

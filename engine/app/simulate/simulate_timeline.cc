@@ -46,7 +46,7 @@ std::string seconds_text(Duration duration, int digits) {
 // Our taint: "taints n1", "keeps the taint of n1: …".
 std::string taint_text(const std::string& kind, const std::string& action, const std::string& node,
                        const std::string& reason, const std::string& why) {
-  const bool sets = action != "lift_quarantine";
+  const bool sets = !action.starts_with("lift_");
   if (kind == "outcome" && reason == "done") {
     return sets            ? "moonfence  taints " + node
            : why != reason ? "moonfence  takes its mark off " + node + ": " + why
@@ -91,8 +91,9 @@ std::string audit_text(const std::string& detail) {
                ? "Kubernetes took the volume of " + pod + " off " + node
                : "moonfence  did not release the volume of " + pod + ": " + why;
   }
-  if (const std::string action = record.value("action", "");
-      action.ends_with("_quarantine") || action == "taint_out_of_service") {
+  if (const std::string action = record.value("action", ""); action.ends_with("_quarantine") ||
+                                                             action.starts_with("taint_") ||
+                                                             action == "lift_silent_taint") {
     return taint_text(kind, action, node, reason, why);
   }
   const std::string attachment = record.value("attachment", "");

@@ -259,6 +259,38 @@ std::optional<EventNews> news_of_quarantine(const Record& record) {
   return news;
 }
 
+// The same of a silent machine's. That it was not set because of the brake, a hold or the mode is
+// no news: Kubernetes keeps new pods off the node a moment later.
+std::optional<EventNews> news_of_silent_taint(const Record& record) {
+  const bool sets = record.action == "taint_silent";
+  EventNews news = {.type = EventNews::Type::Normal,
+                    .regarding = node_of(record),
+                    .action = sets ? "TaintSilent" : "LiftSilentTaint",
+                    .reason = sets ? "NodeSilent" : "NodeHeard",
+                    .note = sets ? "Its machine does not answer: tainted moonfence.io/silent until "
+                                   "it does"
+                                 : "Its machine answers: the taint moonfence.io/silent was taken "
+                                   "off"};
+  if (record.kind == Record::Kind::Intent || is_race(record.reason) ||
+      (sets && record.kind == Record::Kind::Refusal)) {
+    return std::nullopt;
+  }
+  if (record.reason == Reason::Done) {
+    news.note += because(record);  // somebody else had taken it off
+  } else {
+    news.type = EventNews::Type::Warning;
+    news.reason = sets ? "SilentTaintFailed" : "SilentTaintKept";
+    news.note = std::string(sets ? "The taint moonfence.io/silent is not known to be set: "
+                                 : "The taint moonfence.io/silent is not known to be gone: ") +
+                std::string(audit::code(record.reason)) + because(record);
+  }
+  return news;
+}
+
+bool is_of_silent_taint(const Record& record) {
+  return record.action == "taint_silent" || record.action == "lift_silent_taint";
+}
+
 bool is_quarantine(const Record& record) {
   return record.action == "set_quarantine" || record.action == "lift_quarantine";
 }
@@ -348,6 +380,9 @@ std::optional<EventNews> news_by_kind(const Record& record) {
   }
   if (ends && record.action == "taint_out_of_service") {
     return news_of_retiring(record);
+  }
+  if (is_of_silent_taint(record)) {
+    return news_of_silent_taint(record);
   }
   if (is_quarantine(record)) {
     return record.kind == Record::Kind::Intent ? std::nullopt : news_of_quarantine(record);

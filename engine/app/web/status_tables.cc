@@ -71,6 +71,7 @@ Html remarks(const StatusView& view, const NodeStatus& node) {
   remark(node.view.unschedulable, "cordoned");
   remark(node.view.fenced && !node.view.fence_mark.empty(), "fenced by us");
   remark(node.view.fenced && node.view.fence_mark.empty(), "tainted moonfence.io/fenced by others");
+  remark(!node.view.silent_mark.empty(), "silent: tainted by us");
   remark(node.view.keeps_replacements_off && !node.view.unschedulable && !node.view.fenced,
          "tainted NoSchedule");
   Html html;

@@ -42,6 +42,9 @@ class Kernels {
   [[nodiscard]] virtual std::optional<Moment> last_sign(const NodeName& node) const = 0;
   // Those that are silent.
   [[nodiscard]] virtual std::vector<NodeName> silent() const = 0;
+  // Whether it is silent, and another replica has not heard it lately either. Without one that can
+  // be asked nothing is confirmed.
+  [[nodiscard]] virtual bool is_confirmed(const NodeName& node) const = 0;
   // Since when a machine is silent and nothing speaks for a fault of our own: since its last sign,
   // or since the last moment in which the API server did not answer, or too many others were quiet.
   // nullopt: it is not silent, or too many are quiet now.

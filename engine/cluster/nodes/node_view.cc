@@ -63,7 +63,8 @@ NodeView view_of(const kube::Node& node) {
           .cordoned = node.cordoned,
           .fenced = carries_fenced_taint(node),
           .fence_mark = node.fence_mark,
-          .out_of_service_mark = node.out_of_service_mark};
+          .out_of_service_mark = node.out_of_service_mark,
+          .silent_mark = node.silent_mark};
 }
 
 }  // namespace moonfence::cluster

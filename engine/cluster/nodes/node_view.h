@@ -40,7 +40,9 @@ struct NodeView {
   // The annotations by which a taint is ours: that one, and Kubernetes' out-of-service; "" without.
   std::string fence_mark = {};
   std::string out_of_service_mark = {};
+  std::string silent_mark = {};  // the same of moonfence.io/silent:NoSchedule
 
+  // It has to prove itself clean before these go.
   [[nodiscard]] bool is_marked() const {
     return !fence_mark.empty() || !out_of_service_mark.empty();
   }
@@ -50,6 +52,9 @@ struct NodeView {
 
 // The taint of the engine's own, and the annotation that says whose it is.
 constexpr std::string_view kFencedKey = "moonfence.io/fenced";
+
+// That of a node whose machine has fallen silent (fence/silence/silent_taints).
+constexpr std::string_view kSilentKey = "moonfence.io/silent";
 
 [[nodiscard]] bool carries_fenced_taint(const kube::Node& node);
 

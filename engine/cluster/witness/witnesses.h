@@ -75,7 +75,7 @@ class Witnesses final : public Kernels {
   [[nodiscard]] std::vector<NodeName> silent() const override;
   [[nodiscard]] std::optional<Moment> silent_since(const NodeName& node) const override;
   // It is silent, and another replica that is well does not hear it either.
-  [[nodiscard]] bool is_confirmed(const NodeName& node) const;
+  [[nodiscard]] bool is_confirmed(const NodeName& node) const override;
 
   struct Counts {
     std::size_t replicas = 0;   // other ones that have told how to ask them

@@ -184,6 +184,7 @@ kube::CallHandle GuardedCall::send(Calls::iterator call) {
           },
           [&](const SetFencedTaint& it) { return patch(it.operations); },
           [&](const SetOutOfService& it) { return patch(it.operations); },
+          [&](const SetSilentTaint& it) { return patch(it.operations); },
           [&](const LiftTaints& it) { return patch(it.operations); },
       },
       call->items.front().action);

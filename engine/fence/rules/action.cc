@@ -42,6 +42,7 @@ std::optional<Reason> refuse(const Action& action, const Authority& authority, M
                 .policy = it.policy, .digest = it.policy_digest, .set = it.set_digest};
             return refuse_out_of_service(authority, ground, *it.eviction, now);
           },
+          [&](const SetSilentTaint& it) { return refuse_silent_taint(authority, *it.right, now); },
           [&](const LiftTaints& it) { return refuse_lift(*it.right, now); },
       },
       action);
@@ -140,9 +141,18 @@ Form form_of(const Action& action, const Authority& authority) {
                     .subject = authority.node_uid,
                     .why = it.why};
           },
+          [&](const SetSilentTaint& it) -> Form {
+            return {.told = about_node("taint_silent", authority, IncidentId()),
+                    .intent = Reason::SetsSilentTaint,
+                    .subject = authority.node_uid,
+                    .why = it.right->why,
+                    .is_step = false,
+                    .fences = false};
+          },
           [&](const LiftTaints& it) -> Form {
-            return {.told = about_node("lift_quarantine", authority, it.right->incident),
-                    .intent = Reason::LiftsQuarantine,
+            return {.told = about_node(it.of_silence ? "lift_silent_taint" : "lift_quarantine",
+                                       authority, it.right->incident),
+                    .intent = it.of_silence ? Reason::LiftsSilentTaint : Reason::LiftsQuarantine,
                     .subject = authority.node_uid,
                     .why = it.right->why,
                     .done = changes_taints(it.operations)

@@ -64,14 +64,21 @@ struct SetOutOfService {
   nlohmann::json operations;
 };
 
-// Takes what is ours off a node again, by operations_to_lift().
-struct LiftTaints {
-  std::shared_ptr<const Lift> right;
+// Sets the taint of a machine that has fallen silent, by operations_to_set().
+struct SetSilentTaint {
+  std::shared_ptr<const Silence> right;
   nlohmann::json operations;
 };
 
+// Takes what is ours off a node again, by operations_to_lift() or operations_to_lift_silent().
+struct LiftTaints {
+  std::shared_ptr<const Lift> right;
+  nlohmann::json operations;
+  bool of_silence = false;  // by the latter
+};
+
 using Action = std::variant<DeletePod, DeleteAttachment, ReleaseVolume, SetFencedTaint,
-                            SetOutOfService, LiftTaints>;
+                            SetOutOfService, SetSilentTaint, LiftTaints>;
 
 // The guard's word on it.
 [[nodiscard]] std::optional<audit::Reason> refuse(const Action& action, const Authority& authority,

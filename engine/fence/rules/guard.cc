@@ -313,6 +313,51 @@ std::optional<Reason> refuse_lift(const Lift& lift, Moment now) {
 
 namespace {
 
+bool enforces_anything(const policy::ActiveSet* active) {
+  const auto set = active != nullptr ? active->current() : nullptr;
+  return set != nullptr &&
+         std::any_of(set->bindings.begin(), set->bindings.end(), [](const Binding& binding) {
+           return binding.policy != nullptr && binding.mode == policy::Mode::Enforce;
+         });
+}
+
+}  // namespace
+
+std::optional<Reason> refuse_silent_taint(const Authority& authority, const Silence& silence,
+                                          Moment now) {
+  if (!silence.wanted) {
+    return Reason::NodeChanged;
+  }
+  if (const auto reason = refuse_on_leadership(authority.leadership, now)) {
+    return reason;
+  }
+  if (authority.node_uid.empty()) {
+    return Reason::NoUid;
+  }
+  if (authority.protections == nullptr || authority.protections->own_node == authority.node) {
+    return Reason::OwnNode;
+  }
+  if (authority.reading.hold) {
+    return Reason::OnHold;
+  }
+  if (now - authority.reading.sent > limits_of(authority.leadership).reading) {
+    return Reason::ReadingTooOld;
+  }
+  if (!enforces_anything(authority.active)) {
+    return Reason::ModeObserves;
+  }
+  if (authority.kernels == nullptr) {
+    return Reason::KernelUnsure;
+  }
+  const cluster::Kernel kernel = authority.kernels->kernel_of(authority.node);
+  if (!authority.kernels->is_confirmed(authority.node)) {
+    return kernel == cluster::Kernel::Answers ? Reason::KernelAnswers : Reason::KernelUnsure;
+  }
+  return refuse_by_doubt_or_brake(authority, now);
+}
+
+namespace {
+
 // Two PersistentVolumes may name one disk, whose attachment bears the name of either. Its own name
 // is made of driver, handle and node.
 bool is_of_volume(const kube::Attachment& attachment, const AttachmentCase& target) {

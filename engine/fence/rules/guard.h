@@ -110,6 +110,15 @@ struct Lift {
 };
 [[nodiscard]] std::optional<audit::Reason> refuse_lift(const Lift& lift, Moment now);
 
+// Setting the taint of a machine that has fallen silent. It rests on no verdict about a pod.
+struct Silence {
+  bool wanted = true;  // false: it was heard, or we do not act any more
+  std::string why;     // when it was last heard, for people
+};
+// By the authority's node, its reading and its kernels; somewhere a policy must be enforced.
+[[nodiscard]] std::optional<audit::Reason> refuse_silent_taint(const Authority& authority,
+                                                               const Silence& silence, Moment now);
+
 // A VolumeAttachment that is to go, and what speaks for it.
 struct AttachmentCase {
   kube::Attachment attachment;  // as it was read in this pass

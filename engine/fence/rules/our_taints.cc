@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "cluster/nodes/node_view.h"
@@ -23,11 +24,13 @@ struct Form {
   std::string_view annotation;
   std::string_view path;  // of the annotation: "/" in a key is "~1" in a JSON pointer
 };
-constexpr std::array<Form, 2> kForms = {
+constexpr std::array<Form, 3> kForms = {
     {{OwnTaint::Fenced, cluster::kFencedKey, "NoSchedule", "moonfence.io/fenced",
       "/metadata/annotations/moonfence.io~1fenced"},
      {OwnTaint::OutOfService, cluster::kOutOfServiceKey, "NoExecute", "moonfence.io/out-of-service",
-      "/metadata/annotations/moonfence.io~1out-of-service"}}};
+      "/metadata/annotations/moonfence.io~1out-of-service"},
+     {OwnTaint::Silent, cluster::kSilentKey, "NoSchedule", "moonfence.io/silent",
+      "/metadata/annotations/moonfence.io~1silent"}}};
 
 const Form& form_of(OwnTaint taint) {
   return kForms.at(static_cast<std::size_t>(taint));
@@ -177,7 +180,15 @@ std::vector<std::string> volumes_of(const json& node) {
 }
 
 const std::string& mark_text(const kube::Node& node, OwnTaint taint) {
-  return taint == OwnTaint::Fenced ? node.fence_mark : node.out_of_service_mark;
+  switch (taint) {
+    case OwnTaint::OutOfService:
+      return node.out_of_service_mark;
+    case OwnTaint::Silent:
+      return node.silent_mark;
+    case OwnTaint::Fenced:
+      break;
+  }
+  return node.fence_mark;
 }
 
 FenceMark mark_for(const kube::Node& node, const IncidentId& incident, WallTime now,
@@ -231,9 +242,11 @@ json operations_to_set(const kube::Node& node, const FenceMark& mark, OwnTaint t
   const json& raw = *node.raw;
   json taints = taints_of(raw);
   drop(taints, form);
-  const std::string value =
-      taint == OwnTaint::Fenced ? mark.incident.text() : std::string("nodeshutdown");
-  taints.push_back({{"key", form.key}, {"value", value}, {"effect", form.effect}});
+  json own = {{"key", form.key}, {"effect", form.effect}};
+  if (taint != OwnTaint::Silent) {
+    own["value"] = taint == OwnTaint::Fenced ? mark.incident.text() : std::string("nodeshutdown");
+  }
+  taints.push_back(std::move(own));
   json operations =
       json::array({test_of(raw, "/status/nodeInfo/bootID"), test_of(raw, std::string(kTaints))});
   if (taint == OwnTaint::OutOfService) {
@@ -251,15 +264,14 @@ json operations_to_set(const kube::Node& node, const FenceMark& mark, OwnTaint t
   return operations;
 }
 
-json operations_to_lift(const kube::Node& node) {
+namespace {
+
+json take_off(json operations, const kube::Node& node, std::span<const Form> forms) {
   const json& raw = *node.raw;
-  json operations = json::array();
-  test_ready(operations, raw, /*heartbeat=*/false);
-  operations.push_back(test_of(raw, "/status/nodeInfo/bootID"));
   operations.push_back(test_of(raw, std::string(kTaints)));
   const json before = taints_of(raw);
   json taints = before;
-  for (const Form& form : kForms) {
+  for (const Form& form : forms) {
     if (mark_text(node, form.taint).empty()) {
       continue;
     }
@@ -275,6 +287,33 @@ json operations_to_lift(const kube::Node& node) {
     }
   }
   return operations;
+}
+
+}  // namespace
+
+json operations_to_lift(const kube::Node& node) {
+  json tests = json::array();
+  test_ready(tests, *node.raw, /*heartbeat=*/false);
+  tests.push_back(test_of(*node.raw, "/status/nodeInfo/bootID"));
+  return take_off(std::move(tests), node, kForms);
+}
+
+json operations_to_lift_silent(const kube::Node& node) {
+  return take_off(json::array(), node, {&form_of(OwnTaint::Silent), 1});
+}
+
+bool said_ready_since(const kube::Node& node, std::string_view mark) {
+  const std::string ready = ready_path(*node.raw);
+  if (ready.empty() || value_at(*node.raw, ready + "/status") != "True") {
+    return false;
+  }
+  const auto read = read_mark(mark);
+  if (!read || read->boot_id != node.boot_id) {
+    return true;
+  }
+  const json stamp = value_at(*node.raw, ready + "/lastHeartbeatTime");
+  const auto heartbeat = stamp.is_string() ? parse_rfc3339(stamp.get<std::string>()) : std::nullopt;
+  return heartbeat && *heartbeat > read->since;
 }
 
 bool changes_taints(const json& operations) {

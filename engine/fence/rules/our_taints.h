@@ -10,6 +10,9 @@
 //   node.kubernetes.io/out-of-service=nodeshutdown:NoExecute     Kubernetes' own: evicts every pod
 //     and detaches its volumes (fence/act/out_of_service_setter); annotation
 //     moonfence.io/out-of-service
+//   moonfence.io/silent:NoSchedule                               keeps new pods off a node whose
+//     machine does not answer (fence/silence/silent_taints), until it is heard: nothing was done
+//     there, and nothing has to be proven; annotation moonfence.io/silent
 //
 // A taint of such a key without our annotation is somebody else's: it does what ours does, and
 // nobody here touches it.
@@ -34,7 +37,7 @@ enum class Quarantine {
   Always,   // before the first deletion in any case: it outlives Kubernetes' own
 };
 
-enum class OwnTaint { Fenced, OutOfService };
+enum class OwnTaint { Fenced, OutOfService, Silent };
 
 // The annotation, read.
 struct FenceMark {
@@ -86,6 +89,11 @@ enum class Carried {
                                                OwnTaint taint = OwnTaint::Fenced);
 // The change that takes all that is ours off a node that is Ready; tests Ready and the boot ID too.
 [[nodiscard]] nlohmann::json operations_to_lift(const kube::Node& node);
+// The same of the taint of a silent machine alone, whatever Ready says.
+[[nodiscard]] nlohmann::json operations_to_lift_silent(const kube::Node& node);
+// Whether the node's kubelet has said Ready since it got that mark, by its heartbeat or after
+// another boot. Of a mark that cannot be read nobody knows since when it is there: Ready is enough.
+[[nodiscard]] bool said_ready_since(const kube::Node& node, std::string_view mark);
 // Whether operations change a node's taints, or only our marks.
 [[nodiscard]] bool changes_taints(const nlohmann::json& operations);
 

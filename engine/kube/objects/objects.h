@@ -65,9 +65,11 @@ struct Node {
   std::string boot_id;
   std::string zone;  // label topology.kubernetes.io/zone, or its predecessor; "" without
   KubeletAddress kubelet;
-  // Annotations moonfence.io/fenced and moonfence.io/out-of-service, cut at 16 KiB; "" without.
+  // Annotations moonfence.io/fenced, moonfence.io/out-of-service and moonfence.io/silent, cut at
+  // 16 KiB; "" without.
   std::string fence_mark;
   std::string out_of_service_mark;
+  std::string silent_mark;
   // The whole object when it was read for a policy, else null.
   std::shared_ptr<const nlohmann::json> raw;
 };

@@ -20,7 +20,7 @@ constexpr Duration kTellingTime = std::chrono::seconds(3);
 // By incident and object. A node that comes back is handed back at once, also while what came of
 // its taint is not known: both patches test what they change.
 std::pair<std::string, std::string> key_of(const AuditLine& line) {
-  return {line.incident, line.subject() + (line.action == "lift_quarantine" ? " lifted" : "")};
+  return {line.incident, line.subject() + (line.lifts() ? " lifted" : "")};
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ void BrakeChecker::on_left(const WireRequest& request) {
 }
 
 void BrakeChecker::on_audit(const AuditLine& line) {
-  if (line.action == "lift_quarantine") {
-    return;  // of a node that came back
+  if (line.lifts() || line.is_of_silence()) {
+    return;  // of a node that came back, or on which nothing is deleted
   }
   Known& known = known_[line.life];
   const std::pair key(line.incident, line.subject());

@@ -221,7 +221,7 @@ void DeleteChecker::check_patch(const WireRequest& request, const Known& known) 
   const auto intent = known.intents.find(uid);
   if (intent == known.intents.end()) {
     accuse(rules::kIntentFirst, what + "no intent for UID " + uid);
-  } else if (intent->second.action != "lift_quarantine") {
+  } else if (!intent->second.lifts() && !intent->second.is_of_silence()) {
     check_exists(what, check_down(what, intent->second, known));
     if (intent->second.action == "taint_out_of_service" || adds_out_of_service(request.body)) {
       check_eviction(what, intent->second, known);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/store/fields.h"
 #include "sim/truth/settling.h"
 
 namespace moonfence::sim {
@@ -54,6 +55,9 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
   // While its kubelet speaks nobody cares about the kernel.
   const bool speaks = !node.silent.holds && now() - node.silent.changed >= settled;
   const bool is_vetoed = has_answered_lately(node.name);
+  if (!node.down.holds && now() - node.down.changed >= settled && is_kept_free(node.name)) {
+    accuse(rules::kSilentTaint, "node " + node.name + " is up, and new pods are kept off it");
+  }
   const bool was_read_as_silent =
       node.silent_before >= kReadAsSilent && is_undisturbed(plan()) && !brake_.ever_engaged();
   for (const auto& [uid, pod] : truth().pods()) {
@@ -71,6 +75,14 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
                  " and holds pod " + pod.space + "/" + pod.name);
     }
   }
+}
+
+bool LivenessChecker::is_kept_free(const std::string& name) const {
+  const auto& machines = truth().machines().by_name;
+  const auto found = machines.find(name);
+  const Object node = truth().store().find({.resource = "nodes", .space = {}, .name = name});
+  return found != machines.end() && found->second.answers() && node != nullptr &&
+         find_field(*node, {"metadata", "annotations", "moonfence.io/silent"}) != nullptr;
 }
 
 bool LivenessChecker::has_answered_lately(const std::string& machine) const {

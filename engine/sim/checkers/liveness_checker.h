@@ -2,7 +2,8 @@
 
 // At the end of a run that was calm for long enough: no node that is down holds a pod that all
 // policies in force that are asked about it want gone (invariant I8), and none that was made anew
-// holds one that its new machine does not run. An engine that asks machines' kernels leaves a node
+// holds one that its new machine does not run. No node that is up carries the taint of a silent
+// machine. An engine that asks machines' kernels leaves a node
 // alone that answers, and may for a while after it did. The brake ends like any other obstacle:
 // since it let go the time counts. While too many are down nothing at all may be demanded, for it
 // holds all nodes alike; and that more are down than the engine counts, who leaves out nodes with
@@ -21,6 +22,8 @@ class LivenessChecker final : public Checker {
 
  private:
   void look_at(const NodeTruth& node, const Reach& reach, Duration settled) const;
+  // By us as that of a silent machine, although it answers.
+  [[nodiscard]] bool is_kept_free(const std::string& name) const;
   // Its kernel, and somebody asks it.
   [[nodiscard]] bool has_answered_lately(const std::string& machine) const;
   // By UID.

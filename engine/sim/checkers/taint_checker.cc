@@ -20,7 +20,8 @@ struct Own {
 constexpr Own kFenced = {"moonfence.io/fenced", "NoSchedule", "moonfence.io/fenced"};
 constexpr Own kOutOfService = {"node.kubernetes.io/out-of-service", "NoExecute",
                                "moonfence.io/out-of-service"};
-constexpr std::array<Own, 2> kOwn = {kFenced, kOutOfService};
+constexpr Own kSilent = {"moonfence.io/silent", "NoSchedule", "moonfence.io/silent"};
+constexpr std::array<Own, 3> kOwn = {kFenced, kOutOfService, kSilent};
 
 // Observed for 30 s, of which an answer may take the first.
 constexpr Duration kReadyFor = std::chrono::seconds(29);
@@ -46,7 +47,8 @@ const std::string& mark_of(const Json& node, const Own& own) {
 Json rest_of(Json node) {
   Json others = Json::array();
   for (const Json& taint : list_field(node, {"spec", "taints"})) {
-    if (!is_it(taint, kFenced) && !is_it(taint, kOutOfService)) {
+    if (std::none_of(kOwn.begin(), kOwn.end(),
+                     [&taint](const Own& own) { return is_it(taint, own); })) {
       others.push_back(taint);
     }
   }
@@ -92,7 +94,8 @@ void TaintChecker::on_change(const Change& change) {
     if (carries(after, own) == mark_of(after, own).empty()) {
       accuse(rules::kOwnTaint, what + "the taint and its annotation come and go together");
     }
-    if (!mark_of(before, own).empty() && mark_of(after, own).empty()) {
+    // Nothing was done on one that was only silent.
+    if (own.key != kSilent.key && !mark_of(before, own).empty() && mark_of(after, own).empty()) {
       lifted = true;
       check_boot(change, mark_of(before, own));
     }

@@ -14,7 +14,8 @@ namespace {
 // Of the engine's own configuration, kept as it is written.
 Result<bool> apply_setting(Plan& plan, const ScenarioLine& line, std::string_view name,
                            std::string_view value) {
-  if (name == kReleaseWord || name == kDetectionWord) {
+  const auto switches = switch_words();
+  if (std::find(switches.begin(), switches.end(), name) != switches.end()) {
     if (value != "on" && value != "off") {
       return line.wrong(std::string(name) + ": '" + escaped(value, 64) + "' is neither on nor off",
                         "write on, or leave it out");
@@ -116,8 +117,8 @@ std::vector<std::string_view> knob_names(std::string_view statement) {
     names.insert(names.end(), settings.begin(), settings.end());
     const auto limits = limit_words();
     names.insert(names.end(), limits.begin(), limits.end());
-    names.emplace_back(kReleaseWord);
-    names.emplace_back(kDetectionWord);
+    const auto switches = switch_words();
+    names.insert(names.end(), switches.begin(), switches.end());
     names.emplace_back("quarantine");
   }
   if (statement == "timing" || statement.empty()) {

@@ -132,6 +132,12 @@ std::span<const std::string_view> setting_words() {
   return kWords;
 }
 
+std::span<const std::string_view> switch_words() {
+  static constexpr std::array<std::string_view, 3> kWords = {"release", kDetectionWord,
+                                                             "silent-taint"};
+  return kWords;
+}
+
 std::span<const std::string_view> limit_words() {
   static constexpr std::array<std::string_view, 6> kWords = {
       "max-at-once",      "max-down",      "max-per-window",

@@ -63,8 +63,8 @@ struct WorkloadWord {
 // Settings of the engine's --config: durations, and limits of the brake.
 [[nodiscard]] std::span<const std::string_view> setting_words();
 [[nodiscard]] std::span<const std::string_view> limit_words();
-// Of one, on or off: whether the engine may release volumes.
-inline constexpr std::string_view kReleaseWord = "release";
+// Settings that are on or off.
+[[nodiscard]] std::span<const std::string_view> switch_words();
 
 // The entry of that name, nullptr when there is none.
 template <class Word>

@@ -46,7 +46,14 @@ struct AuditLine {
 
   [[nodiscard]] bool changes_node() const {
     return action == "set_quarantine" || action == "taint_out_of_service" ||
-           action == "lift_quarantine";
+           action == "taint_silent" || lifts();
+  }
+  [[nodiscard]] bool lifts() const {
+    return action == "lift_quarantine" || action == "lift_silent_taint";
+  }
+  // Of a node that may well be up, and on which nothing is deleted for it.
+  [[nodiscard]] bool is_of_silence() const {
+    return action == "taint_silent" || action == "lift_silent_taint";
   }
   // What is acted on.
   [[nodiscard]] const std::string& subject() const {

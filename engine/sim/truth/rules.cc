@@ -55,8 +55,9 @@ constexpr std::array kAll = {
          "in that moment, unless the call was under way for longer than it says (`timeout=`)"},
     Rule{kOneActor, "no two replicas have such calls under way at the same time"},
     Rule{kOwnTaint,
-         "of a node the engine changes the taint and the annotation moonfence.io/fenced only, and "
-         "out-of-service with its annotation, and never a taint without its annotation"},
+         "of a node the engine changes the taint and the annotation moonfence.io/fenced only, "
+         "moonfence.io/silent and out-of-service with their annotations, and never a taint without "
+         "its annotation"},
     Rule{kHandedBackClean,
          "its taint comes off only while the node is Ready, and either another boot than the one "
          "it "
@@ -111,6 +112,9 @@ constexpr std::array kAll = {
          "two minutes after the last obstacle ended, a node that is down holds no pod that the "
          "policies in force want gone, nor does one that was made anew hold such a pod that its "
          "machine does not run"},
+    Rule{kSilentTaint,
+         "two minutes after the last obstacle ended, no node that is Ready and whose machine "
+         "answers carries the taint moonfence.io/silent"},
     Rule{kIncidentClosed,
          "once faults have ended for long enough, every incident is closed that does not tell of a "
          "volume that stays attached, or of a node that may not be put out of service; one of a "

@@ -61,6 +61,7 @@ inline constexpr std::string_view kBoundedTimers = "bounded-timers";
 inline constexpr std::string_view kBoundedIncident = "bounded-incident";
 // Liveness.
 inline constexpr std::string_view kNodeDealtWith = "node-dealt-with";
+inline constexpr std::string_view kSilentTaint = "silent-taint";
 inline constexpr std::string_view kIncidentClosed = "incident-closed";
 
 }  // namespace rules

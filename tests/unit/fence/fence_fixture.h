@@ -328,7 +328,8 @@ struct FenceTest : testing::Test {
             .boot_id = state.boot_id,
             .fenced = state.is_fenced(),
             .fence_mark = state.fence_mark(),
-            .out_of_service_mark = state.out_of_service_mark()};
+            .out_of_service_mark = state.out_of_service_mark(),
+            .silent_mark = state.annotations.value("moonfence.io/silent", std::string())};
   }
 
   static std::shared_ptr<const policy::Policy> policy_of(const std::string& body,

@@ -103,6 +103,13 @@ TEST(Settings, machines_are_not_watched_unless_it_is_said) {
   EXPECT_EQ(fault("api: 1\ndetection: {}\n"), "engine.yaml:2: detection: '' is neither on nor off");
 }
 
+TEST(Settings, silent_machines_are_not_tainted_unless_it_is_said) {
+  EXPECT_FALSE(parse_settings("api: 1\ndetection: on\n", "f")->silent_taint);
+  EXPECT_TRUE(parse_settings("api: 1\nsilentTaint: on\n", "f")->silent_taint);
+  EXPECT_EQ(fault("api: 1\nsilentTaint: yes\n"),
+            "engine.yaml:2: silentTaint: 'yes' is neither on nor off");
+}
+
 TEST(Settings, the_leases_of_who_acts_on_a_release_are_named) {
   const auto settings = parse_settings(
       "api: 1\ncontrollerLease: control/kcm\nattacherLeases: {csi.example.com: storage/a.b-c}\n",

@@ -211,11 +211,31 @@ TEST(Announcer, our_taint_is_told_at_the_node) {
             "NodeOutOfService Node");
   EXPECT_EQ(told(Record::Kind::Refusal, Reason::TaintNotServed, "taint_out_of_service"),
             "OutOfServiceFailed Node");
+  EXPECT_EQ(told(Record::Kind::Intent, Reason::SetsSilentTaint, "taint_silent"), "");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "taint_silent"), "NodeSilent Node");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Refused, "taint_silent"), "SilentTaintFailed Node");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "lift_silent_taint"), "NodeHeard Node");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Refused, "lift_silent_taint"),
+            "SilentTaintKept Node");
+  EXPECT_EQ(told(Record::Kind::Refusal, Reason::OnHold, "lift_silent_taint"),
+            "SilentTaintKept Node");
+}
+
+// The brake holds it, or the policies only observe: nothing that somebody has to mend, and
+// Kubernetes keeps new pods off the node a moment later.
+TEST(Announcer, a_silent_machine_that_is_left_alone_is_no_news) {
+  for (const Reason reason : {Reason::TooManyDown, Reason::ModeObserves, Reason::KernelAnswers}) {
+    Record record = record_of(Record::Kind::Refusal, reason);
+    record.action = "taint_silent";
+    record.pod = std::nullopt;
+    EXPECT_FALSE(news_of(record)) << audit::code(reason);
+  }
 }
 
 // The node was written by somebody else in between: that is no refusal, and is tried again at once.
 TEST(Announcer, a_race_on_a_taint_is_no_news) {
-  for (const char* action : {"set_quarantine", "lift_quarantine", "taint_out_of_service"}) {
+  for (const char* action : {"set_quarantine", "lift_quarantine", "taint_out_of_service",
+                             "taint_silent", "lift_silent_taint"}) {
     for (const Reason reason : {Reason::NodeChanged, Reason::ReadingTooOld}) {
       Record record = record_of(Record::Kind::Outcome, reason);
       record.action = action;

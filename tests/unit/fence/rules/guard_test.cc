@@ -348,6 +348,59 @@ TEST_F(GuardTest, a_lift_needs_the_lease_a_fresh_reading_and_a_node_that_did_not
   EXPECT_EQ(refuse_lift(lift, now), Reason::NotLeader);
 }
 
+TEST_F(GuardTest, new_pods_are_kept_off_a_silent_machine_by_what_allows_a_deletion) {
+  authority.incident_open = false;
+  kernels.kernel = cluster::Kernel::Silent;
+  Silence silence;
+  const auto refused = [&] { return refuse_silent_taint(authority, silence, now); };
+  EXPECT_EQ(refused(), std::nullopt);
+  silence.wanted = false;
+  EXPECT_EQ(refused(), Reason::NodeChanged);
+  silence.wanted = true;
+  authority.leadership = nullptr;
+  EXPECT_EQ(refused(), Reason::NotLeader);
+  authority.leadership = &leadership;
+  authority.node_uid = Uid();
+  EXPECT_EQ(refused(), Reason::NoUid);
+  authority.node_uid = Uid("node-1");
+  protections.own_node = authority.node;
+  EXPECT_EQ(refused(), Reason::OwnNode);
+  protections.own_node = NodeName();
+  authority.reading.hold = "disks are being changed";
+  EXPECT_EQ(refused(), Reason::OnHold);
+  authority.reading.hold.reset();
+  now += 1s;
+  EXPECT_EQ(refused(), std::nullopt);
+  now += 1ns;
+  EXPECT_EQ(refused(), Reason::ReadingTooOld);
+  now = authority.reading.sent;
+  in_force(Mode::Observe);
+  EXPECT_EQ(refused(), Reason::ModeObserves);
+  in_force(Mode::Enforce);
+  authority.doubt = nullptr;
+  EXPECT_EQ(refused(), Reason::DoubtsItself);
+  authority.doubt = &doubt;
+  EXPECT_EQ(refused(), std::nullopt);
+  count_nodes(10, 6);
+  EXPECT_EQ(refused(), Reason::TooManyDown);
+}
+
+TEST_F(GuardTest, only_a_machine_that_is_silent_now_is_tainted_for_it) {
+  const auto refused = [&] { return refuse_silent_taint(authority, Silence{}, now); };
+  for (const auto kernel : {cluster::Kernel::Unsure, cluster::Kernel::NotObservable}) {
+    kernels.kernel = kernel;
+    EXPECT_EQ(refused(), Reason::KernelUnsure);
+  }
+  kernels.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(refused(), Reason::KernelAnswers);
+  kernels.kernel = cluster::Kernel::Silent;
+  EXPECT_EQ(refused(), std::nullopt);
+  kernels.confirms = false;
+  EXPECT_EQ(refused(), Reason::KernelUnsure) << "one replica's word is not enough";
+  authority.kernels = nullptr;
+  EXPECT_EQ(refused(), Reason::KernelUnsure);
+}
+
 TEST_F(GuardTest, a_reading_carries_deletions_for_one_second) {
   now = authority.reading.sent + 1s;
   EXPECT_EQ(answer(), std::nullopt);

@@ -209,6 +209,57 @@ TEST(QuarantinePatch, lifting_leaves_what_is_not_ours) {
             (json{{"op", "remove"}, {"path", "/metadata/annotations/moonfence.io~1fenced"}}));
 }
 
+json silent_taint() {
+  return {{"key", "moonfence.io/silent"}, {"effect", "NoSchedule"}};
+}
+
+TEST(SilentPatch, it_tests_what_it_was_read_by_and_leaves_the_other_taints) {
+  const json dedicated = {{"key", "dedicated"}, {"value", "db"}, {"effect", "NoSchedule"}};
+  EXPECT_EQ(operations_to_set(node_with(json::array({dedicated}), ""), mark_of(), OwnTaint::Silent),
+            json::parse(R"([
+    {"op": "test", "path": "/status/nodeInfo/bootID", "value": "b1"},
+    {"op": "test", "path": "/spec/taints",
+     "value": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]},
+    {"op": "test", "path": "/metadata/annotations/moonfence.io~1silent", "value": null},
+    {"op": "add", "path": "/metadata/annotations/moonfence.io~1silent",
+     "value": "{\"bootID\":\"b1\",\"incident\":\"i1\",\"since\":\"2026-01-02T05:00:00Z\",\"volumes\":[]}"},
+    {"op": "add", "path": "/spec/taints",
+     "value": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"},
+               {"key": "moonfence.io/silent", "effect": "NoSchedule"}]}])"));
+}
+
+// The machine was heard: nothing was done there, and what a deletion left has to prove itself
+// clean.
+TEST(SilentPatch, lifting_it_leaves_the_taint_of_a_deletion) {
+  kube::Node node = node_with(json::array({fenced_taint(), silent_taint()}), to_text(mark_of()));
+  json raw = *node.raw;
+  raw["metadata"]["annotations"]["moonfence.io/silent"] = to_text(mark_of());
+  node = *kube::decode_node(raw, /*keep_raw=*/true);
+  EXPECT_EQ(operations_to_lift_silent(node),
+            json::array({{{"op", "test"},
+                          {"path", "/spec/taints"},
+                          {"value", json::array({fenced_taint(), silent_taint()})}},
+                         {{"op", "test"},
+                          {"path", "/metadata/annotations/moonfence.io~1silent"},
+                          {"value", to_text(mark_of())}},
+                         {{"op", "remove"}, {"path", "/metadata/annotations/moonfence.io~1silent"}},
+                         {{"op", "replace"},
+                          {"path", "/spec/taints"},
+                          {"value", json::array({fenced_taint()})}}}));
+  EXPECT_EQ(operations_to_lift(node).back(), (json{{"op", "remove"}, {"path", "/spec/taints"}}))
+      << "a node that is handed back is rid of both";
+}
+
+TEST(SilentPatch, it_does_not_stand_for_the_taint_of_a_deletion) {
+  json raw = *node_with(json::array({silent_taint()}), "").raw;
+  raw["metadata"]["annotations"]["moonfence.io/silent"] = to_text(mark_of());
+  const kube::Node node = *kube::decode_node(raw, /*keep_raw=*/true);
+  EXPECT_EQ(carried_by(node, OwnTaint::Silent), Carried::Ours);
+  EXPECT_EQ(carried_by(node), Carried::Nothing);
+  EXPECT_FALSE(cluster::view_of(node).is_marked());
+  EXPECT_FALSE(cluster::keeps_replacements_off(node));
+}
+
 struct OurTaintsTest : IncidentsTest {
   OurTaintsTest() {
     nodes["n1"].tainted = false;
