@@ -254,7 +254,9 @@ class Stage:
             return self.attachment_deletes(row, number)
 
         def done():
-            return that_did_it(asked(row), not self.attachment(row, number))
+            gone = not self.attachment(row, number)
+            # Where its kubelet lives Kubernetes detaches by itself, and may be first.
+            return that_did_it(asked(row), gone) or [e for e in asked(row) if e.status == 404 and gone][:1]
         return self._wait(row, f"the engine deletes an attachment of {row}", done, asked, seconds)[0]
 
     def _wait(self, row: str, what: str, done, asked, seconds: float):

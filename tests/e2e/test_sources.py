@@ -57,10 +57,11 @@ def storage(cluster, workloads, make_nodes, start_engine, tmp_path):
 
 
 def has_moved(engine, workloads, node: str, seconds: float = 120):
+    """The engine has asked for the pod's end, once, and no attachment to the node is left. Whose work that was does
+    not matter here: its kubelet lives, and Kubernetes detaches by itself as soon as the pod is gone."""
     workloads.wait_running("web-0", not_on=node, seconds=seconds)
-    wait_for("its attachment is deleted", lambda: engine.done("volumeattachments"))
-    assert engine.done("pods") == 1 and engine.done("volumeattachments") == 1
-    assert [entry.resource for entry in engine.deletes()] == ["pods", "volumeattachments"]
+    wait_for("it is not attached there", lambda: not workloads.attachment("data-web-0", node))
+    assert [entry.resource for entry in engine.deletes()] in (["pods"], ["pods", "volumeattachments"])
 
 
 def test_so_21_offline_is_enough_though_kubernetes_calls_the_node_ready(workloads, storage):
