@@ -58,6 +58,7 @@ std::string to_json(const Record& record, std::uint64_t sequence, WallTime at) {
   line.set_if_any("policy", record.policy);
   line.set_if_any("policy_digest", record.policy_digest);
   line.set_if_any("text", record.text);
+  line.set_if_any("evidence", record.evidence);
   line.set_if_any("server_audit_id", record.server_audit_id);
   if (const auto took = std::chrono::duration_cast<std::chrono::microseconds>(record.took);
       record.took > Duration::zero()) {

@@ -43,6 +43,7 @@ struct Record {
   std::string action;         // "delete_pod"
   std::string instead_of;     // of ShadowDiffers: what the policies that enforce came to
   std::string text;           // the policy's reason or an error's message
+  std::string evidence;       // what was known of the node, where proof was demanded
   std::uint32_t attempt = 0;  // of an intent or outcome, from 1
   std::string server_audit_id;
   // Of an outcome: from the intent; of a closed incident: from its opening; of a replacement: from

@@ -105,6 +105,7 @@
 ---@field not_ready_since? integer since when the engine has heard this Ready; Unix seconds by the API server's clock
 ---@field failures integer consecutive down observations
 ---@field unschedulable boolean whether it is cordoned
+---@field evidence Evidence what is known of it; to wait for some, demand `proof` with a verdict, which is looked at again when the call leaves
 ---@field exists boolean false: gone from the API, the rest is what this incident read last, empty when it read nothing
 
 ---A taint of a node.
@@ -174,15 +175,21 @@
 ---@field plan fun(s: Settings, got: table<string, Answer>): table<string, Request>? Names what has to be read; called again with the answers until it returns nil.
 ---@field nodes fun(s: Settings, got: table<string, Answer>): table<string, "healthy"|"failed"|"unknown"> The state of each node by name.
 
+---Options of fence.delete_pod and fence.taint_out_of_service.
+---@class ProofOptions
+---@field proof? ("silent"|"unreachable"|"attested")[] One of these has to be known of the node before anything is deleted; none.
+
 ---Options of fence.delete_pod_and_attachments.
 ---@class ReleaseOptions
 ---@field release? boolean Release the volumes to another node once every attachment is absent; false.
+---@field proof? ("silent"|"unreachable"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
 ---Options of fence.delete_attachments.
 ---@class AttachmentOptions
 ---@field order? "attachments-first" Before the pod; the only order.
 ---@field wait? string|number How long the attachments may take; 60s, from 1s to 1h.
 ---@field on_timeout? "hold"|"delete" What becomes of the pod when they do not go in time; hold.
+---@field proof? ("silent"|"unreachable"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
 ---@class fencelib
 fence = {}
@@ -425,9 +432,10 @@ function fence.wait(reason, seconds) end
 
 ---Delete the pod with grace period 0 and a UID precondition.
 ---@param reason string
+---@param options? ProofOptions
 ---@return Verdict
 ---@nodiscard
-function fence.delete_pod(reason) end
+function fence.delete_pod(reason, options) end
 
 ---Delete the pod; once it is gone, the attachments of these volumes, of all CSI volumes without them.
 ---@param reason string
@@ -460,9 +468,10 @@ function fence.hold(reason, seconds) end
 
 ---Mark the node, so that Kubernetes evicts every pod of it; needs the binding's allow.
 ---@param reason string
+---@param options? ProofOptions
 ---@return NodeVerdict
 ---@nodiscard
-function fence.taint_out_of_service(reason) end
+function fence.taint_out_of_service(reason, options) end
 
 ---A GET of an endpoint that the engine's configuration names. What follows the path are its further parts, and last a table with the query; each is escaped.
 ---@param endpoint string

@@ -235,6 +235,7 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
         assert says(lambda: leader.patch("nodes", node, taint)) == "done"
         for body, subresource, word in (
                 ({"spec": {"unschedulable": True}}, "", "changes taints only"), ({"spec": {"taints": None}}, "", "done"),
+                ({"spec": {"taints": [{"key": "moonfence.io/silent", "effect": "NoExecute"}]}}, "", "has the effect NoSchedule"),
                 ({"metadata": {"labels": {"a": "b"}}}, "", "changes annotations only"),
                 ({"metadata": {"annotations": {"a": "b"}}}, "", "its own annotation only"),
                 ({"status": {"addresses": []}}, "status", "changes volumesInUse only"),

@@ -22,7 +22,7 @@ void end(Drawing& drawing) {
 }
 
 // One concern after the other.
-Plan draw_all(port::Random& random, bool detects) {
+Plan draw_all(port::Random& random, bool detects, bool proves) {
   Drawing drawing;
   drawing.plan.name = "seed";
   draw_shape(drawing, *random.fork("shape"));
@@ -65,6 +65,9 @@ Plan draw_all(port::Random& random, bool detects) {
   if (detects) {
     draw_detection(drawing, *random.fork("detection"));
     draw_silent_taint(drawing, *random.fork("silent-taint"));
+  }
+  if (proves) {
+    draw_proof(drawing, *random.fork("proof"));
   }
   end(drawing);
   return std::move(drawing.plan);
@@ -118,7 +121,7 @@ Plan default_world() {
 
 Plan draw(std::uint64_t seed) {
   port::SeededRandom random(seed);
-  Plan plan = draw_all(random, seed >= kFirstThatDetects && seed % 2 == 0);
+  Plan plan = draw_all(random, seed >= kFirstThatDetects && seed % 2 == 0, seed >= kFirstWithProof);
   plan.name = "seed " + std::to_string(seed);
   return plan;
 }

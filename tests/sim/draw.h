@@ -15,6 +15,8 @@ namespace moonfence::sim {
 
 // From here on every second world asks its machines: what older seeds are known for stays as it is.
 constexpr std::uint64_t kFirstThatDetects = 1'000'000;
+// From this one on a person's word is demanded before anything is deleted.
+constexpr std::uint64_t kFirstWithProof = 2'000'000;
 [[nodiscard]] Plan draw(std::uint64_t seed);
 
 // 5 nodes, 20 pods, 10 volumes, one node that fails, 120 virtual seconds, no faults.

@@ -196,4 +196,30 @@ void draw_silent_taint(Drawing& drawing, port::Random& random) {
   }
 }
 
+// Somebody looks after a machine that has lost its power, and mostly says so: never of one that has
+// some. Where the engine says that it does not count, since it has heard the machine, somebody
+// looks again when all is calm.
+void draw_proof(Drawing& drawing, port::Random& random) {
+  drawing.plan.settings["proof"] = "attested";
+  const std::vector<Step> steps = drawing.plan.steps;
+  const auto is_on = [&steps](const Step& off, Duration at) {
+    return std::any_of(steps.begin(), steps.end(), [&off, at](const Step& other) {
+      return (other.verb == Verb::Heal || other.verb == Verb::RecreateNode) &&
+             other.target == off.target && other.at >= off.at && other.at <= at;
+    });
+  };
+  for (const Step& off : steps) {
+    if (off.verb != Verb::PowerOff || happens(random, 0.2)) {
+      continue;
+    }
+    const Duration at = off.at + drawn_between(random, seconds(5), seconds(90));
+    if (!is_on(off, at) && at < drawing.noise) {
+      drawing.add(at, Verb::Attest, off.target);
+    }
+    if (!is_on(off, drawing.noise)) {
+      drawing.add(drawing.noise, Verb::Attest, off.target);
+    }
+  }
+}
+
 }  // namespace moonfence::sim

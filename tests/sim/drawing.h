@@ -59,6 +59,7 @@ void draw_clocks(Drawing& drawing, port::Random& random);
 void draw_objects(Drawing& drawing, port::Random& random);
 void draw_made_anew(Drawing& drawing, port::Random& random);
 void draw_detection(Drawing& drawing, port::Random& random);
+void draw_proof(Drawing& drawing, port::Random& random);
 void draw_silent_taint(Drawing& drawing, port::Random& random);
 
 void draw_wire(Drawing& drawing, port::Random& random);

@@ -20,6 +20,9 @@ struct FakeKernels final : cluster::Kernels {
   [[nodiscard]] std::optional<Moment> last_sign(const NodeName& node) const override {
     return silent_since(node);
   }
+  [[nodiscard]] std::optional<Moment> heard_at(const NodeName& node) const override {
+    return silent_since(node);
+  }
   [[nodiscard]] std::vector<NodeName> silent() const override {
     std::vector<NodeName> names;
     for (const auto& [name, at] : since) {

@@ -37,6 +37,8 @@ ClientOutput run_client_command(const ClientOptions& options) {
       return list_incidents(options, ground);
     case ClientOptions::Verb::Incident:
       return show_incident(options, ground);
+    case ClientOptions::Verb::Attest:
+      return attest_node(options, ground);
     case ClientOptions::Verb::Capture:
       return capture_node(options, ground);
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Performs the commands that ask a cluster and change nothing; one file a command.
+// Performs the commands that ask a cluster; one file a command. None but attest changes anything.
 
 #include <string>
 #include <vector>
@@ -35,6 +35,7 @@ struct ClientGround {
 [[nodiscard]] ClientOutput show_status(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput list_incidents(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput show_incident(const ClientOptions& options, ClientGround& ground);
+[[nodiscard]] ClientOutput attest_node(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput capture_node(const ClientOptions& options, ClientGround& ground);
 
 // The code that says why nothing could be printed, and the error with its next step.

@@ -71,6 +71,20 @@ Example:
 Exit codes: 0 printed, 1 the cluster cannot be read, 2 wrong command line, 3 kubeconfig unusable,
 5 no such incident.)";
 
+constexpr const char* kAttestFooter = R"(
+It writes the annotation moonfence.io/attested to the Node. Say it only of a machine whose power is
+off: what runs on goes on writing. It counts until the kubelet or the machine is heard again;
+docs/proof.md says what it is good for.
+
+Examples:
+  moonfence attest node-7 --off --reason "power cord pulled, rack 4"
+      Its pods for which proof is demanded may go now.
+  moonfence attest node-7 --withdraw
+      Takes it back.
+
+Exit codes: 0 written, 1 the cluster cannot be read or written, or the node cannot be attested because
+it is Ready or shows no signs of its kubelet, 2 wrong command line, 3 kubeconfig unusable, 5 no such node.)";
+
 constexpr const char* kCaptureFooter = R"(
 Writes NODE.objects.json, which tests take as fixtures, and NODE.decisions.json, what the policies
 in force say of each pod. Values of environment variables are left out.
@@ -144,6 +158,17 @@ const std::vector<std::string>& documents() {
   return words;
 }
 
+void add_attest(CLI::App& app, ClientOptions& options) {
+  CLI::App* attest =
+      add_verb(app, options, Verb::Attest, "attest",
+               "Say that the machine of a node is off, where proof is demanded", kAttestFooter);
+  attest->add_option("NODE", options.names, "The node")->required()->expected(1);
+  attest->add_flag("--off", options.off, "Its machine has no power");
+  attest->add_option("--reason", options.reason, "How you know; it is recorded with your name")
+      ->type_name("TEXT");
+  attest->add_flag("--withdraw", options.withdraw, "Take it back");
+}
+
 }  // namespace
 
 OutputForm ClientOptions::form() const {
@@ -195,6 +220,8 @@ void add_client_commands(CLI::App& app, ClientOptions& options) {
       ->expected(1);
   add_output(*incident, options, documents());
   add_engine_namespace(*incident, options, kOwnNamespace);
+
+  add_attest(app, options);
 }
 
 void add_capture(CLI::App& policy, ClientOptions& options) {
@@ -216,16 +243,39 @@ bool is_client_command(const CLI::App& app) {
   if (app.got_subcommand("policy") && app.get_subcommand("policy")->got_subcommand("capture")) {
     return true;
   }
-  constexpr std::array kNames = {"plan", "explain", "status", "incidents", "incident"};
+  constexpr std::array kNames = {"plan", "explain", "status", "incidents", "incident", "attest"};
   return std::any_of(kNames.begin(), kNames.end(),
                      [&app](const char* name) { return app.got_subcommand(name); });
 }
+
+namespace {
+
+std::string problem_of_attest(const ClientOptions& options) {
+  constexpr std::size_t kLongestReason = 512;
+  if (options.off == options.withdraw) {
+    return "say either --off or --withdraw";
+  }
+  if (options.off && trimmed(options.reason).empty()) {
+    return "--reason is missing: say how you know that the machine is off";
+  }
+  if (options.withdraw && !options.reason.empty()) {
+    return "--reason belongs to --off alone";
+  }
+  return options.reason.size() > kLongestReason
+             ? "--reason: at most " + std::to_string(kLongestReason) + " bytes"
+             : std::string();
+}
+
+}  // namespace
 
 std::string problem_of(const ClientOptions& options) {
   const auto fault = [](const char* flag, const std::string& given) {
     return std::string(flag) + ": '" + escaped(given, 128) +
            "' is no namespace: name one, in lower case letters, digits and '-'";
   };
+  if (options.verb == Verb::Attest) {
+    return problem_of_attest(options);
+  }
   if (options.policy.empty() != options.policy_namespace.empty()) {
     return options.policy.empty()
                ? "--policy is missing: --policy-namespace says where it may act"

@@ -1,7 +1,7 @@
 #pragma once
 
-// The command lines of what asks a cluster and changes nothing: plan, explain, status, incidents,
-// incident, and `policy capture`. As values.
+// The command lines of what asks a cluster: plan, explain, status, incidents, incident, attest, and
+// `policy capture`. As values.
 
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ enum class ClientExit : int {
 };
 
 struct ClientOptions {
-  enum class Verb { Plan, Explain, Status, Incidents, Incident, Capture };
+  enum class Verb { Plan, Explain, Status, Incidents, Incident, Attest, Capture };
 
   std::vector<std::string> names;  // nodes, the pod, or the incident's id
   std::string kubeconfig;
@@ -44,6 +44,10 @@ struct ClientOptions {
 
   Verb verb = Verb::Plan;
   bool assume_down = false;
+  // Of attest.
+  std::string reason;
+  bool off = false;
+  bool withdraw = false;
 
   [[nodiscard]] OutputForm form() const;
 };

@@ -24,7 +24,7 @@ class Silence final : public port::Log {
 std::string_view advice(Error::Kind kind) {
   switch (kind) {
     case Error::Kind::Forbidden:
-      return "ask for the right to read it; docs/reference.md lists under Commands what is read";
+      return "ask for the right to do it; docs/reference.md lists under Commands what each needs";
     case Error::Kind::Unauthorized:
       return "log in again; the API server does not know the credentials of this kubeconfig";
     default:
@@ -43,11 +43,8 @@ class ClusterClient::Line {
         credentials_({loop_, http_, files_, processes_, wall_clock_, log_}, config.connection),
         caller_(loop_, http_, credentials_, log_, config.connection.server, user_agent()) {}
 
-  Result<nlohmann::json> get(const std::string& path, const kube::Query& query) {
+  Result<nlohmann::json> call(kube::ApiRequest request) {
     std::optional<Result<kube::ApiReply>> answer;
-    kube::ApiRequest request;
-    request.path = path;
-    request.query = query;
     request.lane = port::Lane::Bulk;
     request.timeout = kTimeout;
     request.body_limit = kBodyLimit;
@@ -60,6 +57,7 @@ class ClusterClient::Line {
       loop_.turn();
     }
     if (*answer) {
+      date_ = (*answer)->date ? (*answer)->date : date_;
       return std::move((*answer)->body);
     }
     Error error = answer->error();
@@ -71,6 +69,8 @@ class ClusterClient::Line {
     }
     return failure(std::move(error));
   }
+
+  [[nodiscard]] WallTime now() { return date_.value_or(wall_clock_.now()); }
 
  private:
   static constexpr std::size_t kBodyLimit = 256U << 20U;
@@ -84,6 +84,7 @@ class ClusterClient::Line {
   os::ChildProcesses processes_;
   kube::LiveCredentials credentials_;
   kube::Caller caller_;
+  std::optional<WallTime> date_;  // of the newest answer
 };
 
 ClusterClient::ClusterClient(const kube::LoadedConfig& config)
@@ -91,7 +92,36 @@ ClusterClient::ClusterClient(const kube::LoadedConfig& config)
 ClusterClient::~ClusterClient() = default;
 
 Result<nlohmann::json> ClusterClient::get(const std::string& path, const kube::Query& query) {
-  return line_->get(path, query);
+  kube::ApiRequest request;
+  request.path = path;
+  request.query = query;
+  return line_->call(std::move(request));
+}
+
+namespace {
+
+kube::ApiRequest with_body(port::Method method, const std::string& path, const nlohmann::json& body,
+                           const char* type) {
+  kube::ApiRequest request;
+  request.method = method;
+  request.path = path;
+  request.body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  request.content_type = type;
+  return request;
+}
+
+}  // namespace
+
+Result<nlohmann::json> ClusterClient::post(const std::string& path, const nlohmann::json& body) {
+  return line_->call(with_body(port::Method::Post, path, body, "application/json"));
+}
+
+Result<nlohmann::json> ClusterClient::merge(const std::string& path, const nlohmann::json& patch) {
+  return line_->call(with_body(port::Method::Patch, path, patch, "application/merge-patch+json"));
+}
+
+WallTime ClusterClient::now() {
+  return line_->now();
 }
 
 }  // namespace moonfence::app

@@ -1,6 +1,6 @@
 #pragma once
 
-// Single reads of the API server for commands that come, ask and go: each waits for its answer.
+// Single calls of the API server for commands that come, ask and go: each waits for its answer.
 
 #include <memory>
 #include <string>
@@ -24,6 +24,12 @@ class ClusterClient {
 
   // The object or list at the path; NotFound when there is none. An error says what to do.
   [[nodiscard]] Result<nlohmann::json> get(const std::string& path, const kube::Query& query = {});
+  // The answer to what is posted there, and the object after a JSON merge patch (RFC 7386).
+  [[nodiscard]] Result<nlohmann::json> post(const std::string& path, const nlohmann::json& body);
+  [[nodiscard]] Result<nlohmann::json> merge(const std::string& path, const nlohmann::json& patch);
+
+  // By the API server's clock, when it last answered.
+  [[nodiscard]] WallTime now();
 
  private:
   class Line;

@@ -1,6 +1,7 @@
 #include "app/cluster_commands/incident_text.h"
 
 #include <algorithm>
+#include <set>
 
 #include "app/terminal/text_table.h"
 #include "base/text.h"
@@ -88,6 +89,12 @@ std::string incident_text(const IncidentRecord& record) {
   if (record.closed) {
     add("closed", format_rfc3339(record.closed->at) + ", " + state_of(record) + ", after " +
                       span(record.opened, record.closed->at));
+  }
+  std::set<std::string> evidence;
+  for (const IncidentRecord::Step& step : record.steps) {
+    if (evidence.insert(step.evidence).second) {
+      add("evidence", step.evidence);
+    }
   }
   add("steps", settled_of(record) + " settled" +
                    (record.steps_cut == 0

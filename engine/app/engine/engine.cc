@@ -159,7 +159,8 @@ class Engine::Graph final : public fence::Leadership {
         trail_(wall_clock_, records_),
         protections_({.namespaces = told_.settings.protected_namespaces,
                       .own_node = NodeName(told_.node_name),
-                      .hold_marks = told_.settings.hold_marks}),
+                      .hold_marks = told_.settings.hold_marks,
+                      .proof = told_.settings.proof}),
         detection_random_(around.random.fork("detection")),
         detection_(told_.settings.detection.on && around.links != nullptr
                        ? std::make_unique<cluster::Detection>(
@@ -871,6 +872,7 @@ class Engine::Graph final : public fence::Leadership {
                       .brake = brake_,
                       .brake_rules = told_.settings.brake,
                       .taint_lifter = taint_lifter_,
+                      .silent_taints = silent_taints_,
                       .doubt = self_test_.doubt(),
                       .slowness = slowness(),
                       .trail = trail_,

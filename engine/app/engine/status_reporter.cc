@@ -39,6 +39,7 @@ StatusSnapshot::Guard guard_of(const StatusReporter::Subjects& subjects, Moment 
                                  .slowness = subjects.slowness,
                                  .fenced_nodes = subjects.taint_lifter.fenced(),
                                  .doubtful_nodes = subjects.taint_lifter.doubtful(),
+                                 .silent_nodes = subjects.silent_taints.tainted(),
                                  .audit_failures = subjects.trail.failures(),
                                  .kept = subjects.taint_lifter.kept(),
                                  .sources = subjects.by_signal.source_states()};

@@ -16,6 +16,7 @@
 #include "fence/incident/incidents_by_signal.h"
 #include "fence/lift/taint_lifter.h"
 #include "fence/rules/self_doubt.h"
+#include "fence/silence/silent_taints.h"
 #include "kube/leader_election/elector.h"
 
 namespace moonfence::app {
@@ -30,6 +31,7 @@ class StatusReporter {
     const fence::Brake& brake;
     const fence::BrakeRules& brake_rules;
     const fence::TaintLifter& taint_lifter;
+    const fence::SilentTaints& silent_taints;
     const fence::SelfDoubt& doubt;
     std::string slowness;  // see fence::Leadership
     const audit::Trail& trail;

@@ -123,10 +123,11 @@ std::vector<std::string> claims_named_by(const json& pod) {
 
 std::string verdict_of(std::string_view reason) {
   using audit::Reason;
-  constexpr std::array<std::pair<Reason, std::string_view>, 10> kWords = {{
+  constexpr std::array<std::pair<Reason, std::string_view>, 11> kWords = {{
       {Reason::PolicySkips, "skip"},
       {Reason::PolicyForbids, "forbid"},
       {Reason::PolicyHolds, "hold"},
+      {Reason::ProofMissing, "hold"},
       {Reason::PolicyWaits, "wait"},
       {Reason::PolicyDeletesPod, "delete_pod"},
       {Reason::PolicyDeletesPodAndAttachments, "delete_pod_and_attachments"},

@@ -252,8 +252,8 @@ class Sorter {
     } else if (const Plan::Word* forbids = said({Reason::PolicyForbids})) {
       pod.because = *forbids;
     } else if (const Plan::Word* waits =
-                   said({Reason::PolicyHolds, Reason::PolicyWaits, Reason::PolicyFailed,
-                         Reason::PolicyFailing, Reason::NeedsUnread})) {
+                   said({Reason::ProofMissing, Reason::PolicyHolds, Reason::PolicyWaits,
+                         Reason::PolicyFailed, Reason::PolicyFailing, Reason::NeedsUnread})) {
       pod.fate = Fate::Waits;
       pod.because = *waits;
     } else if (wants != nullptr) {

@@ -8,6 +8,7 @@
 
 #include "app/settings/brake_settings.h"
 #include "app/settings/endpoint_settings.h"
+#include "app/settings/proof_settings.h"
 #include "app/settings/release_settings.h"
 #include "app/settings/settings_values.h"
 #include "base/text.h"
@@ -18,16 +19,14 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 20> kKeys = {"allowedReads",    "api",
-                                                    "attacherLeases",  "brake",
-                                                    "cacheExpiry",     "controllerLease",
-                                                    "detection",       "endpoints",
-                                                    "fencingDrivers",  "holdMarks",
-                                                    "leaseDuration",   "leaseRenewDeadline",
-                                                    "leaseRetry",      "protectedNamespaces",
-                                                    "quarantine",      "release",
-                                                    "replacementWait", "retryInterval",
-                                                    "retryWindow",     "silentTaint"};
+constexpr std::array<std::string_view, 21> kKeys = {
+    "allowedReads",  "api",           "attacherLeases",
+    "brake",         "cacheExpiry",   "controllerLease",
+    "detection",     "endpoints",     "fencingDrivers",
+    "holdMarks",     "leaseDuration", "leaseRenewDeadline",
+    "leaseRetry",    "proof",         "protectedNamespaces",
+    "quarantine",    "release",       "replacementWait",
+    "retryInterval", "retryWindow",   "silentTaint"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -45,19 +44,6 @@ Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
   }
   into = std::move(read);
   return {};
-}
-
-// A CSI driver's name is a DNS subdomain of at most 63 characters (CSI specification,
-// GetPluginInfo).
-bool is_driver_name(const std::string& name) {
-  constexpr std::size_t kLongestDriver = 63;
-  const auto is_inner = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.';
-  };
-  return !name.empty() && name.size() <= kLongestDriver && name.front() != '.' &&
-         name.front() != '-' && name.back() != '.' && name.back() != '-' &&
-         std::all_of(name.begin(), name.end(), is_inner);
 }
 
 // "example.com/v1/arrays", "v1/configmaps"; never secrets, which no policy may see.
@@ -134,6 +120,21 @@ Result<void> read_quarantine(const std::string& file, const YAML::Node& name,
              "write off, missing or always");
 }
 
+// Null: no time has that key.
+Duration* time_of(const std::string& key, Settings& settings) {
+  const std::array<std::pair<std::string_view, Duration*>, 7> times = {
+      {{"cacheExpiry", &settings.cache_expiry},
+       {"leaseDuration", &settings.election.duration},
+       {"leaseRenewDeadline", &settings.election.renew_deadline},
+       {"leaseRetry", &settings.election.retry},
+       {"replacementWait", &settings.replacement_wait},
+       {"retryInterval", &settings.retry_interval},
+       {"retryWindow", &settings.retry_window}}};
+  const auto* found = std::find_if(times.begin(), times.end(),
+                                   [&key](const auto& entry) { return entry.first == key; });
+  return found == times.end() ? nullptr : found->second;
+}
+
 Result<void> read_entry(const std::string& file, const std::string& key, const YAML::Node& name,
                         const YAML::Node& value, Settings& settings) {
   if (key == "api") {
@@ -141,17 +142,8 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
                ? Result<void>()
                : bad(file, value, "api: this engine speaks 1", "write api: 1");
   }
-  if (key == "cacheExpiry") {
-    return read_duration(file, name, value, settings.cache_expiry);
-  }
-  if (key == "retryInterval") {
-    return read_duration(file, name, value, settings.retry_interval);
-  }
-  if (key == "retryWindow") {
-    return read_duration(file, name, value, settings.retry_window);
-  }
-  if (key == "replacementWait") {
-    return read_duration(file, name, value, settings.replacement_wait);
+  if (Duration* time = time_of(key, settings)) {
+    return read_duration(file, name, value, *time);
   }
   if (key == "fencingDrivers") {
     return read_list(file, name, value, kDrivers, settings.fencing_drivers);
@@ -161,15 +153,6 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "allowedReads") {
     return read_list(file, name, value, kReads, settings.allowed_reads);
-  }
-  if (key == "leaseDuration") {
-    return read_duration(file, name, value, settings.election.duration);
-  }
-  if (key == "leaseRenewDeadline") {
-    return read_duration(file, name, value, settings.election.renew_deadline);
-  }
-  if (key == "leaseRetry") {
-    return read_duration(file, name, value, settings.election.retry);
   }
   if (key == "quarantine") {
     return read_quarantine(file, name, value, settings.quarantine);
@@ -182,6 +165,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   if (key == "silentTaint") {
     return read_switch(file, name, value, "on needs the permission to patch nodes",
                        settings.silent_taint);
+  }
+  if (key == "proof") {
+    return read_proof(file, name, value, settings.proof);
   }
   if (key == "brake") {
     return read_brake(file, name, value, settings.brake);
@@ -263,6 +249,9 @@ Result<void> check_times(const std::string& file, const Settings& settings) {
                    file + ": cacheExpiry: " + format_duration(settings.cache_expiry) +
                        " is shorter than retryWindow " + format_duration(settings.retry_window),
                    "a node must not be looked at anew while it is being dealt with; 0 means never");
+  }
+  if (auto checked = check_proof(file, settings.proof, settings.detection.on); !checked) {
+    return checked;
   }
   return check_election(file, settings.election);
 }

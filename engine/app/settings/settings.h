@@ -14,6 +14,7 @@
 #include "cluster/detection/detection.h"
 #include "cluster/endpoints/endpoint.h"
 #include "fence/brake/brake.h"
+#include "fence/proof/demanded_proof.h"
 #include "fence/rules/hold_annotations.h"
 #include "fence/rules/our_taints.h"
 #include "fence/rules/volume_release.h"
@@ -54,6 +55,8 @@ struct Settings {
   fence::Quarantine quarantine = fence::Quarantine::Off;
   // Annotations of nodes that hold them as moonfence.io/hold does (fence/rules/hold_annotations.h).
   fence::HoldMarks hold_marks;
+  // What has to be known of a node before a pod of it is deleted, whatever policies say.
+  fence::DemandedProof proof;
   // No policy reaches these, whatever is bound to them.
   std::set<Namespace> protected_namespaces = {Namespace("kube-node-lease"),
                                               Namespace("kube-public"), Namespace("kube-system")};

@@ -29,6 +29,10 @@ namespace moonfence::app {
                                        const YAML::Node& value, const std::string& hint,
                                        bool& into);
 
+// A CSI driver's name is a DNS subdomain of at most 63 characters (CSI specification,
+// GetPluginInfo).
+[[nodiscard]] bool is_driver_name(const std::string& name);
+
 // Of a mapping; an unknown key is an error. Calls `read(key, name, value)` for each entry.
 template <class Read>
 Result<void> each_entry(const std::string& file, const YAML::Node& name, const YAML::Node& value,

@@ -208,6 +208,7 @@ Result<Settings> settings_of(const sim::Plan& plan) {
       {"max-at-once", {"brake", "maxAtOnce"}},
       {"max-down", {"brake", "maxDown"}},
       {"max-per-window", {"brake", "maxPerWindow"}},
+      {"proof", {"proof", "everywhere"}},
       {"replacement-wait", {"replacementWait"}},
       {"retry-interval", {"retryInterval"}},
       {"retry-window", {"retryWindow"}},
@@ -226,7 +227,7 @@ Result<Settings> settings_of(const sim::Plan& plan) {
     for (const std::string& key : place == places.end() ? std::vector{name} : place->second) {
       at.reset(at[key]);
     }
-    at = value;
+    at = name == "proof" ? YAML::Load("[" + value + "]") : YAML::Node(value);
   }
   auto settings = parse_settings(YAML::Dump(root), "the scenario's settings");
   if (settings) {

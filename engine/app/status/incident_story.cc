@@ -23,6 +23,7 @@ Told told_by_verdict(Reason reason) {
     case Reason::GuardBroken:
       return {.word = "held", .tone = Tone::Alarm};
     case Reason::PolicyHolds:
+    case Reason::ProofMissing:
       return {.word = "held", .tone = Tone::Warning};
     case Reason::PolicyForbids:
       return {.word = "forbidden", .tone = Tone::Warning};

@@ -110,6 +110,7 @@ ordered_json json_of(const StatusSnapshot::Guard& guard) {
                            {"serverSlow", guard.slowness},
                            {"fencedNodes", guard.fenced_nodes},
                            {"doubtfulNodes", guard.doubtful_nodes},
+                           {"silentNodes", guard.silent_nodes},
                            {"taintsKept", kept_json(guard)},
                            {"healthSources", sources_json(guard)},
                            {"auditRecordsLost", guard.audit_failures}});

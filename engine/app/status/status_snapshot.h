@@ -60,6 +60,7 @@ struct StatusSnapshot {
     std::string slowness = {};         // why no limit suffices for the API server's pace
     std::uint64_t fenced_nodes = 0;    // carry our taint
     std::uint64_t doubtful_nodes = 0;  // and those of them that are back and not proven clean
+    std::uint64_t silent_nodes = 0;    // carry our taint moonfence.io/silent
     std::uint64_t audit_failures = 0;
     // Nodes that are back and keep our taint, and what is not proven of each.
     std::map<NodeName, std::string> kept = {};

@@ -332,6 +332,12 @@ std::optional<EventNews> news_of_outcome(const Record& record) {
 // Of verdicts only those that somebody has to know of: the others are the bulk of a node's pods.
 std::optional<EventNews> news_of_verdict(const Record& record) {
   switch (record.reason) {
+    case Reason::ProofMissing:
+      return EventNews{.type = EventNews::Type::Warning,
+                       .regarding = pod_of(record),
+                       .action = "Delete",
+                       .reason = "ProofMissing",
+                       .note = "Not deleted: " + record.text + tail(record)};
     case Reason::PolicyConflict:
     case Reason::PolicyFailed:
     case Reason::NeedsUnread:
@@ -351,7 +357,8 @@ std::optional<EventNews> news_of_verdict(const Record& record) {
 bool waits_for_hands(Reason reason) {
   return reason == Reason::AttacherSilent || reason == Reason::DetachError ||
          reason == Reason::GuardFailed || reason == Reason::GuardBroken ||
-         reason == Reason::AuditUnwritable || reason == Reason::HoldUnknown;
+         reason == Reason::AuditUnwritable || reason == Reason::HoldUnknown ||
+         reason == Reason::ProofMissing;
 }
 
 std::optional<EventNews> news_of_refusal(const Record& record) {

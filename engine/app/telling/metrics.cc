@@ -138,6 +138,7 @@ void Metrics::set_stands(const StatusSnapshot& snapshot) {
   set(workers_, {{"state", "newly_down"}}, guard.workers_down);
   set(quarantined_, {{"state", "fenced"}}, guard.fenced_nodes);
   set(quarantined_, {{"state", "kept"}}, guard.doubtful_nodes);
+  set(quarantined_, {{"state", "silent"}}, guard.silent_nodes);
   std::map<prometheus::Labels, double> wanted;
   for (const StatusSnapshot::Stand& stand : snapshot.stands) {
     const fence::IncidentStatus& incident_status = stand.incident_status;

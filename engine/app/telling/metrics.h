@@ -172,7 +172,8 @@ class Metrics final : public kube::CallObserver {
       counter("moonfence_self_doubts_total", "Times the engine began to doubt itself, by cause");
   Gauges& quarantined_ =
       gauge("moonfence_nodes_quarantined",
-            "Nodes with our taint: fenced, all of them; kept, back and not proven clean");
+            "Nodes with our taint: fenced; kept, of these back and not proven clean; silent, with "
+            "moonfence.io/silent");
   Counters& verdicts_ = counter("moonfence_verdicts_total",
                                 "New or changed decisions about pods of failed nodes, by reason");
   Counters& refusals_ = counter("moonfence_guard_refusals_total",

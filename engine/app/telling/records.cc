@@ -26,6 +26,7 @@ port::Log::Level level_of(const Record& record) {
     case Reason::ServerSlow:
     case Reason::LeaseUnreadable:
     case Reason::KernelAnswers:
+    case Reason::ProofMissing:
     case Reason::TooManyDown:
     case Reason::TooManyInWindow:
     case Reason::ZoneDisrupted:

@@ -86,6 +86,11 @@ std::optional<Moment> Detection::last_sign(const NodeName& node) const {
                                                                      : found->second.watch.heard();
 }
 
+std::optional<Moment> Detection::heard_at(const NodeName& node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? std::nullopt : found->second.watch.heard();
+}
+
 std::vector<NodeName> Detection::silent() const {
   std::vector<NodeName> names;
   for (const auto& [name, node] : nodes_) {

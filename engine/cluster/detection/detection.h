@@ -74,6 +74,7 @@ class Detection final : public Kernels {
 
   [[nodiscard]] Kernel kernel_of(const NodeName& node) const override;
   [[nodiscard]] std::optional<Moment> last_sign(const NodeName& node) const override;
+  [[nodiscard]] std::optional<Moment> heard_at(const NodeName& node) const override;
   [[nodiscard]] std::vector<NodeName> silent() const override;
   [[nodiscard]] bool is_confirmed(const NodeName& /*node*/) const override { return false; }
   [[nodiscard]] std::optional<Moment> silent_since(const NodeName& node) const override;

@@ -40,6 +40,8 @@ class Kernels {
   [[nodiscard]] virtual Kernel kernel_of(const NodeName& node) const = 0;
   // When a machine was last heard that does not answer now; nullopt: it answers, or never did.
   [[nodiscard]] virtual std::optional<Moment> last_sign(const NodeName& node) const = 0;
+  // When a machine was last heard, whether it answers now or not; nullopt: it never was.
+  [[nodiscard]] virtual std::optional<Moment> heard_at(const NodeName& node) const = 0;
   // Those that are silent.
   [[nodiscard]] virtual std::vector<NodeName> silent() const = 0;
   // Whether it is silent, and another replica has not heard it lately either. Without one that can

@@ -274,6 +274,12 @@ std::optional<Moment> Witnesses::last_sign(const NodeName& node) const {
   return own && other != signs_.end() ? std::max(*own, other->second) : own;
 }
 
+std::optional<Moment> Witnesses::heard_at(const NodeName& node) const {
+  const auto own = detection_.heard_at(node);
+  const auto other = signs_.find(node);
+  return other == signs_.end() ? own : std::max(own.value_or(other->second), other->second);
+}
+
 std::vector<NodeName> Witnesses::silent() const {
   std::vector<NodeName> names = detection_.silent();
   std::erase_if(names, [this](const NodeName& name) { return kernel_of(name) != Kernel::Silent; });

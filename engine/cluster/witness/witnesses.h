@@ -72,6 +72,7 @@ class Witnesses final : public Kernels {
   // nobody can be asked for a moment must not free what was held.
   [[nodiscard]] Kernel kernel_of(const NodeName& node) const override;
   [[nodiscard]] std::optional<Moment> last_sign(const NodeName& node) const override;
+  [[nodiscard]] std::optional<Moment> heard_at(const NodeName& node) const override;
   [[nodiscard]] std::vector<NodeName> silent() const override;
   [[nodiscard]] std::optional<Moment> silent_since(const NodeName& node) const override;
   // It is silent, and another replica that is well does not hear it either.

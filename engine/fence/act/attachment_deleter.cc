@@ -349,6 +349,8 @@ void AttachmentDeleter::ended(const DeleteAttachment& deletion, const ActionOutc
     result.unfit = true;
   } else if (reason == Reason::OnHold) {
     result.hold("attachment " + name, kHoldPause);
+  } else if (reason == Reason::ProofMissing) {
+    result.hold(outcome.about("attachment " + name), kHoldPause, Reason::ProofMissing);
   } else if (is_hopeless(reason) ||
              (reason == Reason::NodeReplaced && authority_->reading.successor)) {
     found->second.refused = reason;

@@ -32,11 +32,11 @@ struct GuardedCall::Item {
   [[nodiscard]] RecordLedger* ledger(const Authority& authority) const {
     return form.is_step ? authority.ledger.get() : nullptr;
   }
-  // Beside a record of it: who holds it, or what would be said otherwise.
+  // Beside a record of it: what keeps it, or what would be said otherwise.
   [[nodiscard]] std::string text(Reason reason, const Authority& authority,
                                  const std::string& otherwise) const {
-    const std::string held = reason == Reason::OnHold ? held_by(action, authority) : std::string();
-    return held.empty() ? otherwise : held;
+    const std::string own = refusal_text(action, authority, reason);
+    return own.empty() ? otherwise : own;
   }
 };
 
@@ -134,7 +134,9 @@ bool GuardedCall::may_begin(const Item& item, const Authority& authority) {
   if (RecordLedger* ledger = item.ledger(authority)) {
     ledger->refused(item.form.subject, *reason);
   }
-  item.tell({.reason = *reason, .retry_after = std::nullopt});
+  item.tell({.reason = *reason,
+             .retry_after = std::nullopt,
+             .text = reason == Reason::ProofMissing ? record.text : std::string()});
   return false;
 }
 

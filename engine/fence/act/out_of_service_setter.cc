@@ -24,11 +24,13 @@ constexpr const char* kAct = "out-of-service";  // for FailedActs
 bool is_kept_in_service(Reason reason) {
   switch (reason) {
     case Reason::OnHold:
+    case Reason::ProofMissing:
     case Reason::TaintNotServed:
     case Reason::TaintNotAllowed:
     case Reason::OutsideBinding:
     case Reason::PolicyForbids:
     case Reason::PolicyHolds:
+    case Reason::PolicyHoldsNode:
     case Reason::PolicyWaits:
     case Reason::SignalUnfit:
     case Reason::ModeObserves:  // a binding that only observes has a pod that would be evicted
@@ -85,10 +87,11 @@ std::optional<TaintWish> OutOfServiceSetter::wish() const {
 
 OutOfServiceSetter::Next OutOfServiceSetter::go_on(const kube::Node& node, bool complete,
                                                    const Picture& picture, PassResult& result) {
-  const auto wished = wish();
+  auto wished = wish();
   if (ended_ || !wished) {
     return Next::Nothing;
   }
+  wished->evidence = evidence(*wished);
   if (waits_) {
     return Next::Wait;
   }
@@ -103,7 +106,7 @@ OutOfServiceSetter::Next OutOfServiceSetter::go_on(const kube::Node& node, bool 
     return Next::Nothing;
   }
   if (memory_.retired >= kTimes) {
-    tell(*wished, Reason::NodeChanged, nullptr);
+    tell(*wished, Reason::NodeChanged, nullptr, "");
   }
   if (!version_asked_) {
     read_version();
@@ -114,6 +117,16 @@ OutOfServiceSetter::Next OutOfServiceSetter::go_on(const kube::Node& node, bool 
     return Next::ReadNode;
   }
   return attempt(*wished, node, eviction(*wished, complete, picture), result);
+}
+
+// Where the pods that it evicts, or the policy that wishes it, demand some.
+std::string OutOfServiceSetter::evidence(const TaintWish& wish) const {
+  bool is_demanded = !policy::to_text(wish.proof).empty() || !pod_evaluation_.proof().empty();
+  for (const kube::Pod& pod : evicted_) {
+    const auto demands = around_.in_force.protections.proof.of(pod.ref.space, std::nullopt);
+    is_demanded = is_demanded || !policy::to_text(demands).empty();
+  }
+  return is_demanded ? evidence_text(sightings_of(*authority_)) : std::string();
 }
 
 std::set<Namespace> OutOfServiceSetter::spaces() const {
@@ -154,13 +167,16 @@ std::shared_ptr<const Eviction> OutOfServiceSetter::eviction(const TaintWish& wi
   if (pods.empty() && wish.pod) {
     pods.push_back(*wish.pod);
   }
+  policy::ProofDemands proof = pod_evaluation_.proof();
+  proof.insert(proof.end(), wish.proof.begin(), wish.proof.end());
   return std::make_shared<const Eviction>(
       Eviction{.pods = std::move(pods),
                .complete = complete,
                .listed = picture.listed,
                .took = picture.took,
                .objection = objection ? std::optional(objection->reason) : std::nullopt,
-               .kubernetes = version_});
+               .kubernetes = version_,
+               .proof = std::move(proof)});
 }
 
 OutOfServiceSetter::Next OutOfServiceSetter::attempt(const TaintWish& wish, const kube::Node& node,
@@ -172,8 +188,11 @@ OutOfServiceSetter::Next OutOfServiceSetter::attempt(const TaintWish& wish, cons
   const auto reason =
       refuse_out_of_service(*authority_, ground, *eviction, around_.access.loop.now(), &about);
   if (reason && (reason != Reason::NotRecorded || recorded_)) {
-    tell(wish, *reason, about);
-    return end({.reason = *reason, .retry_after = std::nullopt}, result);
+    const std::string missing = *reason == Reason::ProofMissing
+                                    ? missing_proof_of_any(*authority_, *eviction)
+                                    : std::string();
+    tell(wish, *reason, about, missing);
+    return end({.reason = *reason, .retry_after = std::nullopt, .text = missing}, result);
   }
   if (reason) {
     record(wish);
@@ -219,6 +238,7 @@ void OutOfServiceSetter::send(const TaintWish& wish, const kube::Node& node,
                       .why = wish.why,
                       .attempt = context_.attempt,
                       .eviction = std::move(eviction),
+                      .evidence = wish.evidence,
                       .operations = operations_to_set(node, mark, OwnTaint::OutOfService)},
       authority_, alive_, [this](const ActionOutcome& outcome) {
         waits_ = false;
@@ -277,7 +297,8 @@ OutOfServiceSetter::Next OutOfServiceSetter::end(const ActionOutcome& outcome, P
              reason == Reason::KernelAnswers || reason == Reason::KernelUnsure) {
     result.unfit = true;
   } else if (is_kept_in_service(reason)) {
-    result.hold(outcome.about("taint node.kubernetes.io/out-of-service"), kHoldPause, reason);
+    result.hold(outcome.about("taint node.kubernetes.io/out-of-service"),
+                reason == Reason::ProofMissing ? kProofPause : kHoldPause, reason);
   } else if (is_braking(reason)) {
     result.braked = reason;
   } else {
@@ -288,7 +309,8 @@ OutOfServiceSetter::Next OutOfServiceSetter::end(const ActionOutcome& outcome, P
   return Next::Nothing;
 }
 
-void OutOfServiceSetter::tell(const TaintWish& wish, Reason reason, const kube::Pod* about) {
+void OutOfServiceSetter::tell(const TaintWish& wish, Reason reason, const kube::Pod* about,
+                              const std::string& more) {
   if (!memory_.mentioned.emplace(wish.policy + " out of service", reason).second) {
     return;
   }
@@ -306,7 +328,7 @@ void OutOfServiceSetter::tell(const TaintWish& wish, Reason reason, const kube::
     record.pod = about->ref;
     record.pod_uid = about->uid;
   }
-  record.text = text_of(wish, reason);
+  record.text = text_of(wish, reason) + (more.empty() ? "" : "; " + more);
   (void)around_.output.trail.write(record);
 }
 

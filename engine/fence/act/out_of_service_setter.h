@@ -73,7 +73,9 @@ class OutOfServiceSetter {
   [[nodiscard]] Next after(const TaintWish& wish, const ActionOutcome& outcome, PassResult& result);
   Next succeed(const TaintWish& wish, PassResult& result);
   Next end(const ActionOutcome& outcome, PassResult& result);
-  void tell(const TaintWish& wish, audit::Reason reason, const kube::Pod* about);
+  void tell(const TaintWish& wish, audit::Reason reason, const kube::Pod* about,
+            const std::string& more);
+  [[nodiscard]] std::string evidence(const TaintWish& wish) const;
   [[nodiscard]] std::string text_of(const TaintWish& wish, audit::Reason reason) const;
 
   IncidentContext& around_;

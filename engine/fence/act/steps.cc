@@ -27,6 +27,8 @@ Step step_of(const DeletePod& deletion) {
   step.policy_digest = deletion.policy_digest;
   step.set_digest = deletion.set_digest;
   step.why = deletion.why;
+  step.proof = policy::to_text(deletion.proof);
+  step.evidence = deletion.evidence;
   return step;
 }
 
@@ -69,6 +71,8 @@ Step step_of(const TaintWish& wish, const Uid& node) {
   step.policy_digest = wish.policy_digest;
   step.set_digest = wish.set_digest;
   step.why = wish.why;
+  step.proof = policy::to_text(wish.proof);
+  step.evidence = wish.evidence;
   return step;
 }
 

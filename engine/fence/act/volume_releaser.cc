@@ -253,6 +253,8 @@ void VolumeReleaser::ended(const ReleaseVolume& volume, const ActionOutcome& out
     waits_ = true;  // the next pass begins anew
   } else if (reason == Reason::OnHold) {
     result.hold("release of attachment " + name, kHoldPause);
+  } else if (reason == Reason::ProofMissing) {
+    result.hold(outcome.about("release of attachment " + name), kHoldPause, Reason::ProofMissing);
   } else if (is_braking(reason)) {
     result.braked = reason;
   } else if (reason == Reason::PolicyChanged || reason == Reason::OutsideBinding) {

@@ -369,6 +369,7 @@ void NodeReading::take(Reading reading) {
     }
   }
   authority_->reading.hold = std::move(hold);
+  authority_->reading.attestation = read_attestation();
   if (gone_) {
     if (successor_) {
       note_silence();
@@ -393,6 +394,27 @@ void NodeReading::take(Reading reading) {
   }
   note_boot(node_.boot_id);
   arrived_(authority_->reading);
+}
+
+// Of a node that is gone nobody can tell whose machine has its name.
+AttestationCheck NodeReading::read_attestation() const {
+  if (gone_) {
+    return {};
+  }
+  if (around_.access.source != nullptr) {
+    return {.why_not = "this incident goes by a health source, and reads no Lease",
+            .is_futile = true};
+  }
+  const Result<kube::Lease> unread = failure(Error::Kind::Retryable, "it was not read");
+  const cluster::Kernels* kernels = around_.in_force.kernels;
+  const auto heard = kernels == nullptr ? std::nullopt : kernels->heard_at(authority_->node);
+  const WallTime now = around_.access.cluster_facts().now;
+  return check_attestation(
+      node_,
+      {.lease = lease_ ? *lease_ : unread,
+       .kubelet_lease = lease_ ? authority_->reading.kubelet_lease : KubeletLease::Unread,
+       .now = now,
+       .heard = heard ? std::optional(now - (around_.access.loop.now() - *heard)) : std::nullopt});
 }
 
 // Whoever leads next may meet another Node of that name, and nothing that tells how ours was.

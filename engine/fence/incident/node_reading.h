@@ -78,6 +78,7 @@ class NodeReading {
   [[nodiscard]] Result<Reading> by_source() const;
   [[nodiscard]] Reading by_lease();
   void take(Reading reading);
+  [[nodiscard]] AttestationCheck read_attestation() const;
   void note_silence();
   void note_boot(const std::string& boot_id);
 

@@ -405,7 +405,25 @@ void Pass::line_up(Waiting waiting) {
   if (!may_leave(waiting)) {
     pace_.add(around_.access.loop.now());
   }
-  queue_.push_back(std::move(waiting));
+  const auto place = place_of(waiting);
+  queue_.insert(place, std::move(waiting));
+}
+
+// Behind all that may leave by now, or when the write is done that is under way; of the others pods
+// of a higher priority go first, and what came first otherwise.
+std::deque<Pass::Waiting>::const_iterator Pass::place_of(const Waiting& waiting) const {
+  const auto* pod = std::get_if<DeletePod>(&waiting.deletion);
+  auto place = queue_.cend();
+  while (pod != nullptr && place != queue_.cbegin()) {
+    const Waiting& before = *std::prev(place);
+    const auto* other = std::get_if<DeletePod>(&before.deletion);
+    if (other == nullptr || other->pod.priority >= pod->pod.priority || before.written ||
+        may_leave(before)) {
+      break;
+    }
+    --place;
+  }
+  return place;
 }
 
 void Pass::record_waiting() {
@@ -425,6 +443,9 @@ void Pass::record_waiting() {
     return;
   }
   recording_ = true;
+  for (Waiting& waiting : queue_) {
+    waiting.written = true;
+  }
   around_.output.journal.save(authority_->ledger,
                               [this, alive = std::weak_ptr<const void>(alive_)](bool stands) {
                                 if (!alive.expired()) {
@@ -609,6 +630,9 @@ void Pass::pod_ended(const DeletePod& deletion, const ActionOutcome& outcome) {
     result_.hold(hold_text(authority_->node, authority_->reading.hold, deletion.pod,
                            authority_->namespaces, authority_->held_pods),
                  kHoldPause);
+  } else if (outcome.reason == Reason::ProofMissing) {
+    result_.hold(outcome.about("pod " + deletion.pod.ref.text()), kProofPause,
+                 Reason::ProofMissing);
   } else if (is_braking(outcome.reason)) {
     result_.braked = outcome.reason;
   } else if (!is_hopeless(outcome.reason)) {

@@ -98,7 +98,8 @@ class Pass final : private PodQueue::PodQueueUser {
   using Portion = std::vector<std::string>;
   struct Waiting {
     std::variant<DeletePod, DeleteAttachment, Portion> deletion;
-    int late = 0;  // how often its reading grew old on the way
+    int late = 0;          // how often its reading grew old on the way
+    bool written = false;  // the write of the record that it waits for is under way
   };
   void reading_arrived(const std::optional<Reading>& reading);
   void pods_arrived(std::size_t list, Result<kube::ItemTexts>& pods);
@@ -122,6 +123,7 @@ class Pass final : private PodQueue::PodQueueUser {
   void refuse_next(const ActionOutcome& outcome);
   void enqueue(Waiting waiting);
   void line_up(Waiting waiting);
+  [[nodiscard]] std::deque<Waiting>::const_iterator place_of(const Waiting& waiting) const;
   [[nodiscard]] static const DeletePod* verdict_of(const Waiting& waiting);
   [[nodiscard]] static const Uid& uid_of(const Waiting& waiting);
   // Writes into the incident's record what waits and does not stand there yet.

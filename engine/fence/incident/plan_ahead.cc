@@ -159,10 +159,13 @@ void PlanAhead::judge(kube::Pod pod, const Gathered& known, const policy::Cluste
     return;
   }
   const DeletePod& deletion = pod_plan->deletion;
-  const auto refused = refuse_pod_deletion(
-      *authority_,
-      {.policy = deletion.policy, .digest = deletion.policy_digest, .set = deletion.set_digest},
-      deletion.pod, around_.access.loop.now());
+  const auto refused = refuse_pod_deletion(*authority_,
+                                           {.policy = deletion.policy,
+                                            .digest = deletion.policy_digest,
+                                            .set = deletion.set_digest,
+                                            .proof = &deletion.proof,
+                                            .drivers = &deletion.drivers},
+                                           deletion.pod, around_.access.loop.now());
   // What the pass will have: the taint, a record, and a reading of its own.
   const bool expected =
       refused == audit::Reason::NotTainted || refused == audit::Reason::NotRecorded ||

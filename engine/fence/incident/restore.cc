@@ -12,6 +12,11 @@ using Step = IncidentRecord::Step;
 
 namespace {
 
+// The record was read by a parser that refuses anything else.
+policy::ProofDemands proof_of(const Step& step) {
+  return policy::parse_demands(step.proof).value_or(policy::ProofDemands());
+}
+
 Detachment detachment_of(const Step& step, const IncidentRecord& record) {
   Detachment detachment;
   DeletePod& verdict = detachment.verdict;
@@ -27,6 +32,7 @@ Detachment detachment_of(const Step& step, const IncidentRecord& record) {
   verdict.policy_digest = step.policy_digest;
   verdict.set_digest = step.set_digest;
   verdict.why = step.why;
+  verdict.proof = proof_of(step);
   detachment.volume.pv = step.volume;
   detachment.volume.driver = step.driver;
   detachment.volume.handle = step.handle;
@@ -102,7 +108,8 @@ void restore(Memory& memory, const IncidentRecord& record, Moment now) {
       memory.retired_for = {.policy = step.policy,
                             .policy_digest = step.policy_digest,
                             .set_digest = step.set_digest,
-                            .why = step.why};
+                            .why = step.why,
+                            .proof = proof_of(step)};
     }
   }
 }

@@ -32,6 +32,8 @@ struct TaintWish {
   std::string policy_digest;  // of its binding
   std::string set_digest;
   std::string why;
+  policy::ProofDemands proof = {};
+  std::string evidence = {};  // what was known of the node, where some was demanded
   // Of its pods the first that came up, without its JSON; none in what a leader before us wished.
   std::optional<kube::Pod> pod = std::nullopt;
 };

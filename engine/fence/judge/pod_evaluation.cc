@@ -6,6 +6,7 @@
 #include "fence/rules/eviction.h"
 #include "fence/rules/selection.h"
 #include "fence/verify/replacement.h"
+#include "policy/input/translated.h"
 
 namespace moonfence::fence {
 
@@ -66,8 +67,9 @@ struct PodEvaluation::Case {
   const policy::ClusterFacts& cluster;
   std::set<Mode> may_act = {};  // the modes in which some binding may act on it by now
   std::vector<Opinion> opinions;
-  bool unfit = false;   // a binding would be asked if the node's kubelet were silent
-  bool unread = false;  // a binding would be asked if what it needs could be read
+  bool unfit = false;               // a binding would be asked if the node's kubelet were silent
+  bool unread = false;              // a binding would be asked if what it needs could be read
+  policy::ProofDemands proof = {};  // of those that enforce
 };
 
 PodEvaluation::PodEvaluation(Surroundings& surroundings, const PassContext& context,
@@ -83,6 +85,8 @@ void PodEvaluation::begin(kube::Node node) {
   node_ = std::move(node);
   node_judged_.assign(context_.set->bindings.size(), false);
   node_holds_.clear();
+  unproven_nodes_.clear();
+  node_proof_.clear();
   standings_.clear();
   const auto changed = node_.ready ? node_.ready->last_transition_time : std::nullopt;
   if (changed != memory_.word.changed) {
@@ -112,6 +116,7 @@ bool PodEvaluation::guard_reads_spec() const {
 Wants PodEvaluation::wants_of(const kube::Pod& pod) const {
   Wants wants;
   policy::Needs& all = wants.needs;
+  all.volumes = !around_.in_force.protections.proof.drivers.empty();
   for (const std::size_t index : selecting(pod)) {
     if (binding(index).policy != nullptr) {
       const policy::Needs& needs = binding(index).policy->needs();
@@ -189,6 +194,7 @@ std::optional<PodPlan> PodEvaluation::judge(kube::Pod pod, const Gathered& known
   }
   hear_node_holds(selected_by, asked);
   hear_objections(asked, result);
+  object_by_node_holds(selected_by, asked);
   result.unreadable = result.unreadable || asked.unread;
   verdict_log_.shadow(resolve(asked.opinions, Mode::Observe),
                       resolve(asked.opinions, Mode::Enforce), asked.pod);
@@ -256,27 +262,53 @@ void PodEvaluation::ask_about_node(std::size_t index, const policy::ClusterFacts
       break;
     case NodeVerdict::Kind::TaintOutOfService:
       // Its pods wait for it. When it is there they are the policy's like any others.
+      if (hold_unproven_node(index, *run.result)) {
+        break;
+      }
       if (has_no_object(authority_->reading)) {
         standing = {.kind = Standing::Kind::NodeHeld, .due_in = kNodeRetry};
         verdict_log_.mention_once(asking, Reason::NodeGone,
                                   "out of service: " + run.result->reason);
       } else if (!is_in_place(authority_->reading.out_of_service)) {
         standing = {.kind = Standing::Kind::NodeHeld};
-        wish_taint(index, run.result->reason);
+        wish_taint(index, *run.result);
       }
       break;
   }
 }
 
-void PodEvaluation::wish_taint(std::size_t index, const std::string& why) {
+// What its policy demands to be known of the node before is missing: it holds the node.
+bool PodEvaluation::hold_unproven_node(std::size_t index, const NodeVerdict& verdict) {
   const Binding& by = binding(index);
+  if (by.mode == Mode::Enforce && !verdict.proof.empty()) {
+    note_proof(verdict.proof);
+    node_proof_[index] = verdict.proof;
+  }
+  const Sightings sightings = sightings_of(*authority_);
+  const auto unproven = unmet({verdict.proof}, evidence_there(sightings));
+  if (!unproven) {
+    return false;
+  }
+  const std::string missing = missing_text(authority_->node, "its policy", *unproven, sightings);
+  drop_wish(index);
+  standings_[index] = {.kind = Standing::Kind::NodeHeld, .due_in = kProofPause};
+  node_holds_[index] = Verdict{.kind = Verdict::Kind::Hold, .reason = missing, .wait = kProofPause};
+  unproven_nodes_.insert(index);
+  verdict_log_.mention_once(by, Reason::ProofMissing, "out of service: " + missing);
+  return true;
+}
+
+void PodEvaluation::wish_taint(std::size_t index, const NodeVerdict& verdict) {
+  const Binding& by = binding(index);
+  const std::string& why = verdict.reason;
   if (by.mode != Mode::Enforce) {
     verdict_log_.mention_once(by, Reason::ModeObserves, "out of service: " + why);
   } else if (!taint_wish_) {
     taint_wish_ = {.policy = by.name,
                    .policy_digest = by.digest,
                    .set_digest = context_.set->digest,
-                   .why = why};
+                   .why = why,
+                   .proof = {verdict.proof}};
   }
 }
 
@@ -324,9 +356,41 @@ void PodEvaluation::hear_node_holds(const std::vector<std::size_t>& selected_by,
         opinion.verdict->kind != Verdict::Kind::Skip) {
       opinion.verdict = held->second;
       opinion.failed = !held->second;
+      opinion.unproven = unproven_nodes_.contains(index);
     }
     asked.opinions.push_back(std::move(opinion));
   }
+}
+
+// Somebody else's taint would evict a pod of a node that its policy holds, unless it would skip it.
+void PodEvaluation::object_by_node_holds(const std::vector<std::size_t>& selected_by,
+                                         const Case& asked) {
+  if (!may_taint_ || objection_ || node_holds_.empty() || !is_evicted(asked.pod)) {
+    return;
+  }
+  for (const std::size_t index : selected_by) {
+    const Binding& holder = binding(index);
+    if (!node_holds_.contains(index) || holder.mode != Mode::Enforce ||
+        left_alone(asked.pod, holder.allow) || !others_may_taint(index)) {
+      continue;
+    }
+    const auto said = holder.policy->evaluate(asked.pod, node_, asked.cluster, node_facts(index),
+                                              asked.known.facts_for(*holder.policy), nullptr);
+    if (!said.verdict || said.verdict->kind != Verdict::Kind::Skip) {
+      objection_ = {.reason = unproven_nodes_.contains(index) ? Reason::ProofMissing
+                                                              : Reason::PolicyHoldsNode,
+                    .text = "policy " + holder.name + " on pod " + asked.pod.ref.text()};
+      return;
+    }
+  }
+}
+
+bool PodEvaluation::others_may_taint(std::size_t index) const {
+  const auto& all = context_.set->bindings;
+  return std::any_of(all.begin(), all.end(), [&all, index](const Binding& other) {
+    return &other != &all[index] && other.policy != nullptr && other.mode == Mode::Enforce &&
+           other.allow.out_of_service && other.policy->judges_node();
+  });
 }
 
 void PodEvaluation::hear_objections(const Case& asked, PassResult& result) {
@@ -340,7 +404,9 @@ void PodEvaluation::hear_objections(const Case& asked, PassResult& result) {
       continue;
     }
     objection_ = {
-        .reason = opinion.verdict ? reason_of(opinion.verdict->kind) : Reason::GuardFailed,
+        .reason = opinion.unproven  ? Reason::ProofMissing
+                  : opinion.verdict ? reason_of(opinion.verdict->kind)
+                                    : Reason::GuardFailed,
         .text = "policy " + binding(opinion.binding).name + " on pod " + asked.pod.ref.text()};
     if (opinion.verdict) {
       const Duration again =
@@ -371,7 +437,8 @@ policy::NodeFacts PodEvaluation::node_facts(std::size_t index) const {
   return {.exists = !is_of_deleted_node(authority_->reading),
           .failures = failures_of(binding(index).policy->trigger(), down_for),
           .since = std::chrono::ceil<std::chrono::seconds>(around_.access.cluster_facts().now -
-                                                           unbroken)};
+                                                           unbroken),
+          .evidence = evidence_there(sightings_of(*authority_))};
 }
 
 void PodEvaluation::ask(std::size_t index, Case& asked) {
@@ -471,9 +538,12 @@ Opinion PodEvaluation::run(std::size_t index, Case& asked) {
                       evaluation.verdict ? evaluation.verdict->kind : Verdict::Kind::Wait);
   bool is_news = false;
   if (evaluation.verdict) {
-    is_news = verdict_log_.verdict(asked.pod, &asking, reason_of(evaluation.verdict->kind),
-                                   evaluation.verdict->reason);
     opinion.verdict = *evaluation.verdict;
+    hold_unproven(opinion, asked);
+    is_news = verdict_log_.verdict(
+        asked.pod, &asking,
+        opinion.unproven ? Reason::ProofMissing : reason_of(opinion.verdict->kind),
+        opinion.verdict->reason);
   } else {
     is_news = verdict_log_.verdict(asked.pod, &asking, Reason::PolicyFailed,
                                    evaluation.verdict.error().message());
@@ -487,6 +557,51 @@ Opinion PodEvaluation::run(std::size_t index, Case& asked) {
     log_lines(asking, asked.pod, evaluation.log);
   }
   return opinion;
+}
+
+// Nobody may act on the pod before what this policy, or the engine's configuration, demands is
+// known: as if the policy held it.
+void PodEvaluation::hold_unproven(Opinion& opinion, Case& asked) {
+  if (!acts(opinion)) {
+    return;
+  }
+  const policy::EvidenceSet own = opinion.verdict->proof;
+  const policy::ProofDemands demands = {own};
+  const KnownDrivers drivers = drivers_of(asked);
+  std::string missing =
+      missing_proof(*authority_, {.proof = &demands, .drivers = &drivers}, asked.pod);
+  if (!missing.empty()) {
+    opinion.unproven = true;
+    opinion.verdict =
+        Verdict{.kind = Verdict::Kind::Hold, .reason = std::move(missing), .wait = kProofPause};
+  } else if (opinion.mode == Mode::Enforce && !own.empty()) {
+    asked.proof.push_back(own);
+    note_proof(own);
+  }
+}
+
+void PodEvaluation::note_proof(policy::EvidenceSet demanded) {
+  if (std::find(proof_.begin(), proof_.end(), demanded) == proof_.end()) {
+    proof_.push_back(demanded);
+  }
+}
+
+// Of a claim or volume that is missing, or could not be read, nobody knows the driver.
+KnownDrivers PodEvaluation::drivers_of(const Case& asked) const {
+  const auto& volumes = asked.known.facts.volumes;
+  if (around_.in_force.protections.proof.drivers.empty() || !volumes || asked.pod.raw == nullptr ||
+      !asked.known.volumes_missing.empty()) {
+    return std::nullopt;
+  }
+  std::set<std::string> drivers = policy::inline_drivers(*asked.pod.raw);
+  drivers.merge(policy::ephemeral_drivers(*asked.pod.raw));
+  for (const policy::VolumeFacts& volume : *volumes) {
+    if (volume.state != "bound") {
+      return std::nullopt;
+    }
+    drivers.insert(volume.driver);
+  }
+  return drivers;
 }
 
 void PodEvaluation::log_lines(const Binding& by, const kube::Pod& pod,
@@ -598,6 +713,13 @@ PodPlan PodEvaluation::pod_plan_of(Case& asked, const Opinion& opinion) {
   if (verdict.release && !around_.in_force.release.on) {
     verdict_log_.mention_once(by, Reason::ReleaseNotServed, verdict.reason);
   }
+  KnownDrivers drivers = drivers_of(asked);
+  for (const auto& [index, demanded] : node_proof_) {
+    const Binding& judge = binding(index);
+    if (judge.scope.covers(asked.pod.ref.space) && judge.policy->selects(asked.pod.labels)) {
+      asked.proof.push_back(demanded);
+    }
+  }
   if (!guard_reads_spec()) {
     asked.pod.raw.reset();  // the policies have read it; what waits in a queue stays small
   }
@@ -608,7 +730,10 @@ PodPlan PodEvaluation::pod_plan_of(Case& asked, const Opinion& opinion) {
                        .set_digest = context_.set->digest,
                        .why = verdict.reason,
                        .attempt = context_.attempt,
-                       .judged = around_.access.loop.now()};
+                       .judged = around_.access.loop.now(),
+                       .proof = std::move(asked.proof),
+                       .drivers = std::move(drivers)};
+  pod_plan.deletion.evidence = evidence_told(*authority_, pod_plan.deletion);
   return pod_plan;
 }
 
@@ -620,7 +745,7 @@ void PodEvaluation::observe(const Case& asked, PassResult& result) {
     result.failed_observing += decision.ask_again ? 1 : 0;
     return;
   }
-  observed_.push_back({.pod = asked.pod, .by = *decision.by});
+  observed_.push_back({.pod = asked.pod, .by = *decision.by, .drivers = drivers_of(asked)});
   if (!guard_reads_spec()) {
     observed_.back().pod.raw.reset();
   }
@@ -646,9 +771,14 @@ void PodEvaluation::tell_observed(PassResult& result) {
 void PodEvaluation::tell_observed(const Observed& observed, PassResult& result) {
   const kube::Pod& pod = observed.pod;
   const Binding& by = binding(observed.by.binding);
-  auto refused = refuse_pod_deletion(
-      *authority_, {.policy = by.name, .digest = by.digest, .set = context_.set->digest}, pod,
-      around_.access.loop.now());
+  const policy::ProofDemands proof = {observed.by.verdict->proof};
+  auto refused = refuse_pod_deletion(*authority_,
+                                     {.policy = by.name,
+                                      .digest = by.digest,
+                                      .set = context_.set->digest,
+                                      .proof = &proof,
+                                      .drivers = &observed.drivers},
+                                     pod, around_.access.loop.now());
   result.policies_changed = result.policies_changed || refused == Reason::PolicyChanged;
   // Enforcing would have set our taint.
   const bool untainted =
@@ -668,6 +798,9 @@ void PodEvaluation::tell_observed(const Observed& observed, PassResult& result) 
 
 // Who yields has said it of the whole node, or is not due yet.
 std::pair<Reason, std::string> PodEvaluation::wait_of(const Opinion& opinion) const {
+  if (opinion.unproven) {
+    return {Reason::ProofMissing, opinion.verdict->reason};
+  }
   if (!opinion.yields) {
     return {reason_of(opinion.verdict->kind), opinion.verdict->reason};
   }
@@ -675,6 +808,9 @@ std::pair<Reason, std::string> PodEvaluation::wait_of(const Opinion& opinion) co
     return {Reason::HoldingDown, opinion.verdict->reason};
   }
   const auto hold = node_holds_.find(opinion.binding);
+  if (unproven_nodes_.contains(opinion.binding)) {
+    return {Reason::ProofMissing, hold->second->reason};
+  }
   if (hold == node_holds_.end()) {
     return {Reason::PolicyWaits, opinion.verdict->reason};
   }

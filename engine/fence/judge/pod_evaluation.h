@@ -81,24 +81,33 @@ class PodEvaluation {
     std::string text;
   };
   [[nodiscard]] const std::optional<Objection>& objection() const { return objection_; }
+  // What policies that enforce demand to be known of the node, about any of its pods.
+  [[nodiscard]] const policy::ProofDemands& proof() const { return proof_; }
 
  private:
   [[nodiscard]] bool guard_reads_spec() const;
   struct Case;
   [[nodiscard]] std::vector<std::size_t> selecting(const kube::Pod& pod) const;
   void ask_about_node(std::size_t index, const policy::ClusterFacts& cluster);
-  void wish_taint(std::size_t index, const std::string& why);
+  [[nodiscard]] bool hold_unproven_node(std::size_t index, const policy::NodeVerdict& verdict);
+  void wish_taint(std::size_t index, const policy::NodeVerdict& verdict);
   // Asked again, it wants it no more, or could not say.
   void drop_wish(std::size_t index);
   // Where a taint may evict the pod, whatever would have been done to it otherwise.
   void hear_objections(const Case& asked, PassResult& result);
   void hear_guards(const std::vector<std::size_t>& selected_by, Case& asked, PassResult& result);
   void hear_node_holds(const std::vector<std::size_t>& selected_by, Case& asked);
+  void object_by_node_holds(const std::vector<std::size_t>& selected_by, const Case& asked);
+  [[nodiscard]] bool others_may_taint(std::size_t index) const;
   void object_unasked(const kube::Pod& pod);
   [[nodiscard]] bool lets_go_of(const kube::Pod& pod, PassResult& result);
   void ask(std::size_t index, Case& asked);
   void ask_later(std::size_t index, Case& asked);
   [[nodiscard]] Opinion run(std::size_t index, Case& asked);
+  // What it wants to do lacks proof: it holds the pod.
+  void hold_unproven(Opinion& opinion, Case& asked);
+  void note_proof(policy::EvidenceSet demanded);
+  [[nodiscard]] KnownDrivers drivers_of(const Case& asked) const;
   [[nodiscard]] std::optional<PodPlan> enforce(Case& asked, PassResult& result);
   // A release begins with a pod whose volumes somebody will detach, and can: why it does not begin
   // yet. Before the pod is gone that costs nothing.
@@ -119,6 +128,7 @@ class PodEvaluation {
   struct Observed {
     kube::Pod pod;
     Opinion by;
+    KnownDrivers drivers;
   };
   void tell_observed(const Observed& observed, PassResult& result);
   [[nodiscard]] std::pair<audit::Reason, std::string> wait_of(const Opinion& opinion) const;
@@ -141,10 +151,14 @@ class PodEvaluation {
   std::vector<bool> node_judged_;    // by binding: it was asked about the node
   // By binding: what it said of the node, or nothing because it failed.
   std::map<std::size_t, std::optional<policy::Verdict>> node_holds_;
+  std::set<std::size_t> unproven_nodes_;  // of these: it lacks proof
+  // What enforcing policies demand that judged the node, by binding.
+  std::map<std::size_t, policy::EvidenceSet> node_proof_;
   std::vector<Observed> observed_;
   const bool may_taint_;
   std::optional<TaintWish> taint_wish_;
   std::optional<Objection> objection_;
+  policy::ProofDemands proof_;
 };
 
 }  // namespace moonfence::fence

@@ -37,6 +37,7 @@ struct Opinion {
   std::optional<policy::Verdict> verdict;  // nullopt: the policy had none
   bool ask_again = false;                  // it had none, and may have one in the next pass
   bool failed = false;                     // it had none: it failed, or could not be loaded
+  bool unproven = false;  // it would act if there were the proof that is demanded: it holds
 };
 
 struct Decision {

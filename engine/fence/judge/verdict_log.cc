@@ -65,8 +65,10 @@ void VerdictLog::stop(const Decision& decision, const kube::Pod& pod) {
   const std::string_view word = waits                                   ? " waits: "
                                 : verdict.kind == Verdict::Kind::Forbid ? " forbids it: "
                                                                         : " holds it: ";
-  refusal(pod, *decision.stopped, waits ? Reason::PolicyConflict : reason_of(verdict.kind),
-          "policy " + by.name + std::string(word) + verdict.reason);
+  const Reason reason = decision.by->unproven ? Reason::ProofMissing
+                        : waits               ? Reason::PolicyConflict
+                                              : reason_of(verdict.kind);
+  refusal(pod, *decision.stopped, reason, "policy " + by.name + std::string(word) + verdict.reason);
 }
 
 void VerdictLog::shadow(const Decision& observed, const Decision& enforced, const kube::Pod& pod) {

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "kube/text/json.h"
+#include "policy/values/evidence.h"
 
 namespace moonfence::fence {
 
@@ -46,6 +47,8 @@ struct Verdict {
   std::string policy;
   std::string digest;
   std::string set;
+  std::string proof;
+  std::string evidence;
 };
 
 Result<std::vector<Verdict>> parse_policies(const json* list) {
@@ -54,7 +57,12 @@ Result<std::vector<Verdict>> parse_policies(const json* list) {
     Fields fields(item, place_of("policies", out.size()));
     out.push_back({.policy = fields.required({"name"}),
                    .digest = fields.string({"digest"}),
-                   .set = fields.string({"set"})});
+                   .set = fields.string({"set"}),
+                   .proof = fields.string({"proof"}),
+                   .evidence = fields.string({"evidence"})});
+    if (!policy::parse_demands(out.back().proof)) {
+      fields.refuse({"proof"}, "is not a list of evidence");
+    }
     if (fields.fault()) {
       return failure(*fields.fault());
     }
@@ -143,6 +151,8 @@ Result<IncidentRecord::Step> parse_step(const json& item, std::size_t index,
   step.policy = verdict.policy;
   step.policy_digest = verdict.digest;
   step.set_digest = verdict.set;
+  step.proof = verdict.proof;
+  step.evidence = verdict.evidence;
   return step;
 }
 

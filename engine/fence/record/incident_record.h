@@ -60,6 +60,8 @@ struct IncidentRecord {
     std::string policy_digest;
     std::string set_digest;
     std::string why;
+    std::string proof = {};     // that policies demanded (policy/values/evidence.h)
+    std::string evidence = {};  // what was known of the node then, where some was demanded
 
     WallTime planned{};
     std::optional<WallTime> sent;          // the newest call

@@ -15,12 +15,15 @@ class Policies {
  public:
   std::size_t index_of(const IncidentRecord::Step& step) {
     const auto [entry, is_new] = known_.try_emplace(
-        std::tuple(step.policy, step.policy_digest, step.set_digest), known_.size());
+        std::tuple(step.policy, step.policy_digest, step.set_digest, step.proof, step.evidence),
+        known_.size());
     if (is_new) {
       list_ += list_.empty() ? "" : ",";
       JsonObject policy(list_);
       policy.set("digest", step.policy_digest);
+      policy.set_if_any("evidence", step.evidence);
       policy.set("name", step.policy);
+      policy.set_if_any("proof", step.proof);
       policy.set("set", step.set_digest);
       policy.end();
     }
@@ -30,7 +33,8 @@ class Policies {
   [[nodiscard]] const std::string& list() const { return list_; }
 
  private:
-  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> known_;
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+  std::map<Key, std::size_t> known_;
   std::string list_;
 };
 

@@ -32,13 +32,19 @@ void RecordLedger::plan(Step step) {
     touch();
     return;
   }
+  if (!known->sent && known->evidence != step.evidence) {
+    known->evidence = step.evidence;  // of today
+    touch();
+  }
   const bool same = known->policy == step.policy && known->policy_digest == step.policy_digest &&
-                    known->set_digest == step.set_digest && known->before_pod == step.before_pod;
+                    known->set_digest == step.set_digest && known->before_pod == step.before_pod &&
+                    known->proof == step.proof;
   if (!same) {
     known->policy = std::move(step.policy);
     known->policy_digest = std::move(step.policy_digest);
     known->set_digest = std::move(step.set_digest);
     known->before_pod = step.before_pod;
+    known->proof = std::move(step.proof);
     known->why = step.why;
     planned_in_[known->uid()] = revision_ + 1;  // whoever goes on must know whose word it is
     touch();

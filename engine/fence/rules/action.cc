@@ -16,7 +16,9 @@ Ground ground_of(const DeletePod& verdict) {
   return {.policy = verdict.policy,
           .digest = verdict.policy_digest,
           .set = verdict.set_digest,
-          .judged = verdict.judged};
+          .judged = verdict.judged,
+          .proof = &verdict.proof,
+          .drivers = &verdict.drivers};
 }
 
 }  // namespace
@@ -71,10 +73,22 @@ Record about_node(const char* action, const Authority& authority, const By& by) 
 
 }  // namespace
 
+// As it is now, where some is demanded.
+std::string evidence_told(const Authority& authority, const DeletePod& verdict) {
+  const bool of_engine =
+      authority.protections != nullptr &&
+      !policy::to_text(authority.protections->proof.of(verdict.pod.ref.space, verdict.drivers))
+           .empty();
+  return of_engine || !policy::to_text(verdict.proof).empty()
+             ? evidence_text(sightings_of(authority))
+             : std::string();
+}
+
 Record record_about(const char* action, const Authority& authority, const DeletePod& verdict) {
   Record record = about_node(action, authority, verdict);
   record.pod = verdict.pod.ref;
   record.pod_uid = verdict.pod.uid;
+  record.evidence = evidence_told(authority, verdict);
   return record;
 }
 
@@ -90,13 +104,39 @@ Record about_attachment(const char* action, const Authority& authority, const De
 
 }  // namespace
 
-std::string held_by(const Action& action, const Authority& authority) {
-  const auto* attachment = std::get_if<DeleteAttachment>(&action);
-  const DeletePod* deletion =
-      attachment != nullptr ? &attachment->verdict : std::get_if<DeletePod>(&action);
-  return deletion == nullptr ? std::string()
-                             : hold_text(authority.node, authority.reading.hold, deletion->pod,
-                                         authority.namespaces, authority.held_pods);
+namespace {
+
+// Null: it rests on none.
+const DeletePod* verdict_of(const Action& action) {
+  return std::visit(Overloaded{[](const DeletePod& it) { return &it; },
+                               [](const DeleteAttachment& it) { return &it.verdict; },
+                               [](const ReleaseVolume& it) { return &it.verdict; },
+                               [](const SetFencedTaint& it) { return &it.waiting; },
+                               [](const auto&) { return static_cast<const DeletePod*>(nullptr); }},
+                    action);
+}
+
+}  // namespace
+
+std::string refusal_text(const Action& action, const Authority& authority, Reason reason) {
+  if (const auto* taint = std::get_if<SetOutOfService>(&action)) {
+    return reason == Reason::ProofMissing ? missing_proof_of_any(authority, *taint->eviction)
+                                          : std::string();
+  }
+  const DeletePod* verdict = verdict_of(action);
+  if (verdict == nullptr) {
+    return {};
+  }
+  if (reason == Reason::ProofMissing) {
+    return missing_proof(authority, ground_of(*verdict), verdict->pod);
+  }
+  // What is released is held by nobody's verdict any more.
+  const bool is_deletion =
+      std::holds_alternative<DeletePod>(action) || std::holds_alternative<DeleteAttachment>(action);
+  return reason == Reason::OnHold && is_deletion
+             ? hold_text(authority.node, authority.reading.hold, verdict->pod, authority.namespaces,
+                         authority.held_pods)
+             : std::string();
 }
 
 Form form_of(const Action& action, const Authority& authority) {
@@ -136,7 +176,9 @@ Form form_of(const Action& action, const Authority& authority) {
                     .is_step = false};
           },
           [&](const SetOutOfService& it) -> Form {
-            return {.told = about_node("taint_out_of_service", authority, it),
+            Record told = about_node("taint_out_of_service", authority, it);
+            told.evidence = it.evidence;
+            return {.told = std::move(told),
                     .intent = Reason::SetsOutOfService,
                     .subject = authority.node_uid,
                     .why = it.why};

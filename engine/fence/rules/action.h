@@ -27,7 +27,10 @@ struct DeletePod {
   std::string set_digest;     // of the set that judged: all three must be in force when it leaves
   std::string why;            // the policy's reason
   std::uint32_t attempt = 1;
-  Moment judged{};  // by then a list had shown it on the node
+  Moment judged{};                  // by then a list had shown it on the node
+  policy::ProofDemands proof = {};  // of the policies that enforce
+  KnownDrivers drivers = {};        // where the engine's configuration demands proof by driver
+  std::string evidence = {};  // what was known of the node, where some was demanded; for people
 };
 
 // Rests on the verdict about a pod. Its usual outcome is `marked_only`: it is gone when its
@@ -61,6 +64,7 @@ struct SetOutOfService {
   std::string why;
   std::uint32_t attempt = 1;
   std::shared_ptr<const Eviction> eviction;
+  std::string evidence;  // as DeletePod's
   nlohmann::json operations;
 };
 
@@ -98,8 +102,13 @@ struct Form {
   audit::Reason overtaken = audit::Reason::NodeChanged;
 };
 [[nodiscard]] Form form_of(const Action& action, const Authority& authority);
-// Beside the refusal of a deletion that is on hold: who holds its pod. "" of anything else.
-[[nodiscard]] std::string held_by(const Action& action, const Authority& authority);
+// Beside the refusal of what rests on the verdict about a pod: who holds it, or what proof is
+// missing. "" of anything else.
+[[nodiscard]] std::string refusal_text(const Action& action, const Authority& authority,
+                                       audit::Reason reason);
+
+// What is known of the node now, for people; "" where the pod's deletion demands no proof.
+[[nodiscard]] std::string evidence_told(const Authority& authority, const DeletePod& verdict);
 
 // What every record of something that rests on the verdict about a pod has in common.
 [[nodiscard]] audit::Record record_about(const char* action, const Authority& authority,

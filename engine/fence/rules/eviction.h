@@ -25,6 +25,7 @@ struct Eviction {
   Duration took{};                              // until they and what policies need were known
   std::optional<audit::Reason> objection = {};  // of a policy that enforces
   std::optional<int> kubernetes = {};           // the server's version: 1.x
+  policy::ProofDemands proof = {};              // of all policies that enforce, about any of them
 };
 
 // Kubernetes heeds the taint (KEP 2268): 1.26 and 1.27 by a feature gate that is on by default.

@@ -8,6 +8,7 @@ namespace moonfence::fence {
 
 using audit::Reason;
 using policy::Binding;
+using policy::EvidenceSet;
 
 namespace {
 
@@ -227,6 +228,9 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
     }
     const auto reason = refuse_by(binding, authority, pod, taint, ground.judged, now);
     if (!reason) {
+      if (!missing_proof(authority, ground, pod).empty()) {
+        return Reason::ProofMissing;
+      }
       const auto braked = refuse_by_doubt_or_brake(authority, now);
       return braked ? braked : refuse_unheard_namespace(authority, pod, now);
     }
@@ -239,6 +243,42 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
 }
 
 }  // namespace
+
+Sightings sightings_of(const Authority& authority) {
+  const Reading& reading = authority.reading;
+  const cluster::Kernels* kernels = authority.kernels;
+  const cluster::Kernel kernel =
+      kernels == nullptr ? cluster::Kernel::NotObservable : kernels->kernel_of(authority.node);
+  return {.exists = !has_no_object(reading),
+          .unreachable = reading.readiness == cluster::Readiness::Unknown &&
+                         reading.kubelet_lease == KubeletLease::Dead,
+          .silent = kernels != nullptr && kernels->is_confirmed(authority.node),
+          .may_live = kernel == cluster::Kernel::Answers || kernel == cluster::Kernel::Unsure,
+          .attestation = reading.attestation};
+}
+
+std::string missing_proof(const Authority& authority, const Ground& ground, const kube::Pod& pod) {
+  const Sightings sightings = sightings_of(authority);
+  const EvidenceSet there = evidence_there(sightings);
+  if (const auto own = ground.proof == nullptr ? std::nullopt : unmet(*ground.proof, there)) {
+    return missing_text(authority.node, "its policy", *own, sightings);
+  }
+  if (authority.protections == nullptr) {
+    return {};  // the guard permits nothing without them
+  }
+  const KnownDrivers drivers = ground.drivers == nullptr ? std::nullopt : *ground.drivers;
+  const auto demanded = unmet(authority.protections->proof.of(pod.ref.space, drivers), there);
+  return demanded ? missing_text(authority.node, "the engine's configuration", *demanded, sightings)
+                  : std::string();
+}
+
+std::string missing_proof_of_any(const Authority& authority, const Eviction& eviction) {
+  std::string text;
+  for (const kube::Pod& pod : eviction.pods) {
+    text = text.empty() ? missing_proof(authority, {.proof = &eviction.proof}, pod) : text;
+  }
+  return text;
+}
 
 bool needs_quarantine(const Authority& authority) {
   const Reading& reading = authority.reading;
@@ -280,8 +320,10 @@ std::optional<Reason> refuse_out_of_service(const Authority& authority, const Gr
   if (!eviction.complete || eviction.pods.empty() || now - eviction.listed > lifetime) {
     return Reason::PodsUnknown;
   }
+  Ground of_all = ground;
+  of_all.proof = &eviction.proof;
   for (const kube::Pod& pod : eviction.pods) {
-    if (const auto reason = refuse(authority, ground, pod, Taint::Evicting, now)) {
+    if (const auto reason = refuse(authority, of_all, pod, Taint::Evicting, now)) {
       if (about != nullptr) {
         *about = &pod;
       }

@@ -16,6 +16,8 @@
 #include "cluster/detection/kernel.h"
 #include "fence/brake/brake.h"
 #include "fence/leadership/leadership.h"
+#include "fence/proof/demanded_proof.h"
+#include "fence/proof/evidence_there.h"
 #include "fence/record/record_ledger.h"
 #include "fence/rules/eviction.h"
 #include "fence/rules/hold_annotations.h"
@@ -32,6 +34,7 @@ struct Protections {
   std::set<Namespace> namespaces;
   NodeName own_node;  // on which we run; empty: not known
   HoldMarks hold_marks;
+  DemandedProof proof = {};
 };
 
 // What an incident is entitled to, shared between it and the calls that it started: closing the
@@ -71,7 +74,21 @@ struct Ground {
   std::string_view digest;  // of its binding
   std::string_view set;     // digest of the PolicySet that judged
   Moment judged{};          // by then a list had shown the pod on the node
+  // What policies demand to be known of the node; null: nothing.
+  const policy::ProofDemands* proof = nullptr;
+  const KnownDrivers* drivers = nullptr;  // of the pod; null: nobody has looked
 };
+
+// Why the pod lacks proof that its node is dead, for people; "" when it lacks none.
+[[nodiscard]] std::string missing_proof(const Authority& authority, const Ground& ground,
+                                        const kube::Pod& pod);
+
+// The same of any pod that the taint out-of-service would evict.
+[[nodiscard]] std::string missing_proof_of_any(const Authority& authority,
+                                               const Eviction& eviction);
+
+// What is known of the authority's node at this moment.
+[[nodiscard]] Sightings sightings_of(const Authority& authority);
 
 // nullopt: it may. Otherwise the first thing that speaks against it.
 [[nodiscard]] std::optional<audit::Reason> refuse_pod_deletion(const Authority& authority,

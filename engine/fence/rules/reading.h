@@ -10,6 +10,7 @@
 #include "cluster/detection/kernel.h"
 #include "cluster/nodes/ready_condition.h"
 #include "fence/leases/kubelet_lease.h"
+#include "fence/proof/attestation.h"
 #include "fence/rules/adopted.h"
 #include "fence/rules/our_taints.h"
 #include "kube/objects/objects.h"
@@ -35,6 +36,7 @@ struct Reading {
   std::optional<WallTime> renewed = std::nullopt;  // the Lease, by the kubelet's clock
   std::optional<std::string> hold =
       std::nullopt;  // why nobody may touch the node (fence/rules/hold_annotations)
+  AttestationCheck attestation = {};  // that its machine is off
   // When the read was sent: what the server answered was true at this moment or later, never
   // earlier.
   Moment sent{};

@@ -94,7 +94,7 @@ class SilentTaints::Work {
       return;
     }
     lift_->node_uid = node.uid;
-    lift_->why = "its machine answers";
+    lift_->why = owner_.answers(name_) ? "its machine answers" : "its kubelet has said Ready since";
     lift_->hold = authority_->reading.hold;
     lift_->read = authority_->reading.sent;
     lift_->leadership = &around_.in_force.leadership;
@@ -220,6 +220,11 @@ void SilentTaints::relieve_the_heard() {
       begin(*node, Act::Lift);
     }
   }
+}
+
+bool SilentTaints::answers(const NodeName& node) const {
+  const cluster::Kernels* kernels = around_.in_force.kernels;
+  return kernels != nullptr && kernels->kernel_of(node) == Kernel::Answers;
 }
 
 bool SilentTaints::is_heard(const NodeName& node, bool ready) const {

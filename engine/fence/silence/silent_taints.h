@@ -52,6 +52,9 @@ class SilentTaints {
   void lead();
   void step_down();
 
+  // Nodes with the taint.
+  [[nodiscard]] std::size_t tainted() const { return marked_.size(); }
+
  private:
   class Work;  // one node that is being tainted or relieved
   enum class Act { Set, Lift };
@@ -87,6 +90,7 @@ class SilentTaints {
   [[nodiscard]] bool watches() const { return on_ && around_.in_force.kernels != nullptr; }
   void taint_the_silent();
   void relieve_the_heard();
+  [[nodiscard]] bool answers(const NodeName& node) const;
   // By whoever knows best: `ready` is Kubernetes' word.
   [[nodiscard]] bool is_heard(const NodeName& node, bool ready) const;
   [[nodiscard]] std::size_t free_places();

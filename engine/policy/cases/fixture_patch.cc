@@ -329,6 +329,27 @@ Result<void> patch_ready_status(Scene& scene, const InputPath& path, const json&
   return {};
 }
 
+// node.evidence = { attested = true }, or node.evidence.attested = true.
+Result<void> patch_evidence(Scene& scene, const InputPath& path, const json& value) {
+  const bool one = path.steps.size() == 3;
+  const json given = one ? json{{std::string(path.name(2)), value}} : value;
+  EvidenceSet evidence = one ? scene.node_facts.evidence : EvidenceSet();
+  for (const auto& [word, there] : given.items()) {
+    const auto known = find_evidence(word);
+    if (!known || !there.is_boolean()) {
+      return bad_patch(path, shown(value) + " cannot stand there",
+                       "known are " + evidence_words(all_evidence(), ", ") + ", true or false");
+    }
+    if (there.get<bool>()) {
+      evidence.insert(*known);
+    } else {
+      evidence.remove(*known);
+    }
+  }
+  scene.node_facts.evidence = evidence;
+  return {};
+}
+
 Result<void> patch_node(Scene& scene, const InputPath& path, const json& value) {
   const std::string_view field = path.name(1);
   if (field == "raw") {
@@ -336,6 +357,9 @@ Result<void> patch_node(Scene& scene, const InputPath& path, const json& value) 
   }
   if (field == "ready_status") {
     return patch_ready_status(scene, path, value);
+  }
+  if (field == "evidence" && (path.steps.size() == 3 || value.is_object() || value.empty())) {
+    return patch_evidence(scene, path, value);
   }
   if (field == "not_ready_since") {
     auto time = formed(path, value, Form::Time);
@@ -358,11 +382,11 @@ Result<void> patch_node(Scene& scene, const InputPath& path, const json& value) 
     scene.node_facts.failures = value.get<std::uint32_t>();
     return {};
   }
-  if (field == "failures" || field == "exists" || field == "taints") {
+  if (field == "failures" || field == "exists" || field == "taints" || field == "evidence") {
     return bad_patch(path, shown(value) + " cannot stand there", "");
   }
-  std::vector<std::string_view> known = {"raw",    "ready_status", "not_ready_since",
-                                         "taints", "exists",       "failures"};
+  std::vector<std::string_view> known = {"raw",    "ready_status", "not_ready_since", "taints",
+                                         "exists", "failures",     "evidence"};
   for (const Stored& stored : kNodeFields) {
     if (stored.name == field) {
       return store(scene.node, stored, path, value);

@@ -103,6 +103,21 @@ void read_options(lua_State* lua, const SpecTable& table, Expectation& expect) {
     }
     expect.release = table.boolean_or("release", false);
   }
+  if (table.has("proof")) {
+    if (!expect.verdict.starts_with("delete_") && expect.verdict != "taint_out_of_service") {
+      raise_spec(lua, table.place("proof"), "belongs to the verdicts that delete or evict pods");
+    }
+    expect.proof = EvidenceSet();
+    for (const std::string& word : read_texts(lua, table, "proof")) {
+      const auto evidence = find_evidence(word);
+      if (!evidence) {
+        raise_spec(lua, table.place("proof"),
+                   "names '" + escaped(word, 64) +
+                       "', which is not one of: " + evidence_words(all_evidence(), ", "));
+      }
+      expect.proof->insert(*evidence);
+    }
+  }
   expect.on_timeout = optional_text(table, "on_timeout");
   if (!expect.on_timeout) {
     return;
@@ -119,9 +134,9 @@ void read_options(lua_State* lua, const SpecTable& table, Expectation& expect) {
 }  // namespace
 
 Expectation read_expectation(lua_State* lua, const std::string& place) {
-  constexpr std::array<std::string_view, 10> kKeys = {"verdict", "reason",    "seconds", "outcome",
-                                                      "message", "reads",     "volumes", "release",
-                                                      "nodes",   "on_timeout"};
+  constexpr std::array<std::string_view, 11> kKeys = {"verdict", "reason",     "seconds", "outcome",
+                                                      "message", "reads",      "volumes", "release",
+                                                      "nodes",   "on_timeout", "proof"};
   const SpecTable table = table_on_top(lua, place);
   table.check_keys(kKeys);
   Expectation expect;

@@ -72,6 +72,12 @@ void compare_options(const Expectation& expect, const Answer& answer,
     problems.emplace_back(answer.release ? "release: want none, got release"
                                          : "release: want release, got none");
   }
+  if (expect.proof && *expect.proof != answer.proof) {
+    const auto words = [](EvidenceSet proof) {
+      return proof.empty() ? std::string("none") : evidence_words(proof, ", ");
+    };
+    problems.push_back("proof:   want " + words(*expect.proof) + ", got " + words(answer.proof));
+  }
   if (expect.on_timeout && *expect.on_timeout != answer.on_timeout) {
     problems.push_back("on_timeout: want " + *expect.on_timeout + ", got " + answer.on_timeout);
   }

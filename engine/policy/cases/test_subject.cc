@@ -164,6 +164,7 @@ void take_verdict_words(const Verdict& verdict, Answer& answer) {
   answer.verdict = to_string(verdict.kind);
   answer.reason = verdict.reason;
   answer.release = verdict.release;
+  answer.proof = verdict.proof;
   if (verdict.kind == Verdict::Kind::Wait || verdict.kind == Verdict::Kind::Hold) {
     answer.seconds = seconds_of(verdict.wait);
   }
@@ -295,6 +296,7 @@ Result<Answer> ask_node(const Stand& stand, const Scene& scene) {
   }
   answer.verdict = to_string(run.result->kind);
   answer.reason = run.result->reason;
+  answer.proof = run.result->proof;
   if (run.result->kind == NodeVerdict::Kind::Hold) {
     answer.seconds = seconds_of(run.result->wait);
   }

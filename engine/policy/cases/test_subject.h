@@ -46,6 +46,7 @@ struct Answer {
   std::vector<std::string> volumes;          // claims that the verdict names, sorted
   bool release = false;                      // of delete_pod_and_attachments
   std::string on_timeout;                    // of delete_attachments
+  EvidenceSet proof;                         // of those that delete or evict
   std::map<std::string, std::string> nodes;  // of a source
   std::string error;                         // of outcome Error; why, of Deferred
   Usage usage;                               // of the last of its functions

@@ -71,18 +71,28 @@ inline constexpr std::array<Key, 8> kSettingKeys = {{
     {"clamp", "boolean", "Moves a value out of range to the limit, with a notice; false."},
 }};
 
+// The options of fence.delete_pod and of fence.taint_out_of_service.
+inline constexpr std::array<Key, 1> kProofOptionKeys = {{
+    {"proof", "(\"silent\"|\"unreachable\"|\"attested\")[]",
+     "One of these has to be known of the node before anything is deleted; none."},
+}};
+
 // The options of fence.delete_pod_and_attachments.
-inline constexpr std::array<Key, 1> kReleaseOptionKeys = {{
+inline constexpr std::array<Key, 2> kReleaseOptionKeys = {{
     {"release", "boolean",
      "Release the volumes to another node once every attachment is absent; false."},
+    {"proof", "(\"silent\"|\"unreachable\"|\"attested\")[]",
+     "One of these has to be known of the node before anything is deleted; none."},
 }};
 
 // The options of fence.delete_attachments.
-inline constexpr std::array<Key, 3> kAttachmentOptionKeys = {{
+inline constexpr std::array<Key, 4> kAttachmentOptionKeys = {{
     {"order", "\"attachments-first\"", "Before the pod; the only order."},
     {"wait", "string|number", "How long the attachments may take; 60s, from 1s to 1h."},
     {"on_timeout", "\"hold\"|\"delete\"",
      "What becomes of the pod when they do not go in time; hold."},
+    {"proof", "(\"silent\"|\"unreachable\"|\"attested\")[]",
+     "One of these has to be known of the node before anything is deleted; none."},
 }};
 
 }  // namespace moonfence::policy

@@ -15,7 +15,7 @@ constexpr std::array<HostFunction, 12> kFence = {{
      "Nobody may act on this pod; asked again every minute. The policy becomes a guard."},
     {"wait", fence_wait, "(reason: string, seconds?: number): Verdict",
      "Look again after 10 s, or 1 s to 1 h as given."},
-    {"delete_pod", fence_delete_pod, "(reason: string): Verdict",
+    {"delete_pod", fence_delete_pod, "(reason: string, options?: ProofOptions): Verdict",
      "Delete the pod with grace period 0 and a UID precondition."},
     {"delete_pod_and_attachments", fence_delete_pod_and_attachments,
      "(reason: string, volumes?: Volume[]|ReleaseOptions, options?: ReleaseOptions): Verdict",
@@ -28,7 +28,8 @@ constexpr std::array<HostFunction, 12> kFence = {{
     {"hold", fence_hold, "(reason: string, seconds?: number): Verdict|NodeVerdict",
      "Nobody may act for now on this pod, or in node() on the pods that the policy does not skip; "
      "ask again after 30 s, or 1 s to 1 h as given, which node() has to."},
-    {"taint_out_of_service", fence_taint_out_of_service, "(reason: string): NodeVerdict",
+    {"taint_out_of_service", fence_taint_out_of_service,
+     "(reason: string, options?: ProofOptions): NodeVerdict",
      "Mark the node, so that Kubernetes evicts every pod of it; needs the binding's allow."},
     {"http", fence_http, "(endpoint: string, path: string, ...: string|integer|table): Request",
      "A GET of an endpoint that the engine's configuration names. What follows the path are its "

@@ -102,7 +102,8 @@ Result<Policy> Policy::load(std::string source, const std::string& file, port::C
   }
   state->program.compiled = std::move(job.compiled);
   state->warnings = texts_of(std::move(job.scan.warnings), state->program.file);
-  state->guard = job.scan.forbids || (job.scan.holds && !state->declaration.judges_node);
+  state->guard = job.scan.forbids || job.scan.demands_proof ||
+                 (job.scan.holds && !state->declaration.judges_node);
   state->acts = job.scan.acts;
   state->program.needs = state->declaration.needs;
   state->program.fetches = state->declaration.fetches;

@@ -97,6 +97,7 @@ class Scanner {
     for (const auto& constant : function.constants) {
       scan_.forbids = scan_.forbids || constant == "forbid";
       scan_.holds = scan_.holds || constant == "hold";
+      scan_.demands_proof = scan_.demands_proof || constant == "proof";
       scan_.acts = scan_.acts || (constant && names_action(*constant));
     }
     if (function.constants.size() > kManyConstants) {

@@ -24,9 +24,10 @@ struct Finding {
 struct Scan {
   std::vector<Finding> errors;  // "unknown global 'fnce' (did you mean 'fence'?)"
   std::vector<Finding> warnings;
-  bool forbids = false;  // names "forbid": the policy is a guard
-  bool holds = false;    // names "hold": so it is, if that cannot be about the node
-  bool acts = false;     // names a verdict that does something to a pod or a node
+  bool forbids = false;        // names "forbid": the policy is a guard
+  bool holds = false;          // names "hold": so it is, if that cannot be about the node
+  bool demands_proof = false;  // names "proof": likewise a guard
+  bool acts = false;           // names a verdict that does something to a pod or a node
 
   // Fields of `pod` that have to be declared, where they are read.
   struct Use {

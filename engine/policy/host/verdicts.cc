@@ -41,6 +41,7 @@ struct Held {
   double wait_seconds = 0;
   bool release = false;
   Verdict::OnTimeout on_timeout = Verdict::OnTimeout::Hold;
+  EvidenceSet proof = {};
   std::size_t volume_count = 0;
   std::size_t reason_size = 0;
   std::array<char, kLongestReason> reason{};
@@ -224,6 +225,48 @@ std::size_t word_option(const SpecTable& table, std::string_view key,
   return static_cast<std::size_t>(found - words.begin());
 }
 
+// A list of words, each of which is evidence.
+EvidenceSet proof_option(const SpecTable& table) {
+  EvidenceSet proof;
+  if (!table.has("proof")) {
+    return proof;
+  }
+  const std::string known = evidence_words(all_evidence(), ", ");
+  if (table.push("proof") != LUA_TTABLE) {
+    raise_spec_type(table.lua, table.place("proof"), "a list of evidence, such as {'attested'}",
+                    -1);
+  }
+  lua_pushnil(table.lua);
+  while (lua_next(table.lua, -2) != 0) {
+    const std::string word(lua_type(table.lua, -1) == LUA_TSTRING ? text_at(table.lua, -1) : "");
+    const auto evidence = find_evidence(word);
+    if (!evidence || lua_type(table.lua, -2) != LUA_TNUMBER) {
+      raise_spec(table.lua, table.place("proof"),
+                 "names '" + escaped(word, 64) + "', which is not one of: " + known);
+    }
+    proof.insert(*evidence);
+    lua_pop(table.lua, 1);
+  }
+  lua_pop(table.lua, 1);
+  if (proof.empty()) {
+    raise_spec(
+        table.lua, table.place("proof"),
+        "is an empty list, so that nothing would ever be enough; name one or more of: " + known);
+  }
+  return proof;
+}
+
+// (reason [, {proof = …}])
+EvidenceSet proof_argument(lua_State* lua) {
+  refuse_more_arguments(lua, 2);
+  if (lua_isnoneornil(lua, 2)) {
+    return {};
+  }
+  const SpecTable table = options_argument(lua, 2);
+  table.check_keys(kProofOptionKeys);
+  return proof_option(table);
+}
+
 double wait_option(const SpecTable& table) {
   const int type = table.push("wait");
   double seconds = kUsualAttachmentWait;
@@ -261,7 +304,7 @@ int fence_forbid(lua_State* lua) {
 }
 
 int fence_delete_pod(lua_State* lua) {
-  return push_held(lua, {.kind = Verdict::Kind::DeletePod});
+  return push_held(lua, {.kind = Verdict::Kind::DeletePod, .proof = proof_argument(lua)});
 }
 
 int fence_wait(lua_State* lua) {
@@ -282,6 +325,7 @@ int fence_delete_pod_and_attachments(lua_State* lua) {
     const SpecTable table = options_argument(lua, options);
     table.check_keys(kReleaseOptionKeys);
     held.release = table.boolean_or("release", false);
+    held.proof = proof_option(table);
   }
   const bool all = options == 2 || lua_isnoneornil(lua, 2);
   return push_held(lua, held, all ? all_csi_volumes(lua) : volumes_argument(lua, 2));
@@ -301,6 +345,7 @@ int fence_delete_attachments(lua_State* lua) {
     held.wait_seconds = wait_option(table);
     held.on_timeout = word_option(table, "on_timeout", kEndings) == 0 ? Verdict::OnTimeout::Hold
                                                                       : Verdict::OnTimeout::Delete;
+    held.proof = proof_option(table);
   }
   return push_held(lua, held, volumes_argument(lua, 2));
 }
@@ -321,7 +366,9 @@ int fence_hold(lua_State* lua) {
 }
 
 int fence_taint_out_of_service(lua_State* lua) {
-  return push_held(lua, {.of_node = true, .node_kind = NodeVerdict::Kind::TaintOutOfService});
+  return push_held(lua, {.of_node = true,
+                         .node_kind = NodeVerdict::Kind::TaintOutOfService,
+                         .proof = proof_argument(lua)});
 }
 
 Verdict take_verdict(lua_State* lua, int index, const std::string& place) {
@@ -334,7 +381,8 @@ Verdict take_verdict(lua_State* lua, int index, const std::string& place) {
                   .reason = {held->reason.data(), held->reason_size},
                   .wait = seconds_of(held->wait_seconds),
                   .release = held->release,
-                  .on_timeout = held->on_timeout};
+                  .on_timeout = held->on_timeout,
+                  .proof = held->proof};
   for (const std::size_t volume : volumes_of(*held)) {
     verdict.volumes.push_back(inputs_of(lua).volumes[volume]);
   }
@@ -349,7 +397,8 @@ NodeVerdict take_node_verdict(lua_State* lua, int index, const std::string& plac
   trace_returned(lua, held);
   return NodeVerdict{.kind = held->node_kind,
                      .reason = {held->reason.data(), held->reason_size},
-                     .wait = seconds_of(held->wait_seconds)};
+                     .wait = seconds_of(held->wait_seconds),
+                     .proof = held->proof};
 }
 
 std::string_view to_string(Verdict::Kind kind) {

@@ -69,7 +69,24 @@ void push_node_failures(lua_State* lua, const View&) {
   lua_pushinteger(lua, inputs_of(lua).facts.failures);
 }
 
-constexpr std::array<Field, 9> kNodeFields = {{
+template <Evidence kEvidence>
+void push_evidence(lua_State* lua, const View&) {
+  push_bool(lua, inputs_of(lua).facts.evidence.contains(kEvidence));
+}
+constexpr std::array<Field, 3> kEvidenceFields = {{
+    {"silent", push_evidence<Evidence::Silent>, "boolean",
+     "its machine does not answer this replica, nor the other one"},
+    {"unreachable", push_evidence<Evidence::Unreachable>, "boolean",
+     "Kubernetes calls it Unknown, and its Lease is dead"},
+    {"attested", push_evidence<Evidence::Attested>, "boolean",
+     "a person says that its machine is off, and nothing was heard of it since"},
+}};
+constexpr Shape kEvidenceShape{.name = "node.evidence",
+                               .class_name = "Evidence",
+                               .doc = "What is known of the node at this moment.",
+                               .fields = kEvidenceFields};
+
+constexpr std::array<Field, 10> kNodeFields = {{
     {"name", push_text_below<kMetadata, kName>, "string", "its name"},
     {"labels", push_node_labels, "table<string, string>", "by key, nil for one it lacks"},
     {"annotations", push_node_annotations, "table<string, string>", "by key, nil for one it lacks"},
@@ -81,6 +98,14 @@ constexpr std::array<Field, 9> kNodeFields = {{
      "since when the engine has heard this Ready; Unix seconds by the API server's clock"},
     {"failures", push_node_failures, "integer", "consecutive down observations"},
     {"unschedulable", push_node_unschedulable, "boolean", "whether it is cordoned"},
+    {"evidence",
+     [](lua_State* lua, const View&) {
+       push_view(lua, {.name = "node.evidence", .shape = &kEvidenceShape});
+     },
+     "Evidence",
+     "what is known of it; to wait for some, demand `proof` with a verdict, which is looked at "
+     "again "
+     "when the call leaves"},
     {"exists", push_node_exists, "boolean",
      "false: gone from the API, the rest is what this incident read last, empty when it read "
      "nothing"},

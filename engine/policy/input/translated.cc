@@ -42,6 +42,21 @@ std::string csi_driver_of(const nlohmann::json* volume) {
   return {};
 }
 
+std::set<std::string> ephemeral_drivers(const nlohmann::json& pod) {
+  std::set<std::string> drivers;
+  const nlohmann::json* volumes = member(&pod, "spec", "volumes");
+  if (volumes == nullptr || !volumes->is_array()) {
+    return drivers;
+  }
+  for (const nlohmann::json& volume : *volumes) {
+    const std::string_view driver = text_of(member(&volume, "csi", "driver"));
+    if (!driver.empty()) {
+      drivers.emplace(driver);
+    }
+  }
+  return drivers;
+}
+
 std::set<std::string> inline_drivers(const nlohmann::json& pod) {
   std::set<std::string> drivers;
   const nlohmann::json* volumes = member(&pod, "spec", "volumes");

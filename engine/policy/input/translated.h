@@ -22,5 +22,7 @@ namespace moonfence::policy {
 // The drivers by which Kubernetes attaches volumes of old kinds that stand in the pod itself,
 // without a claim. Their attachments name no PersistentVolume.
 [[nodiscard]] std::set<std::string> inline_drivers(const nlohmann::json& pod);
+// CSI drivers of ephemeral volumes that stand in the pod itself.
+[[nodiscard]] std::set<std::string> ephemeral_drivers(const nlohmann::json& pod);
 
 }  // namespace moonfence::policy

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/time.h"
+#include "policy/values/evidence.h"
 
 namespace moonfence::policy {
 
@@ -95,6 +96,7 @@ struct NodeFacts {
   // Since when Ready is what it is, as far as we have heard; nullopt: by its own stamp, which is of
   // another machine's clock.
   std::optional<WallTime> since = std::nullopt;
+  EvidenceSet evidence = {};  // what is known of a node that seems to be dead
 };
 
 }  // namespace moonfence::policy

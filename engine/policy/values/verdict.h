@@ -9,6 +9,7 @@
 
 #include "base/names.h"
 #include "base/time.h"
+#include "policy/values/evidence.h"
 #include "policy/values/facts.h"
 
 namespace moonfence::policy {
@@ -37,6 +38,8 @@ struct Verdict {
   bool release = false;
   // Of DeleteAttachments: whether the pod is deleted when the attachments do not go in time.
   OnTimeout on_timeout = OnTimeout::Hold;
+  // Of those that delete: one of these has to be known of the node before. Empty: none.
+  EvidenceSet proof = {};
 };
 
 struct NodeVerdict {
@@ -46,8 +49,9 @@ struct NodeVerdict {
     TaintOutOfService,  // mark it; Kubernetes then evicts every pod of it
   };
   Kind kind = Kind::Proceed;
-  std::string reason;  // as a Verdict's
-  Duration wait{};     // of Hold: when to ask again, 1 s to 1 h
+  std::string reason;      // as a Verdict's
+  Duration wait{};         // of Hold: when to ask again, 1 s to 1 h
+  EvidenceSet proof = {};  // of TaintOutOfService: as a Verdict's
 };
 
 enum class NodeHealth { Healthy, Failed, Unknown };

@@ -278,7 +278,7 @@ void AuditChecker::at_end(Duration calm_for) {
       const bool left = open.told_left && now() - *open.told_left < std::chrono::minutes(6);
       if (calm_for >= limit && now() - open.since > limit && !left && !open.kept_in_service &&
           !keeps_a_pod(node) && !is_held_up(node) && !is_own_node_of_all(node) &&
-          !is_vetoed(node)) {
+          !is_vetoed(node) && !is_word_awaited(node)) {
         std::string what = life.replica;
         what.append(": incident ").append(incident).append(" of node ").append(node);
         what.append(" is open since ").append(format_duration(now() - open.since));

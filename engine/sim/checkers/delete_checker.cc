@@ -22,6 +22,10 @@ constexpr Duration kHeard = std::chrono::seconds(10);
 constexpr Duration kHeardElsewhere = std::chrono::seconds(60);
 // One that is silent is asked once a second; what left before may be on its way.
 constexpr Duration kHeardAgain = std::chrono::seconds(2);
+// What a machine takes to boot, until its kubelet has said something.
+constexpr Duration kBooting = std::chrono::seconds(20);
+// After a store went back in time all of its kubelets have said something anew.
+constexpr Duration kForgetting = std::chrono::seconds(60);
 
 bool is_down(const Json& node) {
   const Json* conditions = find_field(node, {"status", "conditions"});
@@ -380,7 +384,29 @@ auto DeleteChecker::check_down(const std::string& what, const AuditLine& intent,
     return std::nullopt;
   }
   check_lease(what, *node);
+  check_attested(what, *node);
   return Signal::Down;
+}
+
+// A machine that has power again says so when its kubelet is there: until then nobody can know. Nor
+// can anybody who is shown a store as it was before.
+void DeleteChecker::check_attested(const std::string& what, const NodeTruth& node) const {
+  const auto proof = plan().settings.find("proof");
+  const auto machine = truth().machines().by_name.find(node.name);
+  const auto restored = truth().restored_at();
+  if (proof == plan().settings.end() || proof->second != "attested" ||
+      machine == truth().machines().by_name.end() ||
+      (restored && now() - *restored < kForgetting)) {
+    return;
+  }
+  const Duration powered = now() - machine->second.impaired_since;
+  if (!machine->second.powered && is_word_awaited(node.name)) {
+    accuse(rules::kAttestedNode, what + "nobody has attested that " + node.name + " is off");
+  }
+  if (machine->second.powered && powered >= kBooting) {
+    accuse(rules::kAttestedNode,
+           what + "the machine of " + node.name + " has had power for " + format_duration(powered));
+  }
 }
 
 // What was renewed within the last second may have come after the reading.

@@ -53,6 +53,7 @@ class DeleteChecker final : public Checker {
   };
 
   void check_delete(const WireRequest& request, const Known& known);
+  void check_attested(const std::string& what, const NodeTruth& node) const;
   [[nodiscard]] const AuditLine* intent_of(const std::string& what, const WireRequest& request,
                                            const Known& known);
   void check_detach(const WireRequest& request, const Known& known);

@@ -93,6 +93,8 @@ enum class Verb {
   HoldNode,       // argument why: annotation moonfence.io/hold; "" takes it off. target: node
   HoldNamespace,  // the same; target: namespace
   HoldPod,
+  // As `moonfence attest NODE --off` or, with `withdraw`, --withdraw. target: node
+  Attest,
   AnnotateNode,  // arguments key and value; "" takes it off. target: node
   LabelNode,     // the same
   ReplacePod,    // force-deleted from outside; its controller makes another

@@ -31,6 +31,14 @@ Result<bool> apply_setting(Plan& plan, const ScenarioLine& line, std::string_vie
     plan.settings["quarantine"] = value;
     return true;
   }
+  if (name == "proof") {
+    if (value.empty() || value.find_first_not_of("abcdefghijklmnopqrstuvwxyz,") != value.npos) {
+      return line.wrong("proof: '" + escaped(value, 64) + "' is no evidence",
+                        "write one or more of silent, unreachable, attested, with commas between");
+    }
+    plan.settings["proof"] = value;
+    return true;
+  }
   const auto settings = setting_words();
   if (std::find(settings.begin(), settings.end(), name) != settings.end()) {
     const auto parsed = line.duration(name, value);
@@ -120,6 +128,7 @@ std::vector<std::string_view> knob_names(std::string_view statement) {
     const auto switches = switch_words();
     names.insert(names.end(), switches.begin(), switches.end());
     names.emplace_back("quarantine");
+    names.emplace_back("proof");
   }
   if (statement == "timing" || statement.empty()) {
     add_names(timing_words(), names);

@@ -7,7 +7,7 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 49> kWords = {{
+  static constexpr std::array<VerbWord, 50> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
@@ -22,6 +22,7 @@ std::span<const VerbWord> verb_words() {
       {"hold-node", Verb::HoldNode, Target::Node, "why"},
       {"hold-namespace", Verb::HoldNamespace, Target::Namespace, "why"},
       {"hold-pod", Verb::HoldPod, Target::Pod, "why"},
+      {"attest", Verb::Attest, Target::Node, "withdraw"},
       {"annotate-node", Verb::AnnotateNode, Target::Node, "key", true, "value"},
       {"label-node", Verb::LabelNode, Target::Node, "key", true, "value"},
       {"replace-pod", Verb::ReplacePod, Target::PodOrWorkload, ""},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/ground/facts.h"
+#include "sim/store/fields.h"
 #include "sim/truth/node_marks.h"
 
 namespace moonfence::sim {
@@ -22,6 +24,27 @@ bool Checker::is_own_node_of_all(const std::string& node) const {
 bool Checker::is_node_held(const std::string& node) const {
   const Object object = truth().store().find({.resource = "nodes", .space = {}, .name = node});
   return object != nullptr && node_marks(plan()).hold(*object);
+}
+
+bool Checker::is_word_awaited(const std::string& node) const {
+  const auto proof = plan().settings.find("proof");
+  if (proof == plan().settings.end() || proof->second != "attested") {
+    return false;
+  }
+  const Object object = truth().store().find({.resource = "nodes", .space = {}, .name = node});
+  const Object lease =
+      truth().store().find({.resource = "leases", .space = "kube-node-lease", .name = node});
+  const Json* ready = object == nullptr ? nullptr : find_condition(*object, "Ready");
+  if (ready == nullptr || lease == nullptr) {
+    return true;
+  }
+  const Json word = Json::parse(
+      text_field(*object, {"metadata", "annotations", "moonfence.io/attested"}), nullptr, false);
+  return !word.is_object() ||
+         word.value("bootID", "") != text_field(*object, {"status", "nodeInfo", "bootID"}) ||
+         word.value("lease", "") != uid_of(*lease) ||
+         word.value("renewTime", "") != text_field(*lease, {"spec", "renewTime"}) ||
+         word.value("lastHeartbeatTime", "") != text_field(*ready, {"lastHeartbeatTime"});
 }
 
 bool Checker::was_node_held(const std::string& node) const {

@@ -120,6 +120,9 @@ class Checker {
   // Somebody holds the node, or the pod or its namespace, now.
   [[nodiscard]] bool is_node_held(const std::string& node) const;
   [[nodiscard]] bool is_pod_held(const PodTruth& pod) const;
+  // A person's word is demanded (`set proof attested`), and there is none on the node that names
+  // what its kubelet has said last.
+  [[nodiscard]] bool is_word_awaited(const std::string& node) const;
   void accuse(std::string_view rule, std::string text) const {
     bench_.accuse(rule, std::move(text));
   }

@@ -44,6 +44,9 @@ constexpr std::array kAll = {
     Rule{kLostNode,
          "a binding with `actOn: lost` deletes nothing of a node whose machine's kernel has "
          "answered this replica for 2 s"},
+    Rule{kAttestedNode,
+         "with `set proof attested`, and where nobody attests a machine that has power, nothing is "
+         "deleted of a node that nobody has attested, or whose machine has had power for 20 s"},
     Rule{kTaintedNode,
          "when a deletion leaves, the node carries a NoSchedule taint that says down, or did "
          "when the reading was made (`live-read`), or does not exist"},

@@ -31,6 +31,7 @@ inline constexpr std::string_view kSilentKubelet = "silent-kubelet";
 inline constexpr std::string_view kLivingLease = "living-lease";
 inline constexpr std::string_view kLivingKernel = "living-kernel";
 inline constexpr std::string_view kLostNode = "lost-node";
+inline constexpr std::string_view kAttestedNode = "attested-node";
 inline constexpr std::string_view kTaintedNode = "tainted-node";
 inline constexpr std::string_view kDeletedNode = "deleted-node";
 // Who.

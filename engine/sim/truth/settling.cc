@@ -31,6 +31,7 @@ bool disturbs(Verb verb) {
     case Verb::HoldNode:
     case Verb::HoldNamespace:
     case Verb::HoldPod:
+    case Verb::Attest:
     case Verb::AnnotateNode:
     case Verb::LabelNode:
     case Verb::MarkUnknown:

@@ -320,6 +320,7 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::HoldNode:
     case Verb::HoldNamespace:
     case Verb::HoldPod:
+    case Verb::Attest:
     case Verb::AnnotateNode:
     case Verb::LabelNode:
     case Verb::ReplacePod:

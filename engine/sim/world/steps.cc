@@ -119,6 +119,37 @@ bool mark_node(const Ground& ground, const Step& step) {
   return ground.store.update(key, edit, ObjectStore::Part::Whole, kActor).has_value();
 }
 
+// A person's word that the machine is off, which names what is known of its kubelet now.
+bool attest(const Ground& ground, const Step& step) {
+  const Key key{.resource = "nodes", .space = {}, .name = step.target};
+  const Object node = ground.store.find(key);
+  const Object lease =
+      ground.store.find({.resource = "leases", .space = "kube-node-lease", .name = step.target});
+  const bool withdraws = !argument(step, "withdraw").empty();
+  if (node == nullptr || (lease == nullptr && !withdraws)) {
+    return false;
+  }
+  std::string word;
+  if (!withdraws) {
+    const Json* ready = find_condition(*node, "Ready");
+    word = Json{{"state", "off"},
+                {"node", uid_of(*node)},
+                {"bootID", text_field(*node, {"status", "nodeInfo", "bootID"})},
+                {"lease", uid_of(*lease)},
+                {"renewTime", text_field(*lease, {"spec", "renewTime"})},
+                {"lastHeartbeatTime",
+                 ready == nullptr ? "" : text_field(*ready, {"lastHeartbeatTime"})},
+                {"at", ground.stamp()},
+                {"by", kActor},
+                {"reason", "a person looked"}}
+               .dump();
+  }
+  const auto edit = [&word](Json& edited) {
+    set_entry(edited["metadata"]["annotations"], "moonfence.io/attested", word);
+  };
+  return ground.store.update(key, edit, ObjectStore::Part::Whole, kActor).has_value();
+}
+
 bool scale(const Ground& ground, const Step& step) {
   const std::string text = argument(step, "replicas");
   int replicas = 0;
@@ -209,6 +240,7 @@ constexpr std::array kDeeds = {
     Deed{Verb::HoldNode, hold},
     Deed{Verb::HoldNamespace, hold},
     Deed{Verb::HoldPod, hold},
+    Deed{Verb::Attest, attest},
     Deed{Verb::AnnotateNode, mark_node},
     Deed{Verb::LabelNode, mark_node},
     Deed{Verb::Scale, scale},

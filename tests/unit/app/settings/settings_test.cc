@@ -73,6 +73,42 @@ TEST(Settings, fencing_drivers_are_names_of_csi_drivers) {
   }
 }
 
+TEST(Settings, proof_is_demanded_everywhere_by_namespace_and_by_driver) {
+  using policy::Evidence;
+  const auto settings = parse_settings(
+      "api: 1\ndetection: on\nproof:\n  everywhere: [silent, unreachable]\n"
+      "  namespaces: {db: [attested]}\n  drivers: {rbd.csi.ceph.com: [silent]}\n",
+      "f");
+  ASSERT_TRUE(settings) << settings.error().text;
+  policy::EvidenceSet either;
+  either.insert(Evidence::Silent);
+  either.insert(Evidence::Unreachable);
+  EXPECT_EQ(settings->proof.everywhere, either);
+  EXPECT_TRUE(settings->proof.namespaces.at(Namespace("db")).contains(Evidence::Attested));
+  EXPECT_TRUE(settings->proof.drivers.at("rbd.csi.ceph.com").contains(Evidence::Silent));
+  for (const char* value :
+       {"attested", "[]", "[attested]", "{}x", "{everywhere: attested}", "{everywhere: []}",
+        "{everywhere: [dead]}", "{everywhere: [[attested]]}", "{everywhere: {attested: 1}}",
+        "{namespaces: [db]}", "{namespaces: {DB: [attested]}}", "{namespaces: {db: []}}",
+        "{drivers: {a/b: [attested]}}", "{somewhere: [attested]}",
+        "{everywhere: [attested], everywhere: [silent]}",
+        "{namespaces: {db: [attested], db: [silent]}}"}) {
+    const std::string text = fault("api: 1\nproof: " + std::string(value) + "\n");
+    EXPECT_NE(text.find("engine.yaml:2:"), std::string::npos) << value << ": " << text;
+  }
+}
+
+TEST(Settings, what_only_silence_would_prove_needs_detection) {
+  const auto of = [](const std::string& demand) {
+    return fault("api: 1\nproof: {everywhere: " + demand + "}\n");
+  };
+  EXPECT_NE(of("[silent]").find("detection is off"), std::string::npos);
+  EXPECT_EQ(of("[silent, attested]"), "");
+  EXPECT_NE(fault("api: 1\nproof: {namespaces: {db: [silent]}}\n"), "");
+  EXPECT_NE(fault("api: 1\nproof: {drivers: {a: [silent]}}\n"), "");
+  EXPECT_EQ(fault("api: 1\ndetection: on\nproof: {drivers: {a: [silent]}}\n"), "");
+}
+
 TEST(Settings, marks_that_hold_a_node_are_annotations) {
   const auto settings =
       parse_settings("api: 1\nholdMarks: [node.beta.openyurt.io/autonomy=true, mine]\n", "f");

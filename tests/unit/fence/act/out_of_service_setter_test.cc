@@ -80,6 +80,98 @@ struct OutOfServiceSetterTest : IncidentsTest {
   }
 };
 
+// The word of a person on n1 as FenceTest shows it.
+json word() {
+  return R"({"at":"2026-01-02T04:59:30Z","bootID":"boot-1","by":"alice",)"
+         R"("lastHeartbeatTime":"2026-01-02T04:59:20Z","lease":"lease-n1","node":"node-1",)"
+         R"("reason":"no light on it","renewTime":"2026-01-02T04:59:20.000000Z","state":"off"})";
+}
+
+struct ProvenOutOfServiceTest : OutOfServiceSetterTest {
+  static Binding retires_by(const std::string& proof, const std::string& name = "a") {
+    Binding binding = everywhere(
+        named_policy(name, "return fence.delete_pod('its node is off')",
+                     "node = function(node) return fence.taint_out_of_service('off', { proof = { " +
+                         proof + " } }) end,"));
+    binding.allow.out_of_service = true;
+    return binding;
+  }
+  void attest() { nodes["n1"].annotations["moonfence.io/attested"] = word(); }
+};
+
+TEST_F(ProvenOutOfServiceTest, the_taint_waits_for_the_proof_that_its_policy_demands) {
+  open({retires_by("'attested'")});
+  tell(Look::Fell);
+  run_for(2min);
+  EXPECT_EQ(patches().size(), 0U);
+  EXPECT_EQ(deletes(), Lines{});
+  attest();
+  run_for(10s);
+  EXPECT_TRUE(nodes["n1"].is_out_of_service());
+  EXPECT_EQ(deletes().size(), 2U);
+  for (const Record& record : story.records) {
+    if (record.kind == Record::Kind::Intent) {
+      EXPECT_NE(record.evidence.find("attested: off by alice"), std::string::npos) << record.action;
+    }
+  }
+}
+
+// Kubernetes evicts every pod: also those for which another policy waits.
+TEST_F(ProvenOutOfServiceTest, what_another_policy_s_taint_demands_keeps_the_node_in_service) {
+  for (const bool first : {true, false}) {
+    std::vector<Binding> bindings = {retires_by("'attested'", "a"),
+                                     retires_by("'unreachable'", "b")};
+    if (!first) {
+      std::swap(bindings[0], bindings[1]);
+    }
+    open(std::move(bindings));
+    tell(Look::Fell);
+    run_for(1min);
+    EXPECT_EQ(patches().size(), 0U);
+    EXPECT_EQ(deletes(), Lines{});
+  }
+}
+
+TEST_F(ProvenOutOfServiceTest, what_the_policy_of_one_pod_demands_keeps_the_node_in_service) {
+  add_pod("kept", "n1", "shop");
+  open({retires(),
+        binding_of(named_policy("b", "return fence.delete_pod('x', { proof = { 'attested' } })"),
+                   Mode::Enforce, {Namespace("shop")})});
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(patches().size(), 0U);
+  EXPECT_EQ(refused(Reason::ProofMissing), 1U);
+  attest();
+  run_for(10s);
+  EXPECT_TRUE(nodes["n1"].is_out_of_service());
+}
+
+TEST_F(ProvenOutOfServiceTest,
+       what_the_configuration_demands_of_one_pod_keeps_the_node_in_service) {
+  policy::EvidenceSet attested;
+  attested.insert(policy::Evidence::Attested);
+  protections.proof.namespaces = {{Namespace("shop"), attested}};
+  add_pod("kept", "n1", "shop");
+  open();
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(patches().size(), 0U);
+  attest();
+  run_for(10s);
+  EXPECT_TRUE(nodes["n1"].is_out_of_service());
+}
+
+TEST_F(ProvenOutOfServiceTest, a_policy_that_holds_the_node_keeps_it_in_service_for_another) {
+  Binding holds =
+      everywhere(named_policy("b", "return fence.delete_pod('x')",
+                              "node = function(node) return fence.hold('Ceph may write', 5) end,"));
+  open({retires(), holds});
+  tell(Look::Fell);
+  run_for(1min);
+  EXPECT_EQ(patches().size(), 0U);
+  EXPECT_EQ(deletes(), Lines{});
+}
+
 // What was listed before the taint is not all that guards have to be asked about.
 TEST_F(OutOfServiceSetterTest, a_guard_is_asked_about_a_pod_as_it_is_now) {
   plans_ahead = true;

@@ -37,6 +37,17 @@ TEST_F(PassTest, the_node_is_read_beside_the_list) {
   EXPECT_EQ(deletes(), Lines{"web-0 40ms"});
 }
 
+// Most urgent first: each waits for the record, and goes in the order of its pod's priority.
+TEST_F(PassTest, pods_of_a_higher_priority_are_deleted_first) {
+  for (const auto& [name, priority] :
+       {std::pair{"web-0", 0}, {"web-1", 100}, {"web-2", 1'000'000}, {"web-3", 100}}) {
+    add_pod(name);
+    pods.at(name)["spec"]["priority"] = priority;
+  }
+  run();
+  EXPECT_EQ(deletes(), (Lines{"web-2 0s", "web-1 0s", "web-3 0s", "web-0 0s"}));
+}
+
 TEST_F(PassTest, the_lease_is_read_beside_the_node_and_the_list) {
   add_pod("web-0");
   node_answer.delay = 40ms;

@@ -600,5 +600,149 @@ TEST_F(EarlyTest, a_pod_that_is_deleted_waits_for_no_other_signal) {
   EXPECT_FALSE(pass->result->unfit);
 }
 
+// A person's word on n1 as FenceTest shows it.
+struct ProofTest : PodEvaluationTest {
+  ProofTest() { nodes.at("n1").heartbeat = "2026-01-02T04:59:00Z"; }
+  void attest() {
+    nodes.at("n1").annotations["moonfence.io/attested"] =
+        R"({"at":"2026-01-02T04:59:30Z","bootID":"boot-1","by":"alice",)"
+        R"("lastHeartbeatTime":"2026-01-02T04:59:00Z","lease":"lease-n1","node":"node-1",)"
+        R"("reason":"no light on it","renewTime":"2026-01-02T04:59:20.000000Z","state":"off"})";
+  }
+  static Binding proves(const std::string& name, Mode mode = Mode::Enforce,
+                        const std::string& more = "") {
+    return says(name, "return fence.delete_pod('off', { proof = { 'attested' } })", mode, more);
+  }
+  // That of the first intent.
+  [[nodiscard]] std::string evidence() const {
+    for (const Record& record : story.records) {
+      if (record.kind == Record::Kind::Intent) {
+        return record.evidence;
+      }
+    }
+    return "no intent";
+  }
+};
+
+TEST_F(ProofTest, a_pod_waits_for_the_proof_that_its_policy_demands) {
+  const auto pass = run_pass({proves("a")});
+  EXPECT_EQ(told_by(), Lines{"verdict proof_missing a"});
+  EXPECT_EQ(
+      story.records.back().text,
+      "its policy demands proof: attested; present: unreachable; if the machine has no power, "
+      "run: moonfence attest n1 --off --reason TEXT");
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(pass->result->failed, 0U);
+  EXPECT_TRUE(pass->result->waits);
+  EXPECT_EQ(pass->result->waits_for, Reason::ProofMissing);
+  EXPECT_EQ(pass->result->look_again, Duration(5s));
+}
+
+TEST_F(ProofTest, it_goes_when_a_person_has_said_so_and_the_records_say_who) {
+  attest();
+  const auto pass = run_pass({proves("a")});
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+  EXPECT_EQ(evidence(),
+            "unreachable, attested: off by alice, 2026-01-02T04:59:30Z, no light on it");
+  const auto& step = pass->authority->ledger->record().steps.at(0);
+  EXPECT_EQ(step.proof, "attested");
+  EXPECT_EQ(step.evidence, evidence());
+}
+
+TEST_F(ProofTest, where_none_is_demanded_none_is_told) {
+  attest();
+  run_pass({deletes_it("a")});
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+  EXPECT_EQ(evidence(), "");
+}
+
+TEST_F(ProofTest, one_of_those_that_are_named_is_enough) {
+  run_pass({says("a", "return fence.delete_pod('x', { proof = { 'attested', 'unreachable' } })")});
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+}
+
+TEST_F(ProofTest, what_one_policy_demands_holds_the_pod_for_every_other) {
+  for (const bool first : {true, false}) {
+    std::vector<Binding> bindings = {deletes_it("a"), proves("b")};
+    if (!first) {
+      std::swap(bindings[0], bindings[1]);
+    }
+    run_pass(bindings);
+    EXPECT_EQ(deletes(), Lines{});
+  }
+  attest();
+  const auto pass = run_pass({deletes_it("a"), proves("b")});
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+  // Also at the wire, although it is not its own verdict that is carried out.
+  EXPECT_EQ(pass->authority->ledger->record().steps.at(0).policy, "a");
+  EXPECT_EQ(pass->authority->ledger->record().steps.at(0).proof, "attested");
+}
+
+TEST_F(ProofTest, it_is_heard_before_its_own_time) {
+  const std::string late = "trigger = { failures = 3, interval = '1h' },";
+  run_pass({deletes_it("a"), proves("b", Mode::Enforce, late)});
+  EXPECT_EQ(deletes(), Lines{});
+}
+
+TEST_F(ProofTest, what_observes_holds_nobody) {
+  run_pass({deletes_it("a"), proves("b", Mode::Observe)});
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+}
+
+TEST_F(ProofTest, no_policy_lowers_what_the_configuration_demands) {
+  policy::EvidenceSet word;
+  word.insert(policy::Evidence::Attested);
+  protections.proof.everywhere = word;
+  run_pass({says("a", "return fence.delete_pod('x', { proof = { 'unreachable' } })")});
+  EXPECT_EQ(told_by(), Lines{"verdict proof_missing a"});
+  protections.proof = {.namespaces = {{Namespace("db"), word}}};
+  run_pass({deletes_it("a")});
+  EXPECT_EQ(deletes(), Lines{});
+  protections.proof = {.namespaces = {{Namespace("web"), word}}};
+  run_pass({deletes_it("a")});
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+}
+
+TEST_F(ProofTest, what_is_demanded_of_a_driver_is_demanded_of_pods_that_may_use_it) {
+  policy::EvidenceSet word;
+  word.insert(policy::Evidence::Attested);
+  protections.proof.drivers = {{"csi.example.com", word}};
+  // A claim that is not there, or that nobody may read, may be anybody's.
+  pods.at("web-0")["spec"]["volumes"] = {
+      {{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data"}}}}};
+  run_pass({deletes_it("a")});
+  EXPECT_EQ(deletes(), Lines{});
+  pods.at("web-0")["spec"]["volumes"] = {
+      {{"name", "data"}, {"csi", {{"driver", "csi.example.com"}}}}};
+  run_pass({deletes_it("a")});
+  EXPECT_EQ(deletes(), Lines{});
+  pods.at("web-0")["spec"]["volumes"] = {{{"name", "data"}, {"csi", {{"driver", "other"}}}}};
+  run_pass({deletes_it("a")});
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+}
+
+TEST_F(ProofTest, what_is_demanded_of_a_driver_is_not_demanded_of_a_pod_without_its_volumes) {
+  policy::EvidenceSet word;
+  word.insert(policy::Evidence::Attested);
+  protections.proof.drivers = {{"csi.example.com", word}};
+  run_pass({deletes_it("a")});
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+}
+
+TEST_F(ProofTest, a_word_that_is_taken_back_between_verdict_and_call_stops_the_call) {
+  attest();
+  auto pass = std::make_unique<OnePass>(*this, std::vector{proves("a")});
+  story.hook = [&pass](const Record& record) {
+    if (record.kind == Record::Kind::Intent) {
+      pass->authority->reading.attestation = {};
+    }
+  };
+  EXPECT_TRUE(run_until([&pass] { return pass->over(); }));
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::ProofMissing), 1U);
+  EXPECT_EQ(pass->result->failed, 0U);
+  story.hook = [](const Record&) {};
+}
+
 }  // namespace
 }  // namespace moonfence::fence

@@ -36,6 +36,8 @@ IncidentRecord sample() {
   pod.policy_digest = "d1";
   pod.set_digest = "s1";
   pod.why = "its node is dead";
+  pod.proof = "silent,attested;unreachable";
+  pod.evidence = "unreachable, attested: off by alice, 2026-01-02T03:04:05Z, no light";
   pod.planned = at(1);
   Step attachment = pod;
   pod.sent = at(2);
@@ -80,6 +82,15 @@ TEST(IncidentRecords, what_is_written_is_read_back) {
   ASSERT_TRUE(read->steps[0].follow);
   EXPECT_EQ(read->steps[0].follow->state, Reason::ReplacementUnscheduled);
   EXPECT_EQ(read->steps[0].follow->text, "no room");
+}
+
+TEST(IncidentRecords, proof_in_other_words_is_refused) {
+  std::string text = to_text(sample());
+  const std::string good = "silent,attested;unreachable";
+  text.replace(text.find(good), good.size(), "silent,burnt;unreachable");
+  const auto record = parse_record(text);
+  ASSERT_FALSE(record);
+  EXPECT_NE(record.error().text.find("is not a list of evidence"), std::string::npos);
 }
 
 // What docs/incident-record.md says of the size.
@@ -173,7 +184,9 @@ TEST(IncidentRecords, the_form_is_that_of_the_documentation) {
   const auto json = nlohmann::json::parse(to_text(sample()));
   EXPECT_EQ(json["version"], 1);
   EXPECT_EQ(json["policies"],
-            nlohmann::json::parse(R"([{"name": "both", "digest": "d1", "set": "s1"}])"));
+            nlohmann::json::parse(R"([{"name": "both", "digest": "d1", "set": "s1",
+    "proof": "silent,attested;unreachable",
+    "evidence": "unreachable, attested: off by alice, 2026-01-02T03:04:05Z, no light"}])"));
   EXPECT_EQ(json["steps"][1], nlohmann::json::parse(R"({
     "step": "delete_attachment", "policy": 0, "planned": "2026-01-02T05:00:01.000000Z",
     "why": "its node is dead",

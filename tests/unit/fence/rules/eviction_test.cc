@@ -126,6 +126,22 @@ struct EvictionGuardTest : GuardTest {
   Eviction eviction = {.pods = {pod}, .complete = true, .listed = Moment{} + 1h, .kubernetes = 26};
 };
 
+TEST_F(EvictionGuardTest, what_any_of_its_pods_lacks_proof_for_keeps_the_node_in_service) {
+  policy::EvidenceSet word;
+  word.insert(policy::Evidence::Attested);
+  eviction.proof = {word};
+  EXPECT_EQ(refusal(), Reason::ProofMissing);
+  authority.reading.attestation.counted = Attestation{};
+  EXPECT_EQ(refusal(), std::nullopt);
+  eviction.proof.clear();
+  authority.reading.attestation.counted.reset();
+  protections.proof.namespaces = {{Namespace("db"), word}};
+  EXPECT_EQ(refusal(), Reason::ProofMissing);
+  // Which drivers an evicted pod uses nobody has looked up.
+  protections.proof = {.drivers = {{"csi.example.com", word}}};
+  EXPECT_EQ(refusal(), Reason::ProofMissing);
+}
+
 TEST_F(EvictionGuardTest, with_nothing_against_it_it_may) {
   EXPECT_EQ(refusal(), std::nullopt);
 }

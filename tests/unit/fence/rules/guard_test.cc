@@ -547,5 +547,97 @@ TEST_F(AttachmentGuardTest, before_its_pod_only_when_the_pod_is_being_deleted) {
   EXPECT_EQ(refuse(), std::nullopt);
 }
 
+// Attested where a person's word is there, and nothing is heard.
+struct ProofGuardTest : GuardTest {
+  policy::EvidenceSet word;
+  policy::ProofDemands demanded;
+  KnownDrivers drivers;
+
+  ProofGuardTest() {
+    word.insert(policy::Evidence::Attested);
+    demanded = {word};
+    authority.reading.attestation.counted = Attestation{};
+  }
+  [[nodiscard]] std::optional<Reason> proven() const {
+    return refuse_pod_deletion(authority,
+                               {.policy = "test",
+                                .digest = "d1",
+                                .set = "s1",
+                                .judged = judged,
+                                .proof = &demanded,
+                                .drivers = &drivers},
+                               pod, now);
+  }
+};
+
+TEST_F(ProofGuardTest, without_what_is_demanded_nothing_is_deleted) {
+  EXPECT_EQ(proven(), std::nullopt);
+  authority.reading.attestation.counted.reset();
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  EXPECT_EQ(answer(), std::nullopt);  // nothing is demanded there
+}
+
+TEST_F(ProofGuardTest, what_the_configuration_demands_is_demanded_of_everybody) {
+  demanded.clear();
+  authority.reading.attestation.counted.reset();
+  protections.proof.everywhere = word;
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  EXPECT_EQ(answer(), Reason::ProofMissing);
+  protections.proof = {.namespaces = {{Namespace("db"), word}}};
+  EXPECT_EQ(answer(), Reason::ProofMissing);
+  protections.proof = {.namespaces = {{Namespace("web"), word}}};
+  EXPECT_EQ(answer(), std::nullopt);
+}
+
+TEST_F(ProofGuardTest, by_driver_it_is_demanded_of_whose_drivers_are_not_known) {
+  demanded.clear();
+  authority.reading.attestation.counted.reset();
+  protections.proof.drivers = {{"csi.example.com", word}};
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  drivers = std::set<std::string>{"csi.example.com"};
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  drivers = std::set<std::string>{"other"};
+  EXPECT_EQ(proven(), std::nullopt);
+}
+
+TEST_F(ProofGuardTest, a_machine_that_is_heard_at_the_wire_makes_a_word_void) {
+  activate({binding(Mode::Enforce, "d1", "trigger = { live_kernel = true },")});
+  EXPECT_EQ(proven(), std::nullopt);
+  for (const cluster::Kernel kernel : {cluster::Kernel::Answers, cluster::Kernel::Unsure}) {
+    kernels.kernel = kernel;
+    EXPECT_EQ(proven(), Reason::ProofMissing);
+  }
+}
+
+TEST_F(ProofGuardTest, silence_is_proof_when_both_replicas_know_it) {
+  demanded = {policy::EvidenceSet()};
+  demanded.front().insert(policy::Evidence::Silent);
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  kernels.since[authority.node] = now - 5s;
+  EXPECT_EQ(proven(), std::nullopt);
+  kernels.confirms = false;
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  authority.kernels = nullptr;
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+}
+
+TEST_F(ProofGuardTest, unreachable_is_the_word_of_kubernetes_and_a_dead_lease) {
+  demanded = {policy::EvidenceSet()};
+  demanded.front().insert(policy::Evidence::Unreachable);
+  EXPECT_EQ(proven(), std::nullopt);
+  // A kubelet that says False itself is reached; the trigger lets it pass.
+  authority.reading.readiness = Readiness::False;
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+}
+
+TEST_F(ProofGuardTest, our_taint_waits_for_the_proof_too) {
+  authority.reading.attestation.counted.reset();
+  authority.quarantine = Quarantine::Always;
+  EXPECT_EQ(
+      refuse_quarantine(
+          authority, {.policy = "test", .digest = "d1", .set = "s1", .proof = &demanded}, pod, now),
+      Reason::ProofMissing);
+}
+
 }  // namespace
 }  // namespace moonfence::fence

@@ -234,6 +234,18 @@ TEST(FixturePatch, fields_of_the_node_change_it) {
   EXPECT_FALSE(scene_of({}, {{"node.ready_status", "deleted"}})->node_facts.exists);
 }
 
+TEST(FixturePatch, evidence_is_given_one_by_one_or_as_a_whole) {
+  const auto of = [](const json& patch) { return scene_of({}, patch)->node_facts.evidence; };
+  EvidenceSet word;
+  word.insert(Evidence::Attested);
+  EXPECT_EQ(of({{"node.evidence.attested", true}}), word);
+  EXPECT_EQ(of({{"node.evidence", {{"attested", true}, {"silent", false}}}}), word);
+  EXPECT_TRUE(of({{"node.evidence.attested", false}}).empty());
+  EXPECT_TRUE(has(patch_error("node.evidence.dead", true), "known are silent, unreachable"));
+  EXPECT_TRUE(has(patch_error("node.evidence.attested", "yes"), "cannot stand there"));
+  EXPECT_TRUE(has(patch_error("node.evidence", "attested"), "cannot stand there"));
+}
+
 TEST(FixturePatch, facts_are_changed_after_they_were_gathered) {
   const auto scene = scene_of({}, {{"pod.volumes[1].driver", "other"},
                                    {"pod.claims[2].state", "claim_missing"},

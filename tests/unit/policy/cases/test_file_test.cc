@@ -124,6 +124,10 @@ TEST(TestFile, keys_that_do_not_go_together_are_refused) {
                   "belongs to the verdicts wait, hold and delete_attachments alone"));
   EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'delete_pod', release = true }"),
                   "belongs to the verdict delete_pod_and_attachments alone"));
+  EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'wait', proof = { 'attested' } }"),
+                  "belongs to the verdicts that delete or evict pods"));
+  EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'delete_pod', proof = { 'dead' } }"),
+                  "which is not one of: silent, unreachable, attested"));
   EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'wait', on_timeout = 'hold' }"),
                   "belongs to the verdict delete_attachments alone"));
   EXPECT_TRUE(

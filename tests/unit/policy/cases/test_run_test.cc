@@ -193,6 +193,11 @@ TEST(TestRun, options_of_a_verdict_are_compared) {
   EXPECT_EQ(told(before, "verdict = 'delete_attachments', seconds = 90, on_timeout = 'delete'"),
             "passed");
   EXPECT_TRUE(has(told(before, "verdict = 'delete_attachments', seconds = 60"), "got delete_att"));
+  const std::string proves = "return fence.delete_pod('off', { proof = { 'silent', 'attested' } })";
+  EXPECT_EQ(told(proves, "verdict = 'delete_pod', proof = { 'attested', 'silent' }"), "passed");
+  EXPECT_TRUE(has(told(proves, "verdict = 'delete_pod', proof = { 'attested' }"),
+                  "proof:   want attested, got silent, attested"));
+  EXPECT_TRUE(has(told(proves, "verdict = 'delete_pod', proof = {}"), "want none, got silent"));
   EXPECT_TRUE(has(told(before, "verdict = 'delete_attachments', on_timeout = 'hold'"),
                   "on_timeout: want hold, got delete"));
 }

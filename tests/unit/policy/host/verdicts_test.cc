@@ -105,6 +105,48 @@ std::vector<std::string> claims_of(const policy::Verdict& verdict) {
   return claims;
 }
 
+TEST(ProofOption, every_verdict_that_deletes_may_demand_proof) {
+  using policy::Evidence;
+  for (const char* call :
+       {"delete_pod('x', { proof = { 'attested', 'silent' } })",
+        "delete_pod_and_attachments('x', { proof = { 'attested', 'silent' } })",
+        "delete_pod_and_attachments('x', pod.volumes, { proof = { 'silent', 'attested' } })",
+        "delete_attachments('x', pod.volumes, { proof = { 'attested', 'silent' } })"}) {
+    const auto verdict = made(std::string("return fence.") + call);
+    EXPECT_TRUE(verdict.proof.contains(Evidence::Attested)) << call;
+    EXPECT_TRUE(verdict.proof.contains(Evidence::Silent)) << call;
+    EXPECT_FALSE(verdict.proof.contains(Evidence::Unreachable)) << call;
+  }
+  EXPECT_TRUE(made("return fence.delete_pod('x')").proof.empty());
+  EXPECT_TRUE(made("return fence.delete_pod('x', {})").proof.empty());
+  EXPECT_TRUE(made("return fence.delete_pod('x', { proof = nil })").proof.empty());
+}
+
+TEST(ProofOption, what_could_never_be_met_or_is_not_known_is_refused) {
+  const auto with = [](const std::string& proof) {
+    return refused("return fence.delete_pod('x', { proof = " + proof + " })");
+  };
+  EXPECT_THAT(with("{}"), HasSubstr("is an empty list"));
+  EXPECT_THAT(with("{ 'dead' }"),
+              HasSubstr("names 'dead', which is not one of: silent, unreachable, attested"));
+  EXPECT_THAT(with("{ 7 }"), HasSubstr("which is not one of"));
+  EXPECT_THAT(with("{ attested = true }"), HasSubstr("which is not one of"));
+  EXPECT_THAT(with("{ x = 'attested' }"), HasSubstr("which is not one of"));
+  EXPECT_THAT(with("'attested'"), HasSubstr("must be a list of evidence"));
+  EXPECT_THAT(with("true"), HasSubstr("must be a list of evidence"));
+  EXPECT_THAT(refused("return fence.delete_pod('x', { prof = { 'attested' } })"),
+              HasSubstr("did you mean 'proof'?"));
+  EXPECT_THAT(refused("return fence.delete_pod('x', 7)"), HasSubstr("a table of options"));
+  EXPECT_THAT(refused("return fence.delete_pod('x', {}, 7)"), HasSubstr("takes 2 arguments"));
+}
+
+// Who may hold a pod for want of proof is asked beside others before its own time.
+TEST(ProofOption, a_policy_that_names_it_is_a_guard) {
+  EXPECT_TRUE(load_text(policy_text("return fence.delete_pod('x', { proof = { 'attested' } })"))
+                  ->is_guard());
+  EXPECT_FALSE(load_text(policy_text("return fence.delete_pod('x')"))->is_guard());
+}
+
 TEST(AttachmentVerdict, without_a_list_every_resolved_csi_volume_is_meant) {
   const auto verdict = made("return fence.delete_pod_and_attachments('x')");
   EXPECT_EQ(verdict.kind, policy::Verdict::Kind::DeletePodAndAttachments);

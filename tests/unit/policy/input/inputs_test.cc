@@ -354,6 +354,22 @@ TEST(NodeInput, every_field) {
   EXPECT_EQ(value_of("node.failures"), "1");
 }
 
+TEST(NodeInput, its_evidence_says_what_is_known_of_it) {
+  EXPECT_EQ(value_of("node.evidence.silent"), "false");
+  EXPECT_THAT(outcome("return fence.skip(tostring(node.evidence.dead))"),
+              testing::HasSubstr("unknown field 'dead'"));
+  const auto policy = load_text(policy_text(
+      "local e = node.evidence return fence.skip(tostring(e.silent) .. tostring(e.unreachable) .. "
+      "tostring(e.attested))"));
+  ASSERT_TRUE(policy) << policy.error().text;
+  policy::NodeFacts facts;
+  facts.evidence.insert(policy::Evidence::Silent);
+  facts.evidence.insert(policy::Evidence::Attested);
+  const kube::Node node = node_of({{"metadata", {{"name", "n1"}}}});
+  EXPECT_EQ(policy->decide(pod_of(sample_pod()), node, sample_cluster(), facts).value().reason,
+            "truefalsetrue");
+}
+
 TEST(NodeInput, ready_status_is_one_of_five_words) {
   const auto policy = load_text(
       policy_text("return fence.skip(node.ready_status .. ' ' .. tostring(node.exists) .. ' ' .. "

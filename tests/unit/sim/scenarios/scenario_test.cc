@@ -262,7 +262,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "brake-window, cache-expiry, cool-down, replacement-wait, retry-interval, "
                    "retry-window, "
                    "max-at-once, max-down, max-per-window, zone-max-at-once, zone-max-down, "
-                   "zone-max-per-window, release, detection, silent-taint, quarantine)"),
+                   "zone-max-per-window, release, detection, silent-taint, quarantine, proof)"),
         std::tuple("set max-down half",
                    "max-down: 'half' is no limit (write a number of nodes, a share such as 50%, "
                    "or off)"),

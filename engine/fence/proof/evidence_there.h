@@ -1,0 +1,35 @@
+#pragma once
+
+// What is known at this moment of a node that seems to be dead, and what to say when that is less
+// than what is demanded. Pure.
+
+#include <string>
+#include <string_view>
+
+#include "base/names.h"
+#include "fence/proof/attestation.h"
+#include "policy/values/evidence.h"
+
+namespace moonfence::fence {
+
+struct Sightings {
+  bool exists = true;        // the Node object of the machine that we mean is there
+  bool unreachable = false;  // Kubernetes calls it Unknown, and its Lease is dead
+  bool silent = false;       // its machine, to both replicas
+  bool may_live = false;     // its machine answers, or it is being found out whether it does
+  const AttestationCheck& attestation;  // must outlive it
+};
+
+// Of a node whose object is gone nothing is known: whose machine has the name nobody can say. A
+// machine that may live is not off, whoever says so.
+[[nodiscard]] policy::EvidenceSet evidence_there(const Sightings& sightings);
+
+// Beside a deletion: "unreachable, attested: off by alice, 2026-01-02T03:04:05Z, power supply
+// burnt".
+[[nodiscard]] std::string evidence_text(const Sightings& sightings);
+
+// Why a pod of the node is not deleted, and what a person can do. `by`: who demands it.
+[[nodiscard]] std::string missing_text(const NodeName& node, std::string_view by,
+                                       policy::EvidenceSet demanded, const Sightings& sightings);
+
+}  // namespace moonfence::fence
