@@ -1,6 +1,6 @@
 # Writes OUTPUT, the source of functions that HEADER declares in moonfence::NAMESPACE: for each of FUNCTIONS one that gives
 # the text of the file at its place in FILES; with TYPE one function for all of them, a span of {name, text} in the order
-# of their names. A file that is called policy.lua has the name of its folder.
+# of their names. A file that is called policy.lua or fencer.lua has the name of its folder.
 set(constants "")
 set(definitions "")
 if(TYPE)
@@ -9,7 +9,7 @@ if(TYPE)
   foreach(file IN LISTS FILES)
     file(READ ${file} text)
     get_filename_component(name ${file} NAME_WE)
-    if(name STREQUAL "policy")
+    if(name STREQUAL "policy" OR name STREQUAL "fencer")
       get_filename_component(folder ${file} DIRECTORY)
       get_filename_component(name ${folder} NAME)
     endif()

@@ -4,6 +4,7 @@ read_globals = {
   "assert",
   "duration",
   "error",
+  "fencer",
   "ipairs",
   "next",
   "pairs",

@@ -104,6 +104,8 @@
 ---@field ready_status "true"|"false"|"unknown"|"missing"|"deleted" its Ready condition; deleted when the node is gone from the API
 ---@field not_ready_since? integer since when the engine has heard this Ready; Unix seconds by the API server's clock
 ---@field failures integer consecutive down observations
+---@field provider_id string spec.providerID, such as metal3://…; "" when it has none
+---@field system_uuid string status.nodeInfo.systemUUID, by the kubelet; "" when it has none
 ---@field unschedulable boolean whether it is cordoned
 ---@field evidence Evidence what is known of it; to wait for some, demand `proof` with a verdict, which is looked at again when the call leaves
 ---@field exists boolean false: gone from the API, the rest is what this incident read last, empty when it read nothing
@@ -144,6 +146,17 @@
 ---@field fetch? fun(pod: Pod, s: Settings, got: table<string, Answer>): table<string, Request>? Names what has to be read for a pod; called again with the answers until it returns nil.
 ---@field pod fun(pod: Pod, s: Settings, cluster: Cluster, node: Node): Verdict Judges one pod of the node.
 
+---The argument of fencer{}.
+---@class FencerSpec
+---@field api integer The version of the policy API: 1.
+---@field name string [a-z][a-z0-9-]* of at most 40 letters; the file's name demands it.
+---@field version string The fencer's own semantic version, such as 1.0.0.
+---@field summary string One line on whom it asks; at most 256 bytes.
+---@field doc? string More, for people; at most 16 KiB.
+---@field settings? table<string, PolicySetting> What the engine's configuration may set, by name.
+---@field plan fun(node: Node, s: Settings, got: table<string, Answer>): table<string, Request>? Names what has to be read about the machine; called again with the answers until it returns nil.
+---@field state fun(node: Node, s: Settings, got: table<string, Answer>): "on"|"off"|"unknown"|"failed", string What the answers say of the machine's power, and why. Only off is evidence: a state that is not known to mean it is unknown.
+
 ---Which pods a policy is asked about.
 ---@class PolicySelect
 ---@field labels? string A label selector, such as app=web,tier in (a, b).
@@ -177,19 +190,19 @@
 
 ---Options of fence.delete_pod and fence.taint_out_of_service.
 ---@class ProofOptions
----@field proof? ("silent"|"unreachable"|"attested")[] One of these has to be known of the node before anything is deleted; none.
+---@field proof? ("silent"|"unreachable"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
 ---Options of fence.delete_pod_and_attachments.
 ---@class ReleaseOptions
 ---@field release? boolean Release the volumes to another node once every attachment is absent; false.
----@field proof? ("silent"|"unreachable"|"attested")[] One of these has to be known of the node before anything is deleted; none.
+---@field proof? ("silent"|"unreachable"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
 ---Options of fence.delete_attachments.
 ---@class AttachmentOptions
 ---@field order? "attachments-first" Before the pod; the only order.
 ---@field wait? string|number How long the attachments may take; 60s, from 1s to 1h.
 ---@field on_timeout? "hold"|"delete" What becomes of the pod when they do not go in time; hold.
----@field proof? ("silent"|"unreachable"|"attested")[] One of these has to be known of the node before anything is deleted; none.
+---@field proof? ("silent"|"unreachable"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
 ---@class fencelib
 fence = {}
@@ -267,6 +280,11 @@ function duration(text) end
 ---@param declaration PolicySpec
 ---@return Policy
 function policy(declaration) end
+
+---Declares a fencer, in place of a policy.
+---@param declaration FencerSpec
+---@return Policy
+function fencer(declaration) end
 
 ---The number of bytes of s.
 ---@param s string

@@ -8,6 +8,7 @@ import pytest
 from .engine import RULES
 from .installation import DEPLOY, Installation, objects
 from .kube import ApiError, wait_for
+from .redfish_api import RedfishApi
 from .tool import Tool
 
 KEY = "moonfence.io/attested"
@@ -135,3 +136,47 @@ def test_a_command_line_that_says_nothing_clear_is_refused(tool):
     gone = tool.run("attest", "nowhere", "--off", "--reason", "x")
     assert gone.returncode == 5 and gone.stdout == ""
     assert tool.writes() == []
+
+
+@pytest.fixture
+def bmc_of(cluster):
+    """bmc_of(node) -> RedfishApi of its machine."""
+    made = []
+
+    def make(node: str) -> RedfishApi:
+        made.append(RedfishApi(cluster.client.get("nodes", node)["status"]["nodeInfo"]["systemUUID"]))
+        return made[-1]
+    yield make
+    for bmc in made:
+        bmc.stop()
+
+
+def test_pf_05_pf_06_a_pod_goes_when_its_own_machine_s_bmc_says_off(cluster, victims_of, start_engine, bmc_of, tmp_path):
+    victims = victims_of(1, stateful=True)
+    bmc = bmc_of(victims.node)
+    ours, bmc.uuid = bmc.uuid, "another machine"
+    for name, text in (("user", "admin"), ("password", "wrong")):
+        (tmp_path / name).write_text(text)
+    cluster.client.patch("nodes", victims.node, {"metadata": {"labels": {"bmc": "rack4-7"}}})
+    engine = start_engine(config={
+        "proof": "{everywhere: [off]}", "fencers": "[{fencer: redfish, nodes: bmc, settings: {endpoint_label: bmc}}]",
+        "endpoints": f"{{rack4-7: {{url: '{bmc.url}', auth: {{type: basic, usernameFile: {tmp_path}/user, "
+                     f"passwordFile: {tmp_path}/password}}}}}}"}, rules=RULES)
+    victims.fail("silent")
+
+    def says(part: str):
+        wait_for(part, lambda: any(part in each["text"] for each in verdicts(engine)), 90)
+    says("redfish: unknown, ")  # a wrong password is an answer that says nothing
+    (tmp_path / "password").write_text(bmc.password)
+    says("redfish: failed, the BMC is another machine's")
+    bmc.uuid, bmc.power = ours.upper(), "PoweringOff"
+    says("redfish: unknown, PowerState PoweringOff")
+    bmc.power = "On"
+    says("redfish: on, PowerState On")
+    assert engine.deletes() == []
+
+    bmc.power = "Off"
+    victims.wait_replaced()
+    (intent,) = [record for record in engine.records() if record["kind"] == "intent" and record["action"] == "delete_pod"]
+    assert intent["evidence"] == "unreachable, off (redfish: PowerState Off)"
+    assert set(bmc.gets) == {"/redfish/v1/Systems", "/redfish/v1/Systems/System.Embedded.1"}

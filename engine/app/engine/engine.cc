@@ -173,6 +173,15 @@ class Engine::Graph final : public fence::Leadership {
                        ? std::make_unique<cluster::Witnesses>(loop_, around.http, *witness_random_,
                                                               log_, *detection_)
                        : nullptr),
+        power_watch_(told_.fencers.empty() ? nullptr
+                                           : std::make_unique<fence::PowerWatch>(
+                                                 fence::PowerWatch::Surroundings{
+                                                     .loop = loop_,
+                                                     .reader = reader_,
+                                                     .allowed_reads = told_.settings.allowed_reads,
+                                                     .endpoints = &endpoints_,
+                                                     .log = log_},
+                                                 told_.fencers)),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
         peer_lease_reader_(
@@ -414,7 +423,8 @@ class Engine::Graph final : public fence::Leadership {
                           .fencing_drivers = told_.settings.fencing_drivers,
                           .release = told_.settings.release,
                           .quarantine = told_.settings.quarantine,
-                          .kernels = witnesses_.get()}},
+                          .kernels = witnesses_.get(),
+                          .powers = power_watch_.get()}},
             actions_,
             told_.on_demand ? nullptr : &preplannings_};  // a plan shows what a pass does
   }
@@ -975,6 +985,7 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> witness_random_;
   const std::unique_ptr<cluster::Witnesses> witnesses_;  // null: machines are not watched
   cluster::MachineHistory machine_history_;
+  const std::unique_ptr<fence::PowerWatch> power_watch_;  // null: no fencer is bound
   fence::Brake brake_;
   SelfTest self_test_;
   fence::PeerLeaseReader peer_lease_reader_;

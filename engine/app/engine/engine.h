@@ -16,6 +16,7 @@
 #include "app/telling/health.h"
 #include "app/telling/metrics.h"
 #include "base/ed25519.h"
+#include "fence/fencers/power_watch.h"
 #include "fence/read/surroundings.h"
 #include "kube/auth/config.h"
 #include "loop/loop.h"
@@ -36,6 +37,7 @@ namespace moonfence::app {
 struct Assignment {
   Settings settings;
   std::shared_ptr<const policy::Policy> policy;  // of --policy; null: the ConfigMap decides
+  std::vector<fence::BoundFencer> fencers = {};  // of the settings, loaded
   std::string policy_namespace;                  // of --policy
   Duration hold_down = policy::kHoldDown;        // likewise
   // With `policy` its mode (default observe), else the ceiling of what the ConfigMap says.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/engine/load_fencers.h"
 #include "os/system/entropy.h"
 #include "os/system/process.h"
 #include "policy/host/lua_self_test.h"
@@ -41,6 +42,10 @@ Result<std::shared_ptr<const policy::Policy>> load_policy(port::Files& files, po
   if (!loaded) {
     return failure(advised(loaded.error(),
                            "mend the policy; policies/noobaa/policy.lua shows the form of one"));
+  }
+  if (loaded->is_fencer()) {
+    return failure(Error::Kind::Invalid, "--policy: " + path + " declares a fencer",
+                   "bind it in the engine's configuration: docs/proof.md, Fencers");
   }
   return std::make_shared<const policy::Policy>(std::move(*loaded));
 }
@@ -96,6 +101,11 @@ tl::expected<Prepared, Refusal> prepare(const RunOptions& options, port::Files& 
   if (auto tested = policy::lua_self_test(); !tested) {
     return refuse(ExitCode::Policy, tested.error());
   }
+  auto fencers = load_fencers(told.settings.fencers, files, clock);
+  if (!fencers) {
+    return refuse(ExitCode::Config, fencers.error());
+  }
+  told.fencers = *std::move(fencers);
   if (!options.policy.empty()) {
     auto loaded = load_policy(files, clock, options.policy);
     if (!loaded) {

@@ -61,10 +61,23 @@ Result<void> read_demands(const std::string& file, const YAML::Node& name, const
   return {};
 }
 
-bool asks_for_silence_alone(EvidenceSet demand) {
-  EvidenceSet silent;
-  silent.insert(policy::Evidence::Silent);
-  return demand == silent;
+// Of what is demanded the first for which nothing could ever be enough.
+std::optional<EvidenceSet> first_hopeless(const Settings& settings) {
+  EvidenceSet possible = policy::all_evidence();
+  if (!settings.detection.on) {
+    possible.remove(policy::Evidence::Silent);
+  }
+  if (settings.fencers.empty()) {
+    possible.remove(policy::Evidence::Off);
+  }
+  policy::ProofDemands demands = {settings.proof.everywhere};
+  for (const auto& [space, demand] : settings.proof.namespaces) {
+    demands.push_back(demand);
+  }
+  for (const auto& [driver, demand] : settings.proof.drivers) {
+    demands.push_back(demand);
+  }
+  return fence::unmet(demands, possible);
 }
 
 }  // namespace
@@ -95,23 +108,16 @@ Result<void> read_proof(const std::string& file, const YAML::Node& name, const Y
       });
 }
 
-Result<void> check_proof(const std::string& file, const fence::DemandedProof& proof,
-                         bool detection) {
-  bool silence = asks_for_silence_alone(proof.everywhere);
-  for (const auto& [space, demand] : proof.namespaces) {
-    silence = silence || asks_for_silence_alone(demand);
+Result<void> check_proof(const std::string& file, const Settings& settings) {
+  const auto hopeless = first_hopeless(settings);
+  if (!hopeless) {
+    return {};
   }
-  for (const auto& [driver, demand] : proof.drivers) {
-    silence = silence || asks_for_silence_alone(demand);
-  }
-  if (silence && !detection) {
-    return failure(Error::Kind::Invalid,
-                   file +
-                       ": proof: where silent alone is demanded nothing is ever deleted, because "
-                       "detection is off",
-                   "set detection: on, or name other evidence beside silent");
-  }
-  return {};
+  return failure(Error::Kind::Invalid,
+                 file + ": proof: where only " + policy::evidence_words(*hopeless, " or ") +
+                     " is demanded nothing is ever deleted: silent needs detection: on, and off "
+                     "needs fencers",
+                 "set them, or name other evidence beside it");
 }
 
 }  // namespace moonfence::app

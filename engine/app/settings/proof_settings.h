@@ -7,6 +7,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "app/settings/settings.h"
 #include "base/result.h"
 #include "fence/proof/demanded_proof.h"
 
@@ -15,8 +16,7 @@ namespace moonfence::app {
 [[nodiscard]] Result<void> read_proof(const std::string& file, const YAML::Node& name,
                                       const YAML::Node& value, fence::DemandedProof& into);
 
-// Only a machine that is watched can be silent: a demand for nothing else would never be met.
-[[nodiscard]] Result<void> check_proof(const std::string& file, const fence::DemandedProof& proof,
-                                       bool detection);
+// What nothing can ever bring is not demanded: silence needs detection, and off a fencer.
+[[nodiscard]] Result<void> check_proof(const std::string& file, const Settings& settings);
 
 }  // namespace moonfence::app

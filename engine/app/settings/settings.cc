@@ -8,6 +8,7 @@
 
 #include "app/settings/brake_settings.h"
 #include "app/settings/endpoint_settings.h"
+#include "app/settings/fencer_settings.h"
 #include "app/settings/proof_settings.h"
 #include "app/settings/release_settings.h"
 #include "app/settings/settings_values.h"
@@ -19,14 +20,28 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 21> kKeys = {
-    "allowedReads",  "api",           "attacherLeases",
-    "brake",         "cacheExpiry",   "controllerLease",
-    "detection",     "endpoints",     "fencingDrivers",
-    "holdMarks",     "leaseDuration", "leaseRenewDeadline",
-    "leaseRetry",    "proof",         "protectedNamespaces",
-    "quarantine",    "release",       "replacementWait",
-    "retryInterval", "retryWindow",   "silentTaint"};
+constexpr std::array<std::string_view, 22> kKeys = {"allowedReads",
+                                                    "api",
+                                                    "attacherLeases",
+                                                    "brake",
+                                                    "cacheExpiry",
+                                                    "controllerLease",
+                                                    "detection",
+                                                    "endpoints",
+                                                    "fencers",
+                                                    "fencingDrivers",
+                                                    "holdMarks",
+                                                    "leaseDuration",
+                                                    "leaseRenewDeadline",
+                                                    "leaseRetry",
+                                                    "proof",
+                                                    "protectedNamespaces",
+                                                    "quarantine",
+                                                    "release",
+                                                    "replacementWait",
+                                                    "retryInterval",
+                                                    "retryWindow",
+                                                    "silentTaint"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -166,6 +181,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
     return read_switch(file, name, value, "on needs the permission to patch nodes",
                        settings.silent_taint);
   }
+  if (key == "fencers") {
+    return read_fencers(file, name, value, settings.fencers);
+  }
   if (key == "proof") {
     return read_proof(file, name, value, settings.proof);
   }
@@ -250,7 +268,7 @@ Result<void> check_times(const std::string& file, const Settings& settings) {
                        " is shorter than retryWindow " + format_duration(settings.retry_window),
                    "a node must not be looked at anew while it is being dealt with; 0 means never");
   }
-  if (auto checked = check_proof(file, settings.proof, settings.detection.on); !checked) {
+  if (auto checked = check_proof(file, settings); !checked) {
     return checked;
   }
   return check_election(file, settings.election);

@@ -7,6 +7,9 @@
 
 #include <set>
 #include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "base/names.h"
 #include "base/result.h"
@@ -21,6 +24,14 @@
 #include "kube/leader_election/election.h"
 
 namespace moonfence::app {
+
+// A fencer and the nodes that it is asked about.
+struct FencerSetting {
+  std::string name;
+  std::string file;   // "": it comes with the engine
+  std::string nodes;  // a label selector; "": all
+  nlohmann::json settings = nlohmann::json::object();
+};
 
 struct Settings {
   // How long the belief about a down node lasts before it is looked at again; zero: for ever.
@@ -55,6 +66,8 @@ struct Settings {
   fence::Quarantine quarantine = fence::Quarantine::Off;
   // Annotations of nodes that hold them as moonfence.io/hold does (fence/rules/hold_annotations.h).
   fence::HoldMarks hold_marks;
+  // What asks machines whether they have power (fence/fencers/power_watch.h), in this order.
+  std::vector<FencerSetting> fencers;
   // What has to be known of a node before a pod of it is deleted, whatever policies say.
   fence::DemandedProof proof;
   // No policy reaches these, whatever is bound to them.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/engine/engine.h"
+#include "app/engine/load_fencers.h"
 #include "base/sha256.h"
 #include "kube/wire/url.h"
 
@@ -16,11 +17,22 @@ namespace {
 
 constexpr std::string_view kNamespace = "moonfence";
 
+// Those that come with the engine: settings_of() permits no others, and has loaded them once.
+Assignment with_fencers(Assignment told, const sim::ReplicaSurroundings& around) {
+  auto fencers = load_fencers(told.settings.fencers, around.files, around.cpu_clock);
+  if (fencers) {
+    told.fencers = *std::move(fencers);
+  }
+  return told;
+}
+
 class SimReplica final : public sim::Replica {
  public:
   SimReplica(const SimReplicaOptions& options, const sim::ReplicaSurroundings& around)
       : http_(around.http, around.loop, options.endpoints),
-        engine_(sim_assignment(options, around.name, around.server, around.node, around.address),
+        engine_(with_fencers(sim_assignment(options, around.name, around.server, around.node,
+                                            around.address),
+                             around),
                 {around.loop, http_, around.files, around.processes, around.wall_clock,
                  around.cpu_clock, around.random, around.log, around.append_audit,
                  options.status_board, /*on_evaluation=*/{}, &around.links}) {

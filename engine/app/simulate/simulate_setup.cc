@@ -8,9 +8,12 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "app/engine/load_fencers.h"
 #include "app/simulate/endpoint_script.h"
 #include "audit/reason.h"
 #include "base/text.h"
+#include "os/system/clocks.h"
+#include "os/system/system_files.h"
 #include "os/tools/folders.h"
 #include "policy/bundle/bindings.h"
 #include "sim/scenarios/builtin_scenarios.h"
@@ -200,6 +203,25 @@ Result<Scenario> set_up_scenario(const SimulateOptions& options, port::Files& fi
   return scenario;
 }
 
+namespace {
+
+// Each replica loads them anew, from what is compiled in.
+Result<void> check_fencers(const Settings& settings) {
+  os::SystemFiles files;
+  os::ThreadCpuClock clock;
+  for (const FencerSetting& fencer : settings.fencers) {
+    if (!fencer.file.empty()) {
+      return failure(Error::Kind::Invalid,
+                     "fencers: " + fencer.name + " has a file, which a simulated engine has not",
+                     "leave file out: it has those that come with moonfence");
+    }
+  }
+  const auto loaded = load_fencers(settings.fencers, files, clock);
+  return loaded ? Result<void>() : failure(Error(loaded.error()));
+}
+
+}  // namespace
+
 Result<Settings> settings_of(const sim::Plan& plan) {
   static const std::map<std::string, std::vector<std::string>> places = {
       {"brake-window", {"brake", "window"}},
@@ -232,6 +254,9 @@ Result<Settings> settings_of(const sim::Plan& plan) {
   auto settings = parse_settings(YAML::Dump(root), "the scenario's settings");
   if (settings) {
     script_endpoints(*settings);
+    if (auto checked = check_fencers(*settings); !checked) {
+      return failure(std::move(checked.error()));
+    }
   }
   // The storage of the simulated clusters keeps no writer off, but a policy may act as if it did:
   // the checkers count what that comes to.

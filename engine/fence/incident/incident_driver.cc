@@ -73,6 +73,7 @@ IncidentDriver::IncidentDriver(Keeper& keeper, IncidentContext& surroundings, st
   authority_->protections = &around_.in_force.protections;
   authority_->quarantine = around_.in_force.quarantine;
   authority_->kernels = around_.in_force.kernels;
+  authority_->powers = around_.in_force.powers;
   authority_->source =
       around_.access.source == nullptr ? std::string() : around_.access.source->key();
   restore(memory_, ledger->record(), opened_);

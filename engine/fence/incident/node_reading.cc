@@ -393,6 +393,10 @@ void NodeReading::take(Reading reading) {
     authority_->boot_id = authority_->boot_id.value_or(node_.boot_id);
   }
   note_boot(node_.boot_id);
+  if (around_.in_force.powers != nullptr && around_.access.source == nullptr &&
+      authority_->reading.kubelet_lease == KubeletLease::Dead) {
+    around_.in_force.powers->look_at(node_);
+  }
   arrived_(authority_->reading);
 }
 

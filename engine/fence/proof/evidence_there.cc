@@ -16,6 +16,10 @@ EvidenceSet evidence_there(const Sightings& sightings) {
   if (sightings.unreachable) {
     there.insert(Evidence::Unreachable);
   }
+  if (sightings.power && sightings.power->state.power == policy::Power::Off &&
+      !sightings.may_live) {
+    there.insert(Evidence::Off);
+  }
   if (sightings.attestation.counted && !sightings.may_live) {
     there.insert(Evidence::Attested);
   }
@@ -25,6 +29,10 @@ EvidenceSet evidence_there(const Sightings& sightings) {
 std::string evidence_text(const Sightings& sightings) {
   const EvidenceSet there = evidence_there(sightings);
   std::string text = evidence_words(there, ", ");
+  if (there.contains(Evidence::Off)) {
+    text.append(" (").append(sightings.power->fencer).append(": ");
+    text.append(sightings.power->state.why).append(")");
+  }
   if (there.contains(Evidence::Attested)) {
     const Attestation& word = *sightings.attestation.counted;
     text.append(": off by ").append(word.by).append(", ").append(format_rfc3339(word.at));
@@ -43,6 +51,11 @@ std::string missing_text(const NodeName& node, std::string_view by, EvidenceSet 
     return text +
            "; the Node object is gone, so there can be none: see docs/runbook.md, Deleting "
            "by hand";
+  }
+  if (demanded.contains(Evidence::Off)) {
+    text.append("; ").append(sightings.fencers.empty()
+                                 ? "no fencer is bound to it, or none has answered yet"
+                                 : sightings.fencers);
   }
   if (!demanded.contains(Evidence::Attested)) {
     return text + "; it is looked at again, and its pods can be deleted by hand: docs/runbook.md";

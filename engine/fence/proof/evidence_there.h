@@ -8,6 +8,7 @@
 
 #include "base/names.h"
 #include "fence/proof/attestation.h"
+#include "fence/proof/powers.h"
 #include "policy/values/evidence.h"
 
 namespace moonfence::fence {
@@ -18,6 +19,8 @@ struct Sightings {
   bool silent = false;       // its machine, to both replicas
   bool may_live = false;     // its machine answers, or it is being found out whether it does
   const AttestationCheck& attestation;  // must outlive it
+  std::optional<PowerReading> power = std::nullopt;
+  std::string fencers = {};  // what they say, for people; "" where none is bound to the node
 };
 
 // Of a node whose object is gone nothing is known: whose machine has the name nobody can say. A

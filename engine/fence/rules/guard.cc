@@ -247,14 +247,22 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
 Sightings sightings_of(const Authority& authority) {
   const Reading& reading = authority.reading;
   const cluster::Kernels* kernels = authority.kernels;
+  const Powers* powers = authority.powers;
+  // A kubelet that speaks has a machine with power. By a health source's word nobody reads its
+  // Lease.
+  const bool is_silent =
+      powers != nullptr && authority.source.empty() && reading.kubelet_lease == KubeletLease::Dead;
   const cluster::Kernel kernel =
       kernels == nullptr ? cluster::Kernel::NotObservable : kernels->kernel_of(authority.node);
-  return {.exists = !has_no_object(reading),
-          .unreachable = reading.readiness == cluster::Readiness::Unknown &&
-                         reading.kubelet_lease == KubeletLease::Dead,
-          .silent = kernels != nullptr && kernels->is_confirmed(authority.node),
-          .may_live = kernel == cluster::Kernel::Answers || kernel == cluster::Kernel::Unsure,
-          .attestation = reading.attestation};
+  return {
+      .exists = !has_no_object(reading),
+      .unreachable = reading.readiness == cluster::Readiness::Unknown &&
+                     reading.kubelet_lease == KubeletLease::Dead,
+      .silent = kernels != nullptr && kernels->is_confirmed(authority.node),
+      .may_live = kernel == cluster::Kernel::Answers || kernel == cluster::Kernel::Unsure,
+      .attestation = reading.attestation,
+      .power = is_silent ? powers->reading_of(authority.node, authority.node_uid) : std::nullopt,
+      .fencers = powers == nullptr ? std::string() : powers->told_of(authority.node)};
 }
 
 std::string missing_proof(const Authority& authority, const Ground& ground, const kube::Pod& pod) {

@@ -56,6 +56,7 @@ struct Authority {
   const Leadership* leadership = nullptr;
   Quarantine quarantine = Quarantine::Off;    // whether a taint of ours has to come first
   const cluster::Kernels* kernels = nullptr;  // null: nobody watches the machines
+  const Powers* powers = nullptr;             // null: no fencer is bound
   // CSI drivers whose ControllerUnpublish keeps a node without power or network from writing, by
   // the word of who runs the cluster (setting fencingDrivers).
   const std::set<std::string>* fencing_drivers = nullptr;

@@ -26,6 +26,7 @@ struct InForce {
   const ReleaseRules& release;
   Quarantine quarantine = Quarantine::Off;    // see Authority
   const cluster::Kernels* kernels = nullptr;  // likewise
+  Powers* powers = nullptr;                   // likewise
 };
 
 }  // namespace moonfence::fence

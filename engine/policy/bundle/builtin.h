@@ -1,6 +1,7 @@
 #pragma once
 
-// The policies that come with the engine, compiled in from policies/NAME/policy.lua.
+// The policies and fencers that come with the engine, compiled in from policies/NAME/policy.lua and
+// fencers/NAME/fencer.lua.
 
 #include <span>
 #include <string>
@@ -18,5 +19,6 @@ struct BuiltinPolicy {
 
 // In the order of their names.
 [[nodiscard]] std::span<const BuiltinPolicy> builtin_policies();
+[[nodiscard]] std::span<const BuiltinPolicy> builtin_fencers();
 
 }  // namespace moonfence::policy

@@ -117,6 +117,12 @@ void Validation::load() {
     reject("load", policy.error());
     return;
   }
+  if (policy->is_fencer()) {
+    reject("load", Error{.kind = Error::Kind::Invalid,
+                         .text = file + " declares a fencer, which judges no pods",
+                         .hint = "bind it in the engine's configuration: docs/proof.md, Fencers"});
+    return;
+  }
   loaded_ = *std::move(policy);
   stage_ = Stage::Settings;
 }

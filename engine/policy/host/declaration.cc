@@ -213,9 +213,9 @@ bool has_function(const SpecTable& table, const std::string& key) {
   return type == LUA_TFUNCTION;
 }
 
-void read_declaration(lua_State* lua, Declaration& declaration) {
-  const SpecTable table{.lua = lua, .index = 1, .name = "policy"};
-  table.check_keys(kPolicyKeys);
+// What policies and fencers have in common.
+void read_heading(const SpecTable& table, Declaration& declaration) {
+  lua_State* lua = table.lua;
   read_api(table);
   read_name(table, declaration);
   declaration.version = table.text("version", 64);
@@ -227,6 +227,25 @@ void read_declaration(lua_State* lua, Declaration& declaration) {
   declaration.summary = escaped(table.text("summary", kLongestSummary), 2 * kLongestSummary);
   declaration.doc = table.text_or("doc", kLongestDoc, "");
   lua_settop(lua, table.index);
+}
+
+void read_fencer(lua_State* lua, Declaration& declaration) {
+  const SpecTable table{.lua = lua, .index = 1, .name = "fencer"};
+  table.check_keys(kFencerKeys);
+  read_heading(table, declaration);
+  read_optional(table, "settings", [&] { declaration.settings = read_settings(lua); });
+  declaration.is_fencer = true;
+  for (const char* key : {"plan", "state"}) {
+    if (!has_function(table, key)) {
+      raise_spec(lua, key, "is missing; it must be a function");
+    }
+  }
+}
+
+void read_declaration(lua_State* lua, Declaration& declaration) {
+  const SpecTable table{.lua = lua, .index = 1, .name = "policy"};
+  table.check_keys(kPolicyKeys);
+  read_heading(table, declaration);
   read_optional(table, "select", [&] { read_select(lua, declaration); });
   read_optional(table, "needs", [&] {
     declaration.needs_by_settings = lua_type(lua, -1) == LUA_TFUNCTION;
@@ -252,16 +271,18 @@ void read_declaration(lua_State* lua, Declaration& declaration) {
   }
 }
 
-int declare_policy(lua_State* lua) {
+int declare(lua_State* lua, void (*read)(lua_State* lua, Declaration& declaration)) {
   Session& session = Sandbox::of(lua).session;
   if (session.declared || session.hook != Hook::None) {
-    raise(lua, "policy: called twice; a file declares one policy and returns it");
+    raise(lua, function_name(lua) +
+                   ": called twice; a file declares one policy or fencer and "
+                   "returns it");
   }
   table_argument(lua, 1);
   lua_settop(lua, 1);
   session.declared = true;
   if (session.declaration != nullptr) {
-    read_declaration(lua, *session.declaration);
+    read(lua, *session.declaration);
   }
   lua_rawsetp(lua, LUA_REGISTRYINDEX, &kSpec);
   lua_newuserdatauv(lua, 0, 0);
@@ -270,9 +291,19 @@ int declare_policy(lua_State* lua) {
   return 1;
 }
 
-constexpr std::array<HostFunction, 1> kDeclaration = {{
+int declare_policy(lua_State* lua) {
+  return declare(lua, read_declaration);
+}
+
+int declare_fencer(lua_State* lua) {
+  return declare(lua, read_fencer);
+}
+
+constexpr std::array<HostFunction, 2> kDeclaration = {{
     {"policy", declare_policy, "(declaration: PolicySpec): Policy",
      "Declares the policy; the file returns its result."},
+    {"fencer", declare_fencer, "(declaration: FencerSpec): Policy",
+     "Declares a fencer, in place of a policy."},
 }};
 
 }  // namespace

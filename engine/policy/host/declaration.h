@@ -28,6 +28,7 @@ struct Declaration {
   std::optional<Source> source;
   bool judges_node = false;  // has a node function
   bool fetches = false;      // has a fetch function
+  bool is_fencer = false;    // declared by fencer{}: it has plan and state, and none of the above
 };
 
 // Pushes a value of the table that policy{} was called with; nil before.

@@ -33,6 +33,26 @@ inline constexpr std::array<Key, 13> kPolicyKeys = {{
      "Judges one pod of the node.", true},
 }};
 
+inline constexpr std::array<Key, 8> kFencerKeys = {{
+    {"api", "integer", "The version of the policy API: 1.", true},
+    {"name", "string", "[a-z][a-z0-9-]* of at most 40 letters; the file's name demands it.", true},
+    {"version", "string", "The fencer's own semantic version, such as 1.0.0.", true},
+    {"summary", "string", "One line on whom it asks; at most 256 bytes.", true},
+    {"doc", "string", "More, for people; at most 16 KiB."},
+    {"settings", "table<string, PolicySetting>",
+     "What the engine's configuration may set, by name."},
+    {"plan", "fun(node: Node, s: Settings, got: table<string, Answer>): table<string, Request>?",
+     "Names what has to be read about the machine; called again with the answers until it returns "
+     "nil.",
+     true},
+    {"state",
+     "fun(node: Node, s: Settings, got: table<string, Answer>): "
+     "\"on\"|\"off\"|\"unknown\"|\"failed\", string",
+     "What the answers say of the machine's power, and why. Only off is evidence: a state that is "
+     "not known to mean it is unknown.",
+     true},
+}};
+
 inline constexpr std::array<Key, 1> kSelectKeys = {{
     {"labels", "string", "A label selector, such as app=web,tier in (a, b)."},
 }};
@@ -73,7 +93,7 @@ inline constexpr std::array<Key, 8> kSettingKeys = {{
 
 // The options of fence.delete_pod and of fence.taint_out_of_service.
 inline constexpr std::array<Key, 1> kProofOptionKeys = {{
-    {"proof", "(\"silent\"|\"unreachable\"|\"attested\")[]",
+    {"proof", "(\"silent\"|\"unreachable\"|\"off\"|\"attested\")[]",
      "One of these has to be known of the node before anything is deleted; none."},
 }};
 
@@ -81,7 +101,7 @@ inline constexpr std::array<Key, 1> kProofOptionKeys = {{
 inline constexpr std::array<Key, 2> kReleaseOptionKeys = {{
     {"release", "boolean",
      "Release the volumes to another node once every attachment is absent; false."},
-    {"proof", "(\"silent\"|\"unreachable\"|\"attested\")[]",
+    {"proof", "(\"silent\"|\"unreachable\"|\"off\"|\"attested\")[]",
      "One of these has to be known of the node before anything is deleted; none."},
 }};
 
@@ -91,7 +111,7 @@ inline constexpr std::array<Key, 4> kAttachmentOptionKeys = {{
     {"wait", "string|number", "How long the attachments may take; 60s, from 1s to 1h."},
     {"on_timeout", "\"hold\"|\"delete\"",
      "What becomes of the pod when they do not go in time; hold."},
-    {"proof", "(\"silent\"|\"unreachable\"|\"attested\")[]",
+    {"proof", "(\"silent\"|\"unreachable\"|\"off\"|\"attested\")[]",
      "One of these has to be known of the node before anything is deleted; none."},
 }};
 

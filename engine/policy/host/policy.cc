@@ -24,7 +24,7 @@ Result<FileName> parse_file_name(std::string_view file) {
   const auto parts = split(file, '/');
   const std::string base(parts.back());
   FileName name{.policy = base, .display = base};
-  if (base == "policy.lua" && parts.size() > 1) {
+  if ((base == "policy.lua" || base == "fencer.lua") && parts.size() > 1) {
     name.policy = parts[parts.size() - 2];
     name.display = name.policy + "/" + base;
   } else if (base.ends_with(kExtension)) {
@@ -195,6 +195,10 @@ bool Policy::judges_node() const {
 bool Policy::fetches() const {
   return state_->declaration.fetches;
 }
+bool Policy::is_fencer() const {
+  return state_->declaration.is_fencer;
+}
+
 bool Policy::is_guard() const {
   return state_->guard;
 }

@@ -18,6 +18,7 @@
 #include "kube/objects/objects.h"
 #include "policy/values/facts.h"
 #include "policy/values/limits.h"
+#include "policy/values/power.h"
 #include "policy/values/request.h"
 #include "policy/values/setting.h"
 #include "policy/values/verdict.h"
@@ -92,6 +93,8 @@ class Policy {
   [[nodiscard]] const std::optional<Source>& health_source() const;  // instead of the trigger
   [[nodiscard]] bool judges_node() const;                            // has a node function
   [[nodiscard]] bool fetches() const;                                // has a fetch function
+  // It asks for the power of machines, and judges nothing: declared by fencer{}.
+  [[nodiscard]] bool is_fencer() const;
   // It can forbid: where it fails or cannot be loaded, the pods it selects are held.
   [[nodiscard]] bool is_guard() const;
   // Its text names a verdict that does something to a pod or a node.
@@ -136,6 +139,9 @@ class Policy {
   // health_source().
   [[nodiscard]] Run<Requests> plan_source(const nlohmann::json& got) const;
   [[nodiscard]] Run<NodeStates> nodes_of_source(const nlohmann::json& got) const;
+  // The same for a machine's power. Invalid unless is_fencer().
+  [[nodiscard]] Run<Requests> plan_power(const kube::Node& node, const nlohmann::json& got) const;
+  [[nodiscard]] Run<PowerState> power_of(const kube::Node& node, const nlohmann::json& got) const;
 
  private:
   struct State;

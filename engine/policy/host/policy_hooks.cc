@@ -191,6 +191,40 @@ NodeStates nodes(lua_State* lua, const Program& program) {
   return take_states(lua, place + ": source.nodes");
 }
 
+// ---- the power of a machine ------------------------------------------------------------------
+
+Requests plan_power(lua_State* lua, const Program& program) {
+  push_declared(lua, "plan");
+  require_function(lua, program, "plan");
+  const std::string place = place_of_function(lua, -1);
+  push_node(lua);
+  push_settings(lua, *program.settings);
+  push_answers(lua);
+  lua_call(lua, 3, 1);
+  return take_requests(lua, -1, place + ": plan", *Sandbox::of(lua).session.inputs->answers);
+}
+
+PowerState state_of_power(lua_State* lua, const Program& program) {
+  constexpr std::size_t kLongestWhy = 512;
+  push_declared(lua, "state");
+  require_function(lua, program, "state");
+  const std::string place = place_of_function(lua, -1);
+  push_node(lua);
+  push_settings(lua, *program.settings);
+  push_answers(lua);
+  lua_call(lua, 3, 2);
+  const std::string_view word = lua_type(lua, -2) == LUA_TSTRING ? text_at(lua, -2) : "";
+  const auto power = find_power(word);
+  const std::string why = lua_type(lua, -1) == LUA_TSTRING
+                              ? escaped(trimmed(text_at(lua, -1)), kLongestWhy)
+                              : std::string();
+  if (!power || why.empty()) {
+    raise(lua, place + ": state returned " + described(lua, -2) + " and " + described(lua, -1) +
+                   "; it must return 'on', 'off', 'unknown' or 'failed', and a text that says why");
+  }
+  return {.power = *power, .why = why};
+}
+
 // ---- inputs ----------------------------------------------------------------------------------
 
 std::shared_ptr<const json> node_json(const kube::Node& node) {
@@ -228,6 +262,10 @@ Result<void> check_given(const Program& program, const kube::Pod& pod, const Pod
                        std::string(to_string(*need)) + ", which the policy needs");
   }
   return {};
+}
+
+Failure no_fencer(const Program& program) {
+  return failure(Error::Kind::Invalid, program.file + ": it is no fencer");
 }
 
 Failure no_source(const Program& program) {
@@ -297,6 +335,22 @@ Run<NodeStates> Policy::nodes_of_source(const json& got) const {
     return {.result = no_source(state_->program)};
   }
   return run_hook<NodeStates>(state_->program, Hook::Nodes, Inputs{.answers = &got}, nodes);
+}
+
+Run<Requests> Policy::plan_power(const kube::Node& node, const json& got) const {
+  if (!is_fencer()) {
+    return {.result = no_fencer(state_->program)};
+  }
+  return run_hook<Requests>(state_->program, Hook::Power,
+                            Inputs{.node = node_json(node), .answers = &got}, policy::plan_power);
+}
+
+Run<PowerState> Policy::power_of(const kube::Node& node, const json& got) const {
+  if (!is_fencer()) {
+    return {.result = no_fencer(state_->program)};
+  }
+  return run_hook<PowerState>(state_->program, Hook::Nodes,
+                              Inputs{.node = node_json(node), .answers = &got}, state_of_power);
 }
 
 }  // namespace moonfence::policy

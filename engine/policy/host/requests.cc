@@ -170,7 +170,7 @@ std::string built_path(lua_State* lua, std::string path) {
 
 int push_request(lua_State* lua, Request request) {
   Session& session = Sandbox::of(lua).session;
-  if (session.hook != Hook::Fetch && session.hook != Hook::Plan) {
+  if (session.hook != Hook::Fetch && session.hook != Hook::Plan && session.hook != Hook::Power) {
     raise(lua, function_name(lua) + ": requests are made inside of fetch() and source.plan()");
   }
   if (session.requests.size() >= kMostMade) {

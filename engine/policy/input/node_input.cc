@@ -73,11 +73,13 @@ template <Evidence kEvidence>
 void push_evidence(lua_State* lua, const View&) {
   push_bool(lua, inputs_of(lua).facts.evidence.contains(kEvidence));
 }
-constexpr std::array<Field, 3> kEvidenceFields = {{
+constexpr std::array<Field, 4> kEvidenceFields = {{
     {"silent", push_evidence<Evidence::Silent>, "boolean",
      "its machine does not answer this replica, nor the other one"},
     {"unreachable", push_evidence<Evidence::Unreachable>, "boolean",
      "Kubernetes calls it Unknown, and its Lease is dead"},
+    {"off", push_evidence<Evidence::Off>, "boolean",
+     "a fencer has read that its machine has no power"},
     {"attested", push_evidence<Evidence::Attested>, "boolean",
      "a person says that its machine is off, and nothing was heard of it since"},
 }};
@@ -86,7 +88,13 @@ constexpr Shape kEvidenceShape{.name = "node.evidence",
                                .doc = "What is known of the node at this moment.",
                                .fields = kEvidenceFields};
 
-constexpr std::array<Field, 10> kNodeFields = {{
+constexpr std::string_view kProviderId = "providerID";
+
+void push_system_uuid(lua_State* lua, const View& view) {
+  push_string(lua, member(member(view.json, kStatus, "nodeInfo"), "systemUUID"));
+}
+
+constexpr std::array<Field, 12> kNodeFields = {{
     {"name", push_text_below<kMetadata, kName>, "string", "its name"},
     {"labels", push_node_labels, "table<string, string>", "by key, nil for one it lacks"},
     {"annotations", push_node_annotations, "table<string, string>", "by key, nil for one it lacks"},
@@ -97,6 +105,10 @@ constexpr std::array<Field, 10> kNodeFields = {{
     {"not_ready_since", push_node_not_ready_since, "integer?",
      "since when the engine has heard this Ready; Unix seconds by the API server's clock"},
     {"failures", push_node_failures, "integer", "consecutive down observations"},
+    {"provider_id", push_text_below<kSpec, kProviderId>, "string",
+     "spec.providerID, such as metal3://…; \"\" when it has none"},
+    {"system_uuid", push_system_uuid, "string",
+     "status.nodeInfo.systemUUID, by the kubelet; \"\" when it has none"},
     {"unschedulable", push_node_unschedulable, "boolean", "whether it is cordoned"},
     {"evidence",
      [](lua_State* lua, const View&) {

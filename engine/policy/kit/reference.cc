@@ -84,6 +84,7 @@ TableReference table_of(std::string_view class_name, std::string_view doc,
 std::vector<TableReference> tables() {
   return {
       table_of("PolicySpec", "The argument of policy{}.", kPolicyKeys),
+      table_of("FencerSpec", "The argument of fencer{}.", kFencerKeys),
       table_of("PolicySelect", "Which pods a policy is asked about.", kSelectKeys),
       table_of("PolicySetting", "One setting that a binding may set.", kSettingKeys),
       table_of("PolicyTrigger", "When a node counts as down.", kTriggerKeys),

@@ -29,7 +29,7 @@ bool Checker::is_node_held(const std::string& node) const {
 bool Checker::is_word_awaited(const std::string& node) const {
   const auto proof = plan().settings.find("proof");
   if (proof == plan().settings.end() || proof->second != "attested") {
-    return false;
+    return proof != plan().settings.end() && proof->second == "off";  // nobody here reads BMCs
   }
   const Object object = truth().store().find({.resource = "nodes", .space = {}, .name = node});
   const Object lease =

@@ -98,11 +98,37 @@ TEST(Settings, proof_is_demanded_everywhere_by_namespace_and_by_driver) {
   }
 }
 
+TEST(Settings, fencers_are_named_with_their_nodes_and_settings) {
+  const auto settings = parse_settings(
+      "api: 1\nfencers:\n- {fencer: redfish, nodes: 'rack=4', settings: {system: '1', n: 5, x: "
+      "[a, true]}}\n- {fencer: own, file: /etc/moonfence/own.lua}\n",
+      "f");
+  ASSERT_TRUE(settings) << settings.error().text;
+  ASSERT_EQ(settings->fencers.size(), 2U);
+  EXPECT_EQ(settings->fencers[0].name, "redfish");
+  EXPECT_EQ(settings->fencers[0].nodes, "rack=4");
+  EXPECT_EQ(settings->fencers[0].settings,
+            nlohmann::json::parse(R"({"system": "1", "n": 5, "x": ["a", true]})"));
+  EXPECT_EQ(settings->fencers[1].file, "/etc/moonfence/own.lua");
+  for (const char* value :
+       {"redfish", "[redfish]", "[{file: a}]", "[{fencer: []}]", "[{fencer: a, x: 1}]",
+        "[{fencer: a, nodes: '=='}]", "[{fencer: a, settings: []}]"}) {
+    const std::string text = fault("api: 1\nfencers: " + std::string(value) + "\n");
+    EXPECT_NE(text.find("engine.yaml:2:"), std::string::npos) << value << ": " << text;
+  }
+}
+
+TEST(Settings, what_only_a_fencer_would_prove_needs_one) {
+  EXPECT_NE(fault("api: 1\nproof: {everywhere: [off]}\n").find("needs fencers"), std::string::npos);
+  EXPECT_EQ(fault("api: 1\nfencers: [{fencer: redfish}]\nproof: {everywhere: [off]}\n"), "");
+  EXPECT_EQ(fault("api: 1\nproof: {everywhere: [off, attested]}\n"), "");
+}
+
 TEST(Settings, what_only_silence_would_prove_needs_detection) {
   const auto of = [](const std::string& demand) {
     return fault("api: 1\nproof: {everywhere: " + demand + "}\n");
   };
-  EXPECT_NE(of("[silent]").find("detection is off"), std::string::npos);
+  EXPECT_NE(of("[silent]").find("silent needs detection: on"), std::string::npos);
   EXPECT_EQ(of("[silent, attested]"), "");
   EXPECT_NE(fault("api: 1\nproof: {namespaces: {db: [silent]}}\n"), "");
   EXPECT_NE(fault("api: 1\nproof: {drivers: {a: [silent]}}\n"), "");

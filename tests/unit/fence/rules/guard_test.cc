@@ -621,6 +621,42 @@ TEST_F(ProofGuardTest, silence_is_proof_when_both_replicas_know_it) {
   EXPECT_EQ(proven(), Reason::ProofMissing);
 }
 
+struct FakePowers final : Powers {
+  std::optional<PowerReading> reading;
+  void look_at(const kube::Node&) override {}
+  [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName&, const Uid&) const override {
+    return reading;
+  }
+  [[nodiscard]] std::string told_of(const NodeName&) const override { return "bmc: no answer"; }
+};
+
+TEST_F(ProofGuardTest, off_is_what_a_fencer_has_read_of_a_machine_that_is_not_heard) {
+  demanded = {policy::EvidenceSet()};
+  demanded.front().insert(policy::Evidence::Off);
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  FakePowers powers;
+  authority.powers = &powers;
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  EXPECT_NE(missing_proof(authority, {.proof = &demanded}, pod).find("bmc: no answer"),
+            std::string::npos);
+  for (const policy::Power power :
+       {policy::Power::On, policy::Power::Unknown, policy::Power::Failed}) {
+    powers.reading = PowerReading{.state = {.power = power, .why = "x"}, .fencer = "bmc"};
+    EXPECT_EQ(proven(), Reason::ProofMissing);
+  }
+  powers.reading->state.power = policy::Power::Off;
+  EXPECT_EQ(proven(), std::nullopt);
+  // A kubelet that renews its Lease has a machine with power, whatever its BMC says.
+  authority.reading.readiness = Readiness::False;
+  authority.reading.kubelet_lease = KubeletLease::Alive;
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  authority.reading.readiness = Readiness::Unknown;
+  authority.reading.kubelet_lease = KubeletLease::Dead;
+  activate({binding(Mode::Enforce, "d1", "trigger = { live_kernel = true },")});
+  kernels.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+}
+
 TEST_F(ProofGuardTest, unreachable_is_the_word_of_kubernetes_and_a_dead_lease) {
   demanded = {policy::EvidenceSet()};
   demanded.front().insert(policy::Evidence::Unreachable);

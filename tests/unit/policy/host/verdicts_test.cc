@@ -128,7 +128,7 @@ TEST(ProofOption, what_could_never_be_met_or_is_not_known_is_refused) {
   };
   EXPECT_THAT(with("{}"), HasSubstr("is an empty list"));
   EXPECT_THAT(with("{ 'dead' }"),
-              HasSubstr("names 'dead', which is not one of: silent, unreachable, attested"));
+              HasSubstr("names 'dead', which is not one of: silent, unreachable, off, attested"));
   EXPECT_THAT(with("{ 7 }"), HasSubstr("which is not one of"));
   EXPECT_THAT(with("{ attested = true }"), HasSubstr("which is not one of"));
   EXPECT_THAT(with("{ x = 'attested' }"), HasSubstr("which is not one of"));

@@ -238,7 +238,7 @@ TEST(Environment, it_has_exactly_these_names) {
   EXPECT_EQ(
       names,
       ": type tostring tonumber ipairs pairs next select error assert duration\n"
-      ": policy\n"
+      ": policy fencer\n"
       "string: len sub lower upper format starts_with ends_with contains glob split trim byte\n"
       "table: insert remove concat sort contains keys\n"
       "math: floor ceil min max abs tointeger huge maxinteger mininteger\n"

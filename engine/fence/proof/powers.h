@@ -1,0 +1,37 @@
+#pragma once
+
+// Whoever has read the power of machines, for the guard.
+
+#include <optional>
+#include <string>
+
+#include "base/names.h"
+#include "base/time.h"
+#include "kube/objects/objects.h"
+#include "policy/values/power.h"
+
+namespace moonfence::fence {
+
+// What a fencer has read of a machine.
+struct PowerReading {
+  policy::PowerState state = {};
+  std::string fencer = {};  // its name
+  Uid node = {};            // whose machine was asked
+  Moment asked{};           // it was so then, or later
+};
+
+class Powers {
+ public:
+  virtual ~Powers() = default;
+  // The node is down, as it was read a moment ago: its machine's fencers are asked again when the
+  // last answer grows old.
+  virtual void look_at(const kube::Node& node) = 0;
+  // The newest reading of this very node; nullopt: none, or one that is too old to act by.
+  [[nodiscard]] virtual std::optional<PowerReading> reading_of(const NodeName& node,
+                                                               const Uid& uid) const = 0;
+  // Why there is none, or what it says, for people: "redfish: unknown, PowerState PoweringOff";
+  // "" where no fencer is bound to the node.
+  [[nodiscard]] virtual std::string told_of(const NodeName& node) const = 0;
+};
+
+}  // namespace moonfence::fence

@@ -1,0 +1,48 @@
+#pragma once
+
+// What a fencer makes of the answers about one machine. Only Off is evidence; everything that is
+// not in the vendor's table of states is Unknown.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace moonfence::policy {
+
+enum class Power {
+  On,
+  Off,
+  Unknown,  // between two states, or the answer is none of those that are known
+  Failed,   // a person has to mend something: a credential, a wrong machine
+};
+
+struct PowerState {
+  Power power = Power::Unknown;
+  std::string why;  // for people; never empty, at most 512 bytes, control characters escaped
+};
+
+// As scripts write them: "on".
+[[nodiscard]] constexpr std::string_view to_string(Power power) {
+  switch (power) {
+    case Power::On:
+      return "on";
+    case Power::Off:
+      return "off";
+    case Power::Unknown:
+      return "unknown";
+    case Power::Failed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+[[nodiscard]] constexpr std::optional<Power> find_power(std::string_view word) {
+  for (const Power power : {Power::On, Power::Off, Power::Unknown, Power::Failed}) {
+    if (to_string(power) == word) {
+      return power;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace moonfence::policy
