@@ -12,6 +12,7 @@ from .cluster import running_cluster
 from .engine import Engines
 from .explain import explain, explained, wait_explained
 from .faults import ApiServer, Victims
+from .installation import Installation, lease_watch
 from .proxy import Proxy
 from .record_schema import check_records
 from .secrecy import check_untold
@@ -41,6 +42,7 @@ def pytest_runtest_makereport(item):
 def cluster():
     """A control plane and the hollow process, without nodes."""
     with running_cluster("e2e", GRACE) as running:
+        Installation(running).apply(lease_watch())
         yield running
 
 

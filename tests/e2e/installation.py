@@ -36,6 +36,27 @@ def manifest(overlay: str) -> list:
     return objects(DEPLOY / "install.yaml" if overlay == "observe" else DEPLOY / "flat" / f"{overlay}.yaml")
 
 
+def policies_of_admission() -> list:
+    """Those of the overlay `enforce`."""
+    return [each for each in manifest("enforce") if each["kind"].startswith("ValidatingAdmission")]
+
+
+def lease_watch() -> list:
+    """A policy that judges nothing, by a Lease. As long as it is bound, an API server watches Leases for its admission policies;
+    one that stopped does not begin again before it restarts (kubernetes/kubernetes#130887). So of two tests that install
+    and remove moonfence on one API server the second would find all deletions refused."""
+    api, about = "admissionregistration.k8s.io/v1", {"name": "lease-watch"}
+    return [
+        {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": about, "spec": {
+            "paramKind": {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"},
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["bindings"]}]},
+            "validations": [{"expression": "true"}]}},
+        {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": about, "spec": {
+            "policyName": about["name"], "validationActions": ["Audit"],
+            "paramRef": {"name": "none", "namespace": "default", "parameterNotFoundAction": "Allow"}}}]
+
+
 def built(folder: Path) -> list:
     """What kustomize makes of a folder."""
     done = subprocess.run([REPO / "scripts" / "manifests", "--build", folder], stdout=subprocess.PIPE, text=True, check=True)

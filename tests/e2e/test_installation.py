@@ -17,7 +17,7 @@ from .elected import RenewedLease
 from .engine import binary
 from .faults import metric
 from .installation import (DEPLOY, NAMESPACE, Installation, Right, ShippedAccount, built, differences,
-                           documented_rights, manifest, objects, one, rights, rights_of, run_with)
+                           documented_rights, manifest, objects, one, policies_of_admission, rights, rights_of, run_with)
 from .kube import ApiError, wait_for
 from .policies import LAST_GOOD, STATUS, PolicyMap, policy_text
 from .replica import Replica, make_image
@@ -206,8 +206,8 @@ def replicas(cluster, shipped):
 def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint(
         cluster, enforcing, replicas, make_nodes, workloads):
     """The admission policies of the overlay `enforce`."""
-    policies = [each for each in manifest("enforce") if each["kind"].startswith("ValidatingAdmission")]
-    assert len(policies) == 6
+    policies = policies_of_admission()
+    assert len(policies) == 8
     (node,) = make_nodes(1)
     workloads.stateful_set("web", 2, labels={"app": "web"})
     uids = [pod["metadata"]["uid"] for pod in workloads.wait_all_running("web", 2)]

@@ -13,6 +13,7 @@ from cluster.settings import ALL, FAST
 from e2e.control_plane import REPO
 from e2e.engine import Engines
 from e2e.explain import explained
+from e2e.installation import Installation, lease_watch
 from e2e.processes import worker
 from e2e.workloads import Workloads
 
@@ -42,6 +43,7 @@ def pytest_runtest_makereport(item):
 def bed():
     settings = ALL[os.environ.get("MOONFENCE_MACHINE_SETTINGS", FAST.name)]
     with BedWithVolumes(BEDS / f"tests-{worker()}", settings=settings).up(3) as running:
+        Installation(running).apply(lease_watch())
         yield running
 
 

@@ -153,6 +153,7 @@ void Election::observe(const std::optional<Lease>& lease, Moment now) {
   seen_any_ = true;
   seen_ = record;
   lease_ = lease;
+  deposed_ = deposed_ && record.holder == identity_;
 }
 
 Election::Effects Election::read(const std::optional<Lease>& lease, Moment sent, Moment now,
@@ -377,8 +378,10 @@ Election::Effects Election::write_failed(const Error& error, Moment now, double 
 }
 
 Election::Effects Election::deposed(Moment now, double chance) {
-  return state_ == State::Leading ? lose("the API server says that another one leads", now, chance)
-                                  : Effects{};
+  if (state_ != State::Leading || std::exchange(deposed_, true)) {
+    return {};
+  }
+  return lose("the API server says that another one leads", now, chance);
 }
 
 Election::Effects Election::free(WallTime wall) {

@@ -108,6 +108,8 @@ class Election {
   [[nodiscard]] Effects written(const Lease& lease, Moment sent, Moment now, double chance);
   [[nodiscard]] Effects write_failed(const Error& error, Moment now, double chance);
   // A write was refused because, by the Lease, another one leads: it is read again before long.
+  // Where it names us then, and has named nobody else since, the server judges by an old copy of it
+  // (kubernetes/kubernetes#130887): to be told so once more ends nothing. Renewals show who leads.
   [[nodiscard]] Effects deposed(Moment now, double chance);
   // After Wanted, when all that we started has ended: free it, and follow.
   [[nodiscard]] Effects hand_over(WallTime wall);
@@ -175,6 +177,7 @@ class Election {
   int writing_ = 0;       // under way; a second one where the first may have been lost
   Moment not_before_{};   // it was not done yet when this read was sent
   bool wanted_ = false;   // Wanted was told
+  bool deposed_ = false;  // and whatever we have seen of the Lease since named us
   bool returns_ = false;  // Releasing: to follow afterwards
 };
 

@@ -56,6 +56,9 @@ void Elector::deposed() {
     return;
   }
   perform(election_.deposed(around_.loop.now(), around_.random.unit()));
+  if (leads() && !std::exchange(told_of_old_lease_, true)) {
+    around_.log.error("admission_judges_by_an_old_lease", {{"lease", ref_.text()}});
+  }
 }
 
 void Elector::hand_over() {
@@ -89,6 +92,7 @@ void Elector::perform(const Election::Effects& effects) {
                      receivers_.lead();
                    },
                    [this](const Election::Lose& lost) {
+                     told_of_old_lease_ = false;
                      around_.log.warning("leadership_lost", {{"lease", ref_.text()},
                                                              {"why", lost.why},
                                                              {"holder", election_.holder()}});

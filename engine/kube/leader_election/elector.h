@@ -50,7 +50,7 @@ class Elector {
   Elector& operator=(const Elector&) = delete;
 
   void start();
-  // See Election::deposed(). `lose` is called in this turn.
+  // See Election::deposed(). `lose` is called in this turn, if at all.
   void deposed();
   // See Election::hand_over(). `lose` is called when it is freed.
   void hand_over();
@@ -88,6 +88,7 @@ class Elector {
   std::uint64_t writes_ = 0;
   CallTimes renewals_;
   std::string problem_;
+  bool told_of_old_lease_ = false;  // in this term
 };
 
 }  // namespace moonfence::kube
