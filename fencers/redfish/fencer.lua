@@ -1,4 +1,5 @@
--- Asks a machine's management controller (BMC) for its power, by Redfish: DMTF DSP0266, schema ComputerSystem.
+-- Asks a machine's management controller (BMC) for its power, and switches it off, by Redfish: DMTF DSP0266, schema
+-- ComputerSystem.
 -- `Off` there means that the main power is cut. A controller that has no power does not answer, which says nothing.
 local collection = "/redfish/v1/Systems"
 
@@ -10,35 +11,34 @@ local function endpoint_of(node, s)
   return s.endpoint_prefix .. node.name
 end
 
--- The same UUID; some firmware swaps the bytes of its first three groups.
+-- Its 32 hexadecimal digits. Where a machine has no firmware that says it, a kubelet reports its machine-id, without dashes.
+local function digits(uuid)
+  return table.concat(string.split(string.lower(tostring(uuid)), "-"), "")
+end
+
+-- Some firmware swaps the bytes of the first three groups.
 local function swapped(uuid)
-  local groups = string.split(uuid, "-")
-  if #groups ~= 5 or #groups[1] ~= 8 or #groups[2] ~= 4 or #groups[3] ~= 4 then
-    return uuid
-  end
-  local function reversed(group)
+  local function reversed(from, to)
     local bytes = ""
-    for i = #group - 1, 1, -2 do
-      bytes = bytes .. string.sub(group, i, i + 1)
+    for i = to - 1, from, -2 do
+      bytes = bytes .. string.sub(uuid, i, i + 1)
     end
     return bytes
   end
-  return table.concat({ reversed(groups[1]), reversed(groups[2]), reversed(groups[3]), groups[4], groups[5] }, "-")
+  return reversed(1, 8) .. reversed(9, 12) .. reversed(13, 16) .. string.sub(uuid, 17)
 end
 
 -- Boards whose maker has set no UUID share these.
 local placeholders = {
-  "00000000-0000-0000-0000-000000000000",
-  "ffffffff-ffff-ffff-ffff-ffffffffffff",
-  "03000200-0400-0500-0006-000700080009",
-  "00020003-0004-0005-0006-000700080009",
+  "00000000000000000000000000000000",
+  "ffffffffffffffffffffffffffffffff",
+  "03000200040005000006000700080009",
+  "00020003000400050006000700080009",
 }
 
 local function is_ours(system, node)
-  local theirs = string.lower(tostring(system.UUID))
-  local ours = string.lower(node.system_uuid)
-  local groups = string.split(ours, "-")
-  if #groups ~= 5 or #ours ~= 36 or table.contains(placeholders, ours) then
+  local theirs, ours = digits(system.UUID), digits(node.system_uuid)
+  if #ours ~= 32 or table.contains(placeholders, ours) then
     return false
   end
   return theirs == ours or swapped(theirs) == ours
@@ -58,7 +58,7 @@ return fencer {
   api = 1,
   name = "redfish",
   version = "0.1.0",
-  summary = "Reads the power state of a machine from its BMC by Redfish",
+  summary = "Reads the power of a machine from its BMC by Redfish, and switches it off",
   doc = "Each node's BMC is an endpoint of the engine's configuration, which a label of the node names. "
     .. "The BMC's UUID must be the one that the kubelet reported.",
   settings = {
@@ -98,5 +98,17 @@ return fencer {
       return "off", "PowerState Off"
     end
     return "unknown", "PowerState " .. state
+  end,
+  -- ForceOff alone: what asks the operating system waits for one that may hang, and a button pressed twice switches on.
+  off = function(node, s, got)
+    local action = (got.system.body.Actions or {})["#ComputerSystem.Reset"]
+    if not action or not action.target then
+      return nil, "the BMC offers no ComputerSystem.Reset"
+    end
+    local allowed = action["ResetType@Redfish.AllowableValues"]
+    if allowed and not table.contains(allowed, "ForceOff") then
+      return nil, "the BMC does not allow ForceOff"
+    end
+    return fence.post(endpoint_of(node, s), action.target, { ResetType = "ForceOff" })
   end,
 }

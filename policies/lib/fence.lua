@@ -156,6 +156,7 @@
 ---@field settings? table<string, PolicySetting> What the engine's configuration may set, by name.
 ---@field plan fun(node: Node, s: Settings, got: table<string, Answer>): table<string, Request>? Names what has to be read about the machine; called again with the answers until it returns nil.
 ---@field state fun(node: Node, s: Settings, got: table<string, Answer>): "on"|"off"|"unknown"|"failed", string What the answers say of the machine's power, and why. Only off is evidence: a state that is not known to mean it is unknown.
+---@field off? fun(node: Node, s: Settings, got: table<string, Answer>): Request?, string? How the machine is switched off, when state has said on by these answers: a request of fence.post; or nil, and why it cannot be.
 
 ---Which pods a policy is asked about.
 ---@class PolicySelect
@@ -507,6 +508,14 @@ function fence.http(endpoint, path, ...) end
 ---@return Request
 ---@nodiscard
 function fence.get(apiVersion, resource, namespace, name) end
+
+---What switches a machine off, in off() of a fencer: a POST of a flat table as JSON.
+---@param endpoint string
+---@param path string
+---@param body table
+---@return Request
+---@nodiscard
+function fence.post(endpoint, path, body) end
 
 ---The same request of fence.http, of which a failure is an answer too: it has error, message and since in place of a body. Without it nothing is judged while the request fails.
 ---@param request Request

@@ -138,6 +138,16 @@ def test_a_command_line_that_says_nothing_clear_is_refused(tool):
     assert tool.writes() == []
 
 
+def with_bmc(bmc: RedfishApi, folder, more: str = "") -> dict:
+    """The configuration of an engine that asks the BMC of nodes with a label `bmc`, and demands that their machines are off."""
+    for name, text in (("user", "admin"), ("password", bmc.password)):
+        (folder / name).write_text(text)
+    return {"proof": "{everywhere: [off]}",
+            "fencers": f"[{{fencer: redfish, nodes: bmc, settings: {{endpoint_label: bmc}}{more}}}]",
+            "endpoints": f"{{rack4-7: {{url: '{bmc.url}', auth: {{type: basic, usernameFile: {folder}/user, "
+                         f"passwordFile: {folder}/password}}}}}}"}
+
+
 @pytest.fixture
 def bmc_of(cluster):
     """bmc_of(node) -> RedfishApi of its machine."""
@@ -145,6 +155,7 @@ def bmc_of(cluster):
 
     def make(node: str) -> RedfishApi:
         made.append(RedfishApi(cluster.client.get("nodes", node)["status"]["nodeInfo"]["systemUUID"]))
+        cluster.client.patch("nodes", node, {"metadata": {"labels": {"bmc": "rack4-7"}}})
         return made[-1]
     yield make
     for bmc in made:
@@ -155,13 +166,9 @@ def test_pf_05_pf_06_a_pod_goes_when_its_own_machine_s_bmc_says_off(cluster, vic
     victims = victims_of(1, stateful=True)
     bmc = bmc_of(victims.node)
     ours, bmc.uuid = bmc.uuid, "another machine"
-    for name, text in (("user", "admin"), ("password", "wrong")):
-        (tmp_path / name).write_text(text)
-    cluster.client.patch("nodes", victims.node, {"metadata": {"labels": {"bmc": "rack4-7"}}})
-    engine = start_engine(config={
-        "proof": "{everywhere: [off]}", "fencers": "[{fencer: redfish, nodes: bmc, settings: {endpoint_label: bmc}}]",
-        "endpoints": f"{{rack4-7: {{url: '{bmc.url}', auth: {{type: basic, usernameFile: {tmp_path}/user, "
-                     f"passwordFile: {tmp_path}/password}}}}}}"}, rules=RULES)
+    config = with_bmc(bmc, tmp_path)
+    (tmp_path / "password").write_text("wrong")
+    engine = start_engine(config=config, rules=RULES)
     victims.fail("silent")
 
     def says(part: str):
@@ -180,3 +187,43 @@ def test_pf_05_pf_06_a_pod_goes_when_its_own_machine_s_bmc_says_off(cluster, vic
     (intent,) = [record for record in engine.records() if record["kind"] == "intent" and record["action"] == "delete_pod"]
     assert intent["evidence"] == "unreachable, off (redfish: PowerState Off)"
     assert set(bmc.gets) == {"/redfish/v1/Systems", "/redfish/v1/Systems/System.Embedded.1"}
+
+
+def test_pf_07_a_machine_that_may_be_alive_is_switched_off_and_its_pod_goes_when_that_is_read(
+        cluster, victims_of, start_engine, bmc_of, tmp_path):
+    victims = victims_of(1, stateful=True)
+    bmc = bmc_of(victims.node)
+    bmc.reset_status = 503
+    engine = start_engine(config=with_bmc(bmc, tmp_path, ", switchOff: true"), rules=RULES)
+
+    def acts(kind: str) -> list:
+        return [each for each in engine.records() if each.get("action") == "switch_off" and each["kind"] == kind]
+    assert bmc.gets == []  # of a node that is well nobody is asked
+    victims.fail("silent")
+    wait_for("it is tried", lambda: acts("outcome"), 120)
+    assert [each["reason"] for each in acts("outcome")] == ["outcome_lost"]  # 503 may come after it was done
+    assert bmc.resets == [] and engine.deletes() == []
+
+    bmc.reset_status = 204  # and it does nothing: that it was accepted proves nothing
+    wait_for("it is accepted", lambda: bmc.resets, 90)
+    assert acts("intent")[-1]["text"].startswith("for pod ") and acts("intent")[-1]["text"].endswith(
+        'by fencer redfish: post rack4-7 /redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset {"ResetType":"ForceOff"}')
+    wait_for("it says what it waits for", lambda: "redfish: on" in verdicts(engine)[-1]["text"], 30)
+    assert engine.deletes() == []
+
+    bmc.obey = lambda: setattr(bmc, "power", "Off")
+    victims.wait_replaced()
+    (intent,) = [record for record in engine.records() if record["kind"] == "intent" and record["action"] == "delete_pod"]
+    assert intent["evidence"] == "unreachable, off (redfish: PowerState Off)"
+    assert set(bmc.resets) == {"ForceOff"} and len(bmc.resets) == 2
+
+
+def test_a_fencer_that_may_only_ask_switches_nothing_off(victims_of, start_engine, bmc_of, tmp_path):
+    victims = victims_of(1, stateful=True)
+    bmc = bmc_of(victims.node)
+    engine = start_engine(config=with_bmc(bmc, tmp_path), rules=RULES)
+    victims.fail("silent")
+    wait_for("it is on", lambda: any("redfish: on" in each["text"] for each in verdicts(engine)), 120)
+    asked = len(bmc.gets)
+    wait_for("it was asked three times more", lambda: len(bmc.gets) >= asked + 6, 60)
+    assert bmc.resets == [] and engine.deletes() == []

@@ -180,19 +180,25 @@ class Engine::Graph final : public fence::Leadership {
                                                      .reader = reader_,
                                                      .allowed_reads = told_.settings.allowed_reads,
                                                      .endpoints = &endpoints_,
-                                                     .log = log_},
+                                                     .log = log_,
+                                                     .found =
+                                                         [this](const NodeName& name) {
+                                                           incidents_.evidence_found(name);
+                                                         }},
                                                  told_.fencers)),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
         peer_lease_reader_(
             loop_, reader_, *this, [this] { return server_now(); }, lease_revisions_.revisions(),
             [this](const NodeName& name) { return standing_if_up(name); }),
-        actions_(loop_, kube::Destroyer(caller_), trail_,
-                 [this] {
-                   if (elector_) {
-                     elector_->deposed();
-                   }
-                 }),
+        actions_(
+            loop_, kube::Destroyer(caller_), trail_,
+            [this] {
+              if (elector_) {
+                elector_->deposed();
+              }
+            },
+            &endpoints_),
         events_random_(around.random.fork("events")),
         events_(loop_, caller_, wall_clock_, *events_random_, log_, told_.instance),
         election_random_(around.random.fork("election")),

@@ -42,6 +42,10 @@ Result<fence::BoundFencer> load(const FencerSetting& fencer, port::Files& files,
                                        : "the file declares a policy",
                    "its name and `return fencer {…}` must fit");
   }
+  if (fencer.switch_off && !loaded->switches_off()) {
+    return failure(Error::Kind::Invalid, "it cannot switch machines off",
+                   "its file has no function `off`: remove switchOff: true");
+  }
   auto settled = loaded->with_settings(fencer.settings);
   if (!settled) {
     return failure(std::move(settled.error()));
@@ -51,7 +55,8 @@ Result<fence::BoundFencer> load(const FencerSetting& fencer, port::Files& files,
     return failure(std::move(nodes.error()));
   }
   return fence::BoundFencer{.fencer = std::make_shared<const policy::Policy>(*std::move(settled)),
-                            .nodes = *std::move(nodes)};
+                            .nodes = *std::move(nodes),
+                            .switches_off = fencer.switch_off};
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 4> kKeys = {"fencer", "file", "nodes", "settings"};
+constexpr std::array<std::string_view, 5> kKeys = {"fencer", "file", "nodes", "settings",
+                                                   "switchOff"};
 constexpr std::size_t kMostFencers = 32;
 
 // What a policy's setting may be: a text, a number, a boolean, or a list of these.
@@ -62,6 +63,13 @@ Result<void> read_one(const std::string& file, const YAML::Node& value, FencerSe
             into.settings[name] = plain_value(entry.second);
           }
           return {};
+        }
+        if (key == "switchOff") {
+          const std::string text = given.IsScalar() ? given.Scalar() : "";
+          into.switch_off = text == "true";
+          return text == "true" || text == "false"
+                     ? Result<void>()
+                     : bad(file, at, "switchOff: not a boolean", "write true or false");
         }
         if (!given.IsScalar() || given.Scalar().empty()) {
           return bad(file, at, key + ": not a text", "see docs/proof.md, Fencers");

@@ -28,8 +28,9 @@ namespace moonfence::app {
 // A fencer and the nodes that it is asked about.
 struct FencerSetting {
   std::string name;
-  std::string file;   // "": it comes with the engine
-  std::string nodes;  // a label selector; "": all
+  std::string file;         // "": it comes with the engine
+  std::string nodes;        // a label selector; "": all
+  bool switch_off = false;  // it may, not only ask
   nlohmann::json settings = nlohmann::json::object();
 };
 

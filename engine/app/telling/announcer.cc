@@ -19,6 +19,9 @@ EventObject node_of(const Record& record) {
 }
 
 EventObject pod_of(const Record& record) {
+  if (!record.pod) {
+    return node_of(record);
+  }
   return {.api_version = "v1",
           .kind = "Pod",
           .space = record.pod->space,
@@ -228,6 +231,40 @@ std::optional<EventNews> news_of_retiring(const Record& record) {
   return news;
 }
 
+// Somebody has to mend something before what is wanted can be done.
+bool waits_for_hands(Reason reason) {
+  return reason == Reason::AttacherSilent || reason == Reason::DetachError ||
+         reason == Reason::GuardFailed || reason == Reason::GuardBroken ||
+         reason == Reason::AuditUnwritable || reason == Reason::HoldUnknown ||
+         reason == Reason::ProofMissing;
+}
+
+// The machine, on its node. What may go in a moment, or says that there is nothing to switch off,
+// is no news: the pods' own say what is missing.
+std::optional<EventNews> news_of_power(const Record& record) {
+  if (is_race(record.reason) || record.reason == Reason::PowerNotOn) {
+    return std::nullopt;
+  }
+  EventNews news = {.type = EventNews::Type::Warning,
+                    .regarding = node_of(record),
+                    .action = "SwitchOff",
+                    .reason = "SwitchOffAccepted",
+                    .note =
+                        "Its machine may be alive, and was told to switch off; whether it is "
+                        "off is read" +
+                        tail(record)};
+  if (record.reason != Reason::Done) {
+    const bool tried = record.kind == Record::Kind::Outcome;
+    news.type = tried || waits_for_hands(record.reason) ? EventNews::Type::Warning
+                                                        : EventNews::Type::Normal;
+    news.reason = tried ? "SwitchOffFailed" : "SwitchOffHeld";
+    news.note = (tried ? "Its machine is not known to be told to switch off: "
+                       : "Its machine is not switched off: ") +
+                std::string(audit::code(record.reason)) + because(record) + tail(record);
+  }
+  return news;
+}
+
 // Our taint, on the node: when it was set, when it was taken off, and why it could not be.
 std::optional<EventNews> news_of_quarantine(const Record& record) {
   const bool sets = record.action == "set_quarantine";
@@ -353,14 +390,6 @@ std::optional<EventNews> news_of_verdict(const Record& record) {
   }
 }
 
-// Somebody has to mend something before what is wanted can be done.
-bool waits_for_hands(Reason reason) {
-  return reason == Reason::AttacherSilent || reason == Reason::DetachError ||
-         reason == Reason::GuardFailed || reason == Reason::GuardBroken ||
-         reason == Reason::AuditUnwritable || reason == Reason::HoldUnknown ||
-         reason == Reason::ProofMissing;
-}
-
 std::optional<EventNews> news_of_refusal(const Record& record) {
   if (is_race(record.reason)) {
     return std::nullopt;
@@ -387,6 +416,9 @@ std::optional<EventNews> news_by_kind(const Record& record) {
   }
   if (ends && record.action == "taint_out_of_service") {
     return news_of_retiring(record);
+  }
+  if (ends && record.action == "switch_off") {
+    return news_of_power(record);
   }
   if (is_of_silent_taint(record)) {
     return news_of_silent_taint(record);

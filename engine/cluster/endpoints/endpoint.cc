@@ -1,5 +1,6 @@
 #include "cluster/endpoints/endpoint.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -82,6 +83,31 @@ class Endpoints::One final : private kube::Credentials {
     return caller_.call(std::move(request), [this, path, sent = loop_.now(),
                                              done = std::move(done)](Result<kube::ApiReply> reply) {
       done(answer_of(std::move(reply), path, loop_.now() - sent));
+    });
+  }
+
+  kube::CallHandle post(const Order& order, const Accepted& done) {
+    kube::ApiRequest request;
+    request.method = port::Method::Post;
+    request.path = order.path;
+    request.body = order.body;
+    request.content_type = "application/json";
+    request.timeout = std::min(rules_.timeout, order.limit);
+    request.may_send = order.may_send;
+    request.ignores_body = true;
+    return caller_.call(std::move(request), [this, path = order.path,
+                                             done](Result<kube::ApiReply> reply) {
+      if (reply) {
+        done({});
+        return;
+      }
+      Error& error = reply.error();
+      if (error.http_status != 0) {
+        // Its own words may repeat what we sent.
+        error.text = "POST " + escaped(path, 512) + ": HTTP " + std::to_string(error.http_status);
+      }
+      error.hint.clear();
+      done(failure(std::move(error).within("endpoint " + name_)));
     });
   }
 
@@ -197,6 +223,17 @@ kube::CallHandle Endpoints::get(const std::string& name, const std::string& path
     return std::make_unique<Unknown>(loop_, name, std::move(done));
   }
   return found->second->get(path, std::move(done));
+}
+
+kube::CallHandle Endpoints::post(const std::string& name, const Order& order,
+                                 const Accepted& done) {
+  const auto found = all_.find(name);
+  if (found == all_.end()) {
+    return std::make_unique<Unknown>(loop_, name, [done](const EndpointResult& unknown) {
+      done(failure(Error(unknown.error().error)));
+    });
+  }
+  return found->second->post(order, done);
 }
 
 }  // namespace moonfence::cluster

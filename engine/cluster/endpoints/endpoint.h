@@ -2,9 +2,10 @@
 
 // An Endpoint is a service beside the API server that policies may ask: a URL, how we recognise it
 // and how we show who we are, all from the engine's own configuration, which no policy reaches. It
-// is only read: GET below its URL, JSON answers of at most 16 MiB, no redirects. An answer is 2xx
+// is read: GET below its URL, JSON answers of at most 16 MiB, no redirects. An answer is 2xx
 // or 404; whatever else happens is a failure, quotes nothing that the endpoint said, and changes
-// nothing.
+// nothing. The one that is told something is a machine's, to be switched off
+// (fence/act/guarded_call).
 //
 // A login happens once for all requests that wait for it, anew in good time before its token runs
 // out, and after a 401, which each request survives once. Files with secrets are read for each
@@ -94,6 +95,18 @@ class Endpoints {
   // `path` begins with "/" and may have a query. `done` is called once, in a later turn, and never
   // after the handle has died; the handle may die in it, and not after the Endpoints.
   [[nodiscard]] kube::CallHandle get(const std::string& name, const std::string& path, Done done);
+
+  // Sends `body`, JSON, once. A 2xx says that it was accepted, and no more; Unknown: it left, and
+  // nobody heard what came of it.
+  struct Order {
+    std::string path;
+    std::string body;
+    Duration limit{};                // or the endpoint's own time-out, if that is shorter
+    std::function<bool()> may_send;  // see port::HttpRequest
+  };
+  using Accepted = std::function<void(const Result<void>&)>;
+  [[nodiscard]] kube::CallHandle post(const std::string& name, const Order& order,
+                                      const Accepted& done);
 
  private:
   class One;

@@ -50,8 +50,12 @@ struct GuardedCall::Call {
 };
 
 GuardedCall::GuardedCall(loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,
-                         std::function<void()> deposed)
-    : loop_(loop), destroyer_(std::move(destroyer)), trail_(trail), deposed_(std::move(deposed)) {}
+                         std::function<void()> deposed, cluster::Endpoints* endpoints)
+    : loop_(loop),
+      destroyer_(std::move(destroyer)),
+      trail_(trail),
+      deposed_(std::move(deposed)),
+      endpoints_(endpoints) {}
 
 GuardedCall::~GuardedCall() = default;
 
@@ -186,6 +190,20 @@ kube::CallHandle GuardedCall::send(Calls::iterator call) {
           },
           [&](const SetFencedTaint& it) { return patch(it.operations); },
           [&](const SetOutOfService& it) { return patch(it.operations); },
+          [&](const SwitchOff& it) {
+            return endpoints_->post(
+                it.power.request.endpoint,
+                {.path = it.power.request.path,
+                 .body = it.power.request.body,
+                 .limit = limit,
+                 .may_send = may_send},
+                [this, call](const Result<void>& reply) {
+                  finish(call,
+                         reply ? Result<kube::NodePatchReply>(kube::NodePatchReply())
+                               : failure(Error(reply.error())),
+                         reason_of(reply));
+                });
+          },
           [&](const SetSilentTaint& it) { return patch(it.operations); },
           [&](const LiftTaints& it) { return patch(it.operations); },
       },

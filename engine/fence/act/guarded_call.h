@@ -1,7 +1,7 @@
 #pragma once
 
 // GuardedCall performs actions, and is the only object of the engine that can delete or taint
-// anything. Each passes the same sequence, which stands nowhere else:
+// anything, or switch a machine off. Each passes the same sequence, which stands nowhere else:
 //
 //   not under way already ──▶ guard ──▶ intent written ──▶ place in the brake ──▶ incident's record
 //      ──▶ guard again, as its bytes leave ──▶ outcome written ──▶ incident's record ──▶ listeners
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "audit/trail.h"
+#include "cluster/endpoints/endpoint.h"
 #include "fence/rules/action.h"
 #include "kube/calls/destroyer.h"
 #include "loop/loop.h"
@@ -29,10 +30,11 @@ class GuardedCall {
   using Released = std::function<void(const ReleaseVolume&, const ActionOutcome&)>;
 
   // `deposed` is called, before anybody hears of an outcome, when the server says that another
-  // replica leads: everything that rests on leadership is to end.
+  // replica leads: everything that rests on leadership is to end. `endpoints`, by which machines
+  // are switched off, outlives it; null: none.
   GuardedCall(
       loop::Loop& loop, kube::Destroyer destroyer, audit::Trail& trail,
-      std::function<void()> deposed = [] {});
+      std::function<void()> deposed = [] {}, cluster::Endpoints* endpoints = nullptr);
   ~GuardedCall();
   GuardedCall(const GuardedCall&) = delete;
   GuardedCall& operator=(const GuardedCall&) = delete;
@@ -76,6 +78,7 @@ class GuardedCall {
   kube::Destroyer destroyer_;
   audit::Trail& trail_;
   const std::function<void()> deposed_;
+  cluster::Endpoints* const endpoints_;
   Calls calls_;
 };
 

@@ -70,4 +70,8 @@ Reason reason_of(const Result<kube::NodePatchReply>& reply, Reason overtaken) {
              : reason_of(error);
 }
 
+Reason reason_of(const Result<void>& accepted) {
+  return accepted ? Reason::Done : reason_of(accepted.error());
+}
+
 }  // namespace moonfence::fence

@@ -15,4 +15,7 @@ namespace moonfence::fence {
 [[nodiscard]] audit::Reason reason_of(const Result<kube::NodePatchReply>& reply,
                                       audit::Reason overtaken);
 
+// Of an endpoint that is no API server.
+[[nodiscard]] audit::Reason reason_of(const Result<void>& accepted);
+
 }  // namespace moonfence::fence

@@ -41,13 +41,15 @@ struct PowerWatch::Question {
     policy_fetch = std::make_unique<PolicyFetch>(*lookups, around.allowed_reads, *endpoint_lookups);
   }
   [[nodiscard]] const policy::Policy& fencer() const { return *fencers.at(at)->fencer; }
+  [[nodiscard]] bool may_switch_off() const { return fencers.at(at)->switches_off; }
 
   kube::Node node;
   std::vector<const BoundFencer*> fencers;
   const Surroundings& around;
   std::size_t at = 0;
   Moment began{};
-  std::string told;  // of those that were asked
+  std::string told;        // of those that were asked
+  nlohmann::json answers;  // to the fencer that was asked last
   std::unique_ptr<Lookups> lookups;
   std::unique_ptr<EndpointLookups> endpoint_lookups;
   std::unique_ptr<PolicyFetch> policy_fetch;
@@ -59,6 +61,11 @@ PowerWatch::PowerWatch(const Surroundings& surroundings, std::vector<BoundFencer
     : around_(surroundings), fencers_(std::move(fencers)) {}
 
 PowerWatch::~PowerWatch() = default;
+
+bool PowerWatch::may_switch_off() const {
+  return std::any_of(fencers_.begin(), fencers_.end(),
+                     [](const BoundFencer& each) { return each.switches_off; });
+}
 
 void PowerWatch::look_at(const kube::Node& node) {
   const Moment now = around_.loop.now();
@@ -124,6 +131,7 @@ void PowerWatch::ask_next(Question& question) {
           } else if (fetched.answers.empty()) {
             ended(question, {.power = Power::Failed, .why = "it has asked nobody"});
           } else {
+            question.answers = fetched.answers;
             auto run = question.fencer().power_of(question.node, fetched.answers);
             ended(question, run.result ? *std::move(run.result)
                                        : PowerState{.power = Power::Unknown,
@@ -140,6 +148,21 @@ PowerWatch::Machine* PowerWatch::machine_of(const Question& question) {
                                                                                : nullptr;
 }
 
+// Whose answers say that it is on have just shown whose machine it is.
+std::optional<policy::Request> PowerWatch::order_of(Question& question,
+                                                    const PowerState& said) const {
+  if (said.power != Power::On || !question.may_switch_off()) {
+    return std::nullopt;
+  }
+  auto run = question.fencer().order_off(question.node, question.answers);
+  if (!run.result || !run.result->request) {
+    question.told += "; it cannot be switched off: " +
+                     (run.result ? run.result->why_not : run.result.error().message());
+    return std::nullopt;
+  }
+  return std::move(run.result->request);
+}
+
 void PowerWatch::ended(Question& question, PowerState said) {
   constexpr std::size_t kLongestTold = 1024;
   Machine* const machine = machine_of(question);
@@ -149,7 +172,6 @@ void PowerWatch::ended(Question& question, PowerState said) {
   const std::string fencer = question.fencer().name();
   question.limit.cancel();
   question.told += (question.told.empty() ? "" : "; ") + words_of(fencer, said);
-  question.told.resize(std::min(question.told.size(), kLongestTold));
   const bool is_answer = said.power == Power::On || said.power == Power::Off;
   if (!is_answer && question.at + 1 < question.fencers.size()) {
     // It is up the stack: the next one gets its own in a turn to come.
@@ -160,15 +182,26 @@ void PowerWatch::ended(Question& question, PowerState said) {
     });
     return;
   }
+  const NodeName node = question.node.name;
+  auto off = order_of(question, said);
   const bool is_news = !machine->reading || machine->reading->state.power != said.power ||
                        machine->reading->fencer != fencer;
   if (is_news) {
     around_.log.info("power_read", {{"node", question.node.name.text()}, {"text", question.told}});
   }
-  machine->told = question.told;
-  machine->reading = PowerReading{
-      .state = std::move(said), .fencer = fencer, .node = machine->node, .asked = question.began};
+  machine->told = question.told.substr(0, kLongestTold);
+  // A slow one may have answered when its last word had just grown too old.
+  const bool was_known = !is_news && reading_of(node, machine->node);
+  const bool may_be_acted_by = said.power == Power::Off || off;
+  machine->reading = PowerReading{.state = std::move(said),
+                                  .fencer = fencer,
+                                  .node = machine->node,
+                                  .asked = question.began,
+                                  .off = std::move(off)};
   end(*machine);
+  if (may_be_acted_by && !was_known) {
+    around_.found(node);
+  }
   give_turns();
 }
 
@@ -191,7 +224,7 @@ std::size_t PowerWatch::under_way() const {
 std::optional<PowerReading> PowerWatch::reading_of(const NodeName& node, const Uid& uid) const {
   const auto found = machines_.find(node);
   if (found == machines_.end() || !found->second.reading || found->second.reading->node != uid ||
-      around_.loop.now() - found->second.reading->asked > kLifetime) {
+      around_.loop.live_now() - found->second.reading->asked > kLifetime) {
     return std::nullopt;
   }
   return found->second.reading;

@@ -1,11 +1,12 @@
 #pragma once
 
-// PowerWatch asks the fencers of nodes that are down whether their machines have power. A fencer is
-// a Lua file that the engine's own configuration binds to nodes: it names what is to be read, and
-// says what the answers mean. Off is a moment and no property: whatever restarts machines by itself
-// makes it old. So a reading counts for some seconds, and is made again for as long as somebody
-// looks at the node. Several fencers are asked one after the other: who says on or off is the last;
-// who cannot say leaves it to the next.
+// PowerWatch asks the fencers of nodes that are down whether their machines have power, and how
+// they are switched off (fence/act/power_switch does that). A fencer is a Lua file that the
+// engine's own configuration binds to nodes: it names what is to be read, and says what the answers
+// mean. Off is a moment and no property: whatever restarts machines by itself makes it old. So a
+// reading counts for some seconds, and is made again for as long as somebody looks at the node.
+// Several fencers are asked one after the other: who says on or off is the last; who cannot say
+// leaves it to the next.
 
 #include <functional>
 #include <map>
@@ -27,6 +28,7 @@ namespace moonfence::fence {
 struct BoundFencer {
   std::shared_ptr<const policy::Policy> fencer;
   policy::LabelSelector nodes;
+  bool switches_off = false;  // by the engine's configuration, and it can
 };
 
 class PowerWatch final : public Powers {
@@ -46,6 +48,8 @@ class PowerWatch final : public Powers {
     const std::set<std::string>& allowed_reads;
     cluster::Endpoints* endpoints;
     port::Log& log;
+    // What was read of a machine may be acted by, and nothing of the kind was known before.
+    std::function<void(const NodeName&)> found = [](const NodeName&) {};
   };
   // All must outlive it.
   PowerWatch(const Surroundings& surroundings, std::vector<BoundFencer> fencers);
@@ -53,6 +57,7 @@ class PowerWatch final : public Powers {
   PowerWatch(const PowerWatch&) = delete;
   PowerWatch& operator=(const PowerWatch&) = delete;
 
+  [[nodiscard]] bool may_switch_off() const override;
   void look_at(const kube::Node& node) override;
   [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName& node,
                                                        const Uid& uid) const override;
@@ -74,6 +79,8 @@ class PowerWatch final : public Powers {
   void ask(Machine& machine, kube::Node node);
   void ask_next(Question& question);
   void ended(Question& question, policy::PowerState said);
+  [[nodiscard]] std::optional<policy::Request> order_of(Question& question,
+                                                        const policy::PowerState& said) const;
   [[nodiscard]] Machine* machine_of(const Question& question);
   void end(Machine& machine);
   [[nodiscard]] std::size_t under_way() const;

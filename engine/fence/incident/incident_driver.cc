@@ -168,6 +168,10 @@ void IncidentDriver::policies_changed() {
   entitle();
 }
 
+void IncidentDriver::evidence_found() {
+  perform(machine_.pods_changed(around_.access.loop.now()));
+}
+
 // What was observed until now proves nothing.
 void IncidentDriver::restart_evidence() {
   downtime_.since = around_.access.loop.now();

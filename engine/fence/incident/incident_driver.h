@@ -71,6 +71,7 @@ class IncidentDriver final : public Pass::Owner {
   [[nodiscard]] const Uid& node_uid() const { return authority_->node_uid; }
   void node_seen(const cluster::NodeView& node, cluster::Look why);
   void policies_changed();
+  void evidence_found();
   // What was observed until now proves nothing.
   void restart_evidence();
   // If the brake has nothing against it.

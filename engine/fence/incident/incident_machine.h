@@ -115,7 +115,7 @@ class IncidentMachine {
   [[nodiscard]] Effects storage_moved(Moment now);
   // No replacement is awaited any more.
   [[nodiscard]] Effects replacements_ready();
-  // Something happened to a pod while policies wait; only while it may_hear().
+  // Something happened to a pod while policies wait, or to the machine; only while it may_hear().
   [[nodiscard]] Effects pods_changed(Moment now);
   // It rests because policies wait. What failed is repeated in its own time, whoever rings: the
   // server may have asked for a pause.

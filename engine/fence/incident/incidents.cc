@@ -118,6 +118,12 @@ void Incidents::look_at(const NodeView& node, Look why) {
   }
 }
 
+void Incidents::evidence_found(const NodeName& node) {
+  if (const auto found = open_.find(node); found != open_.end()) {
+    found->second->evidence_found();
+  }
+}
+
 // Whether an incident is to be opened.
 void Incidents::consider(const NodeView& node, Look why) {
   inheritance_.drop(node, is_down(node), is_left_);

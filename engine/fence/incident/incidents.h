@@ -40,6 +40,8 @@ class Incidents final : public cluster::NodeListener, public IncidentDriver::Kee
   // whose incident is over are looked at again when the node cache tells of them with
   // Look::PoliciesChanged.
   void policies_changed();
+  // What may be the proof that pods of the node wait for: they are judged again at once.
+  void evidence_found(const NodeName& node);
 
   // Whether this replica acts. While it does not, it remembers which nodes are down and since
   // when, and opens nothing; when it begins to, the node cache tells of those nodes again with

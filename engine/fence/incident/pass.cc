@@ -36,6 +36,7 @@ Pass::Pass(IncidentContext& surroundings, PassContext context, std::shared_ptr<A
       namespaces_(around_, context_, authority_, [this] { pump(); }),
       quarantining_(around_, context_, authority_, memory_),
       out_of_service_(around_, context_, authority_, memory_, pod_evaluation_, [this] { pump(); }),
+      power_switch_(around_, authority_, memory_, pod_evaluation_, [this] { pump(); }),
       deleter_(around_, context_, authority_, memory_, users_),
       releaser_(around_, context_, authority_, memory_, deleter_, users_),
       unlisted_pods_(around_, context_, authority_, memory_),
@@ -51,6 +52,7 @@ void Pass::retire() {
   late_list_.cancel();
   quarantining_.retire();
   out_of_service_.retire();
+  power_switch_.retire();
   unlisted_pods_.retire();
   left_volumes_.retire();
   pod_queue_.retire();
@@ -231,6 +233,7 @@ Wants Pass::taken_up(const kube::Pod& pod) {
     starts_.insert_or_assign(pod.uid, starts_of(*pod.raw));
   }
   out_of_service_.saw(pod);
+  power_switch_.saw(pod);
   note_hold(pod);
   Wants wants = pod_evaluation_.wants_of(pod);
   wants.needs.volumes = wants.needs.volumes || sees_volumes_;
@@ -658,8 +661,8 @@ void Pass::end_if_done() {
     }
     return;
   }
-  if (look_for_unlisted() || !tell_observed() || delete_after_volumes() || retire_node() ||
-      look_at_volumes() || look_for_left_volumes()) {
+  if (look_for_unlisted() || !tell_observed() || delete_after_volumes() || switch_off() ||
+      retire_node() || look_at_volumes() || look_for_left_volumes()) {
     return;
   }
   note_left_behind();
@@ -716,6 +719,22 @@ bool Pass::tell_observed() {
     pod_evaluation_.tell_observed(result_);
   }
   return heard;
+}
+
+bool Pass::switch_off() {
+  bool heard = true;
+  for (const Namespace& space : power_switch_.spaces()) {
+    heard = namespaces_.ask(space) && heard;
+  }
+  if (!heard) {
+    return true;
+  }
+  const auto next = power_switch_.go_on(is_complete() && changed_.empty(), listing_->asked_at(),
+                                        picture_took(), result_);
+  if (next == PowerSwitch::Next::ReadNode) {
+    node_.begin();
+  }
+  return next != PowerSwitch::Next::Nothing;
 }
 
 bool Pass::retire_node() {

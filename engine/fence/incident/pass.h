@@ -33,6 +33,7 @@
 #include "fence/act/incident_context.h"
 #include "fence/act/left_volumes.h"
 #include "fence/act/out_of_service_setter.h"
+#include "fence/act/power_switch.h"
 #include "fence/act/volume_releaser.h"
 #include "fence/act/volume_users.h"
 #include "fence/incident/incident_machine.h"
@@ -145,11 +146,13 @@ class Pass final : private PodQueue::PodQueueUser {
   // Whether pods that no list shows are being looked for.
   [[nodiscard]] bool look_for_unlisted();
   void unlisted_looked();
-  // Whether the node is being put out of service.
   void note_left_behind();
   void sum_up_replacements();
   // False: whether somebody holds their namespaces is still being read.
   [[nodiscard]] bool tell_observed();
+  // Whether its machine is being switched off.
+  [[nodiscard]] bool switch_off();
+  // Whether the node is being put out of service.
   [[nodiscard]] bool retire_node();
   // True: they were, or attachments are still being looked at before.
   [[nodiscard]] bool delete_after_volumes();
@@ -176,6 +179,7 @@ class Pass final : private PodQueue::PodQueueUser {
   NamespaceReading namespaces_;
   FencedTaintSetter quarantining_;
   OutOfServiceSetter out_of_service_;
+  PowerSwitch power_switch_;
   VolumeUsers users_;
   AttachmentDeleter deleter_;
   VolumeReleaser releaser_;

@@ -79,7 +79,9 @@ PodEvaluation::PodEvaluation(Surroundings& surroundings, const PassContext& cont
       authority_(std::move(authority)),
       memory_(memory),
       verdict_log_(around_.output.trail, context_, *authority_, memory_),
-      may_taint_(may_taint(*context.set)) {}
+      may_taint_(may_taint(*context.set)),
+      may_switch_off_(around_.in_force.powers != nullptr &&
+                      around_.in_force.powers->may_switch_off()) {}
 
 void PodEvaluation::begin(kube::Node node) {
   node_ = std::move(node);
@@ -185,6 +187,7 @@ std::optional<PodPlan> PodEvaluation::judge(kube::Pod pod, const Gathered& known
   }
   if (!touchable) {
     verdict_log_.verdict(pod, nullptr, *untouchable, {});
+    hear_power_objections(selected_by, asked);
     hear_guards(selected_by, asked, result);
     result.unreadable = result.unreadable || asked.unread;
     return std::nullopt;
@@ -193,6 +196,7 @@ std::optional<PodPlan> PodEvaluation::judge(kube::Pod pod, const Gathered& known
     ask(index, asked);
   }
   hear_node_holds(selected_by, asked);
+  hear_power_objections(selected_by, asked);
   hear_objections(asked, result);
   object_by_node_holds(selected_by, asked);
   result.unreadable = result.unreadable || asked.unread;
@@ -419,16 +423,74 @@ void PodEvaluation::hear_objections(const Case& asked, PassResult& result) {
 
 // A guard that could not be loaded covers pods that no policy selects.
 void PodEvaluation::object_unasked(const kube::Pod& pod) {
-  if (!may_taint_ || objection_) {
+  const bool matters_to_taint = may_taint_ && !objection_;
+  const bool matters_to_power = may_switch_off_ && !power_objection_;
+  if (!matters_to_taint && !matters_to_power) {
     return;
   }
   for (const Binding& by : context_.set->bindings) {
     if (by.policy == nullptr && by.mode == Mode::Enforce && by.scope.covers(pod.ref.space)) {
-      objection_ = {.reason = Reason::GuardBroken,
-                    .text = "policy " + by.name + " on pod " + pod.ref.text()};
+      const Objection broken = {.reason = Reason::GuardBroken,
+                                .text = "policy " + by.name + " on pod " + pod.ref.text()};
+      objection_ = matters_to_taint ? broken : objection_;
+      power_objection_ = matters_to_power ? broken : power_objection_;
       return;
     }
   }
+}
+
+// With its machine the pod ends whatever it tolerates, and whoever it belongs to.
+void PodEvaluation::hear_power_objections(const std::vector<std::size_t>& selected_by,
+                                          const Case& asked) {
+  if (!may_switch_off_ || power_objection_) {
+    return;
+  }
+  for (const std::size_t index : selected_by) {
+    const Binding& by = binding(index);
+    if (by.policy == nullptr || by.mode != Mode::Enforce) {
+      continue;
+    }
+    const auto said = std::find_if(
+        asked.opinions.begin(), asked.opinions.end(),
+        [index](const Opinion& opinion) { return opinion.binding == index && !opinion.yields; });
+    std::optional<Reason> against;
+    if (said == asked.opinions.end()) {
+      against = power_objection_of(index, asked);
+    } else if (!said->verdict) {
+      against = Reason::GuardFailed;
+    } else if (!said->unproven && !acts(*said) && said->verdict->kind != Verdict::Kind::Skip) {
+      against = reason_of(said->verdict->kind);
+    }
+    if (against) {
+      power_objection_ = {.reason = *against,
+                          .text = "policy " + by.name + " on pod " + asked.pod.ref.text()};
+      return;
+    }
+  }
+}
+
+std::optional<Reason> PodEvaluation::power_objection_of(std::size_t index,
+                                                        const Case& asked) const {
+  const Binding& by = binding(index);
+  const auto held = node_holds_.find(index);
+  const bool holds_node = held != node_holds_.end() && !unproven_nodes_.contains(index);
+  if (!holds_node && !is_guard(by)) {
+    return std::nullopt;
+  }
+  if (!asked.known.missing_for(*by.policy).empty()) {
+    return Reason::NeedsUnread;
+  }
+  const auto said = by.policy->evaluate(asked.pod, node_, asked.cluster, node_facts(index),
+                                        asked.known.facts_for(*by.policy), nullptr);
+  if (!said.verdict) {
+    return Reason::GuardFailed;
+  }
+  if (is_against_all(*said.verdict)) {
+    return reason_of(said.verdict->kind);
+  }
+  return holds_node && said.verdict->kind != Verdict::Kind::Skip
+             ? std::optional(Reason::PolicyHoldsNode)
+             : std::nullopt;
 }
 
 policy::NodeFacts PodEvaluation::node_facts(std::size_t index) const {
@@ -571,12 +633,43 @@ void PodEvaluation::hold_unproven(Opinion& opinion, Case& asked) {
   std::string missing =
       missing_proof(*authority_, {.proof = &demands, .drivers = &drivers}, asked.pod);
   if (!missing.empty()) {
+    wish_power_off(opinion, asked, drivers);
     opinion.unproven = true;
     opinion.verdict =
         Verdict{.kind = Verdict::Kind::Hold, .reason = std::move(missing), .wait = kProofPause};
   } else if (opinion.mode == Mode::Enforce && !own.empty()) {
     asked.proof.push_back(own);
     note_proof(own);
+  }
+}
+
+// Only what would be done now, and would be by the guard's word.
+void PodEvaluation::wish_power_off(const Opinion& opinion, const Case& asked,
+                                   const KnownDrivers& drivers) {
+  const Binding& by = binding(opinion.binding);
+  if (!may_switch_off_ || power_wish_ || by.mode != Mode::Enforce ||
+      standings_[opinion.binding].kind != Standing::Kind::MayAct ||
+      left_alone(asked.pod, by.allow) ||
+      around_.in_force.protections.namespaces.contains(asked.pod.ref.space) ||
+      obstacle_to_release(asked, *opinion.verdict)) {
+    return;
+  }
+  const policy::ProofDemands demands = {opinion.verdict->proof};
+  if (!lacks_only_off(*authority_, {.proof = &demands, .drivers = &drivers}, asked.pod)) {
+    return;
+  }
+  power_wish_ = DeletePod{.pod = asked.pod,
+                          .incident = context_.incident,
+                          .policy = by.name,
+                          .policy_digest = by.digest,
+                          .set_digest = context_.set->digest,
+                          .why = opinion.verdict->reason,
+                          .attempt = context_.attempt,
+                          .judged = around_.access.loop.now(),
+                          .proof = demands,
+                          .drivers = drivers};
+  if (!guard_reads_spec()) {
+    power_wish_->pod.raw.reset();
   }
 }
 

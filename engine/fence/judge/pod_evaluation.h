@@ -81,8 +81,13 @@ class PodEvaluation {
     std::string text;
   };
   [[nodiscard]] const std::optional<Objection>& objection() const { return objection_; }
+  // The same against ending every pod of the node with its machine; that proof is missing is none.
+  [[nodiscard]] const std::optional<Objection>& power_objection() const { return power_objection_; }
   // What policies that enforce demand to be known of the node, about any of its pods.
   [[nodiscard]] const policy::ProofDemands& proof() const { return proof_; }
+  // Of the pods that an enforcing policy would have deleted by now, if only its machine were known
+  // to be off, the first.
+  [[nodiscard]] const std::optional<DeletePod>& power_wish() const { return power_wish_; }
 
  private:
   [[nodiscard]] bool guard_reads_spec() const;
@@ -100,12 +105,17 @@ class PodEvaluation {
   void object_by_node_holds(const std::vector<std::size_t>& selected_by, const Case& asked);
   [[nodiscard]] bool others_may_taint(std::size_t index) const;
   void object_unasked(const kube::Pod& pod);
+  void hear_power_objections(const std::vector<std::size_t>& selected_by, const Case& asked);
+  // Of a policy that was not asked about the pod, or not yet: what it would say to its end.
+  [[nodiscard]] std::optional<audit::Reason> power_objection_of(std::size_t index,
+                                                                const Case& asked) const;
   [[nodiscard]] bool lets_go_of(const kube::Pod& pod, PassResult& result);
   void ask(std::size_t index, Case& asked);
   void ask_later(std::size_t index, Case& asked);
   [[nodiscard]] Opinion run(std::size_t index, Case& asked);
   // What it wants to do lacks proof: it holds the pod.
   void hold_unproven(Opinion& opinion, Case& asked);
+  void wish_power_off(const Opinion& opinion, const Case& asked, const KnownDrivers& drivers);
   void note_proof(policy::EvidenceSet demanded);
   [[nodiscard]] KnownDrivers drivers_of(const Case& asked) const;
   [[nodiscard]] std::optional<PodPlan> enforce(Case& asked, PassResult& result);
@@ -156,9 +166,12 @@ class PodEvaluation {
   std::map<std::size_t, policy::EvidenceSet> node_proof_;
   std::vector<Observed> observed_;
   const bool may_taint_;
+  const bool may_switch_off_;
   std::optional<TaintWish> taint_wish_;
   std::optional<Objection> objection_;
+  std::optional<Objection> power_objection_;
   policy::ProofDemands proof_;
+  std::optional<DeletePod> power_wish_;
 };
 
 }  // namespace moonfence::fence

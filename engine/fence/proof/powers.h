@@ -18,11 +18,16 @@ struct PowerReading {
   std::string fencer = {};  // its name
   Uid node = {};            // whose machine was asked
   Moment asked{};           // it was so then, or later
+  // How it is switched off, by the answers that say that it is on; absent where the configuration
+  // does not allow it to this fencer, or the fencer cannot.
+  std::optional<policy::Request> off = std::nullopt;
 };
 
 class Powers {
  public:
   virtual ~Powers() = default;
+  // Some fencer may switch machines off: whoever it is done to, all pods of its node end.
+  [[nodiscard]] virtual bool may_switch_off() const = 0;
   // The node is down, as it was read a moment ago: its machine's fencers are asked again when the
   // last answer grows old.
   virtual void look_at(const kube::Node& node) = 0;

@@ -24,7 +24,8 @@ PodList list_of(const std::vector<const Binding*>& bindings, Namespace space) {
 
 }  // namespace
 
-std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell, std::string_view source) {
+std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell, std::string_view source,
+                                bool all) {
   std::vector<const Binding*> bindings;
   std::set<Namespace> spaces;
   bool everywhere = false;
@@ -40,7 +41,7 @@ std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell, std::st
   if (bindings.empty()) {
     return {};
   }
-  if (may_detach(set) || may_taint(set)) {
+  if (all || may_detach(set) || may_taint(set)) {
     // A pod of any namespace may share a volume, or be evicted by a taint.
     return {PodList{}};
   }

@@ -25,8 +25,9 @@ struct PodList {
 constexpr std::size_t kNamespaceListsMax = 4;
 
 // Ordered by namespace. Guards that could not be loaded hold pods but look for none; `fell` false
-// leaves out those that act only on nodes they have seen falling; `source`: see hold_downs().
+// leaves out those that act only on nodes they have seen falling; `source`: see hold_downs();
+// `all`: something may be done that ends all pods of the node, whoever selects them.
 [[nodiscard]] std::vector<PodList> plan_lists(const policy::PolicySet& set, bool fell,
-                                              std::string_view source = {});
+                                              std::string_view source = {}, bool all = false);
 
 }  // namespace moonfence::fence

@@ -44,6 +44,10 @@ std::optional<Reason> refuse(const Action& action, const Authority& authority, M
                 .policy = it.policy, .digest = it.policy_digest, .set = it.set_digest};
             return refuse_out_of_service(authority, ground, *it.eviction, now);
           },
+          [&](const SwitchOff& it) {
+            return refuse_power_off(authority, ground_of(it.waiting), it.waiting.pod, it.power,
+                                    now);
+          },
           [&](const SetSilentTaint& it) { return refuse_silent_taint(authority, *it.right, now); },
           [&](const LiftTaints& it) { return refuse_lift(*it.right, now); },
       },
@@ -112,6 +116,7 @@ const DeletePod* verdict_of(const Action& action) {
                                [](const DeleteAttachment& it) { return &it.verdict; },
                                [](const ReleaseVolume& it) { return &it.verdict; },
                                [](const SetFencedTaint& it) { return &it.waiting; },
+                               [](const SwitchOff& it) { return &it.waiting; },
                                [](const auto&) { return static_cast<const DeletePod*>(nullptr); }},
                     action);
 }
@@ -122,6 +127,9 @@ std::string refusal_text(const Action& action, const Authority& authority, Reaso
   if (const auto* taint = std::get_if<SetOutOfService>(&action)) {
     return reason == Reason::ProofMissing ? missing_proof_of_any(authority, *taint->eviction)
                                           : std::string();
+  }
+  if (const auto* power = std::get_if<SwitchOff>(&action)) {
+    return reason == Reason::OnHold ? hold_on_any(authority, power->power) : std::string();
   }
   const DeletePod* verdict = verdict_of(action);
   if (verdict == nullptr) {
@@ -182,6 +190,15 @@ Form form_of(const Action& action, const Authority& authority) {
                     .intent = Reason::SetsOutOfService,
                     .subject = authority.node_uid,
                     .why = it.why};
+          },
+          [&](const SwitchOff& it) -> Form {
+            return {.told = about_node("switch_off", authority, it.waiting),
+                    .intent = Reason::SwitchesOff,
+                    .subject = authority.node_uid,
+                    .why = "for pod " + it.waiting.pod.ref.text() + ", by fencer " +
+                           it.power.fencer + ": " + it.power.request.text(),
+                    .done = "accepted; whether it is off is read",
+                    .is_step = false};
           },
           [&](const SetSilentTaint& it) -> Form {
             return {.told = about_node("taint_silent", authority, IncidentId()),

@@ -68,6 +68,13 @@ struct SetOutOfService {
   nlohmann::json operations;
 };
 
+// Has a fencer switch the machine off. It rests on the verdict about a pod that lacks this proof;
+// `done`: the fencer's endpoint has accepted it. That the machine is off is read afterwards.
+struct SwitchOff {
+  DeletePod waiting;
+  PowerOff power;
+};
+
 // Sets the taint of a machine that has fallen silent, by operations_to_set().
 struct SetSilentTaint {
   std::shared_ptr<const Silence> right;
@@ -82,7 +89,7 @@ struct LiftTaints {
 };
 
 using Action = std::variant<DeletePod, DeleteAttachment, ReleaseVolume, SetFencedTaint,
-                            SetOutOfService, SetSilentTaint, LiftTaints>;
+                            SetOutOfService, SwitchOff, SetSilentTaint, LiftTaints>;
 
 // The guard's word on it.
 [[nodiscard]] std::optional<audit::Reason> refuse(const Action& action, const Authority& authority,

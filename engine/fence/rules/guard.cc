@@ -64,8 +64,9 @@ std::optional<Reason> unfit(const Authority& authority, const policy::Trigger& t
   return trigger.live_kubelet ? std::nullopt : std::optional(Reason::SignalUnfit);
 }
 
-// Whether the node must carry its taint already, or gets one now: ours, or the one that evicts.
-enum class Taint { Demanded, ToCome, Evicting };
+// Whether the node must carry its taint already, or gets one now: ours, or the one that evicts; or
+// its machine is switched off, for which neither taint nor proof is needed.
+enum class Taint { Demanded, ToCome, Evicting, NotNeeded };
 
 // What speaks against putting the node out of service by this binding.
 std::optional<Reason> refuse_eviction_by(const Binding& binding, const Authority& authority) {
@@ -228,7 +229,7 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
     }
     const auto reason = refuse_by(binding, authority, pod, taint, ground.judged, now);
     if (!reason) {
-      if (!missing_proof(authority, ground, pod).empty()) {
+      if (taint != Taint::NotNeeded && !missing_proof(authority, ground, pod).empty()) {
         return Reason::ProofMissing;
       }
       const auto braked = refuse_by_doubt_or_brake(authority, now);
@@ -265,19 +266,43 @@ Sightings sightings_of(const Authority& authority) {
       .fencers = powers == nullptr ? std::string() : powers->told_of(authority.node)};
 }
 
-std::string missing_proof(const Authority& authority, const Ground& ground, const kube::Pod& pod) {
-  const Sightings sightings = sightings_of(authority);
-  const EvidenceSet there = evidence_there(sightings);
+namespace {
+
+struct Unmet {
+  std::string_view by;
+  EvidenceSet demanded;
+};
+
+std::optional<Unmet> unmet_of(const Authority& authority, const Ground& ground,
+                              const kube::Pod& pod, EvidenceSet there) {
   if (const auto own = ground.proof == nullptr ? std::nullopt : unmet(*ground.proof, there)) {
-    return missing_text(authority.node, "its policy", *own, sightings);
+    return Unmet{.by = "its policy", .demanded = *own};
   }
   if (authority.protections == nullptr) {
-    return {};  // the guard permits nothing without them
+    return std::nullopt;  // the guard permits nothing without them
   }
   const KnownDrivers drivers = ground.drivers == nullptr ? std::nullopt : *ground.drivers;
   const auto demanded = unmet(authority.protections->proof.of(pod.ref.space, drivers), there);
-  return demanded ? missing_text(authority.node, "the engine's configuration", *demanded, sightings)
-                  : std::string();
+  return demanded ? std::optional(Unmet{.by = "the engine's configuration", .demanded = *demanded})
+                  : std::nullopt;
+}
+
+}  // namespace
+
+std::string missing_proof(const Authority& authority, const Ground& ground, const kube::Pod& pod) {
+  const Sightings sightings = sightings_of(authority);
+  const auto missing = unmet_of(authority, ground, pod, evidence_there(sightings));
+  return missing ? missing_text(authority.node, missing->by, missing->demanded, sightings)
+                 : std::string();
+}
+
+bool lacks_only_off(const Authority& authority, const Ground& ground, const kube::Pod& pod) {
+  EvidenceSet there = evidence_there(sightings_of(authority));
+  if (!unmet_of(authority, ground, pod, there)) {
+    return false;
+  }
+  there.insert(policy::Evidence::Off);
+  return !unmet_of(authority, ground, pod, there);
 }
 
 std::string missing_proof_of_any(const Authority& authority, const Eviction& eviction) {
@@ -342,6 +367,56 @@ std::optional<Reason> refuse_out_of_service(const Authority& authority, const Gr
     return eviction.kubernetes ? Reason::TaintNotServed : Reason::VersionUnknown;
   }
   return eviction.objection ? eviction.objection : refuse_unrecorded(authority, authority.node_uid);
+}
+
+std::optional<Reason> refuse_power_off(const Authority& authority, const Ground& ground,
+                                       const kube::Pod& pod, const PowerOff& power, Moment now) {
+  // A health source may call a node failed whose kubelet is well, and lost is no proof.
+  if (!authority.source.empty()) {
+    return Reason::SignalUnfit;
+  }
+  if (const auto reason = refuse(authority, ground, pod, Taint::NotNeeded, now)) {
+    return reason;
+  }
+  const Duration lifetime = picture_lifetime(limits_of(authority.leadership), power.took);
+  if (power.pods == nullptr || !power.complete || now - power.listed > lifetime) {
+    return Reason::PodsUnknown;
+  }
+  if (power.objection) {
+    return power.objection;
+  }
+  if (!hold_on_any(authority, power).empty()) {
+    return Reason::OnHold;
+  }
+  for (const kube::Pod& other : *power.pods) {
+    if (const auto reason = refuse_unheard_namespace(authority, other, now)) {
+      return reason;
+    }
+  }
+  if (authority.reading.kubelet_lease != KubeletLease::Dead) {
+    return authority.reading.kubelet_lease == KubeletLease::Alive ? Reason::LeaseAlive
+                                                                  : Reason::LeaseUnreadable;
+  }
+  if (const auto reason = refuse_by_kernel(authority)) {
+    return reason;
+  }
+  const auto reading = authority.powers == nullptr
+                           ? std::nullopt
+                           : authority.powers->reading_of(authority.node, authority.node_uid);
+  const bool is_on = reading && reading->state.power == policy::Power::On &&
+                     reading->fencer == power.fencer && reading->off == power.request;
+  return is_on && lacks_only_off(authority, ground, pod) ? std::nullopt
+                                                         : std::optional(Reason::PowerNotOn);
+}
+
+std::string hold_on_any(const Authority& authority, const PowerOff& power) {
+  std::string text;
+  for (const kube::Pod& pod : *power.pods) {
+    text = text.empty() ? hold_text(authority.node, authority.reading.hold, pod,
+                                    authority.namespaces, authority.held_pods)
+                        : text;
+  }
+  return text;
 }
 
 std::optional<Reason> refuse_lift(const Lift& lift, Moment now) {

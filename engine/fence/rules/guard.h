@@ -84,6 +84,10 @@ struct Ground {
 [[nodiscard]] std::string missing_proof(const Authority& authority, const Ground& ground,
                                         const kube::Pod& pod);
 
+// Proof is missing of which off would be enough.
+[[nodiscard]] bool lacks_only_off(const Authority& authority, const Ground& ground,
+                                  const kube::Pod& pod);
+
 // The same of any pod that the taint out-of-service would evict.
 [[nodiscard]] std::string missing_proof_of_any(const Authority& authority,
                                                const Eviction& eviction);
@@ -115,6 +119,29 @@ struct Ground {
                                                                  const Eviction& eviction,
                                                                  Moment now,
                                                                  const kube::Pod** about = nullptr);
+
+// Switching off the machine of a node, by the verdict about a pod that lacks this proof.
+struct PowerOff {
+  policy::Request request;  // as the fencer's newest answer had it
+  std::string fencer = {};
+  // All pods of the node, without their JSON: each ends with its machine.
+  std::shared_ptr<const std::vector<kube::Pod>> pods = nullptr;
+  bool complete = false;  // these are all
+  Moment listed{};        // when they were asked for
+  Duration took{};        // until they and what policies need were known
+  // What a policy says of any of them against it; nullopt: nothing.
+  std::optional<audit::Reason> objection = std::nullopt;
+};
+// What speaks against deleting the pod speaks against it, but for the taint and the proof, of which
+// off must be all that is missing; and so does a hold on any pod of the node, or on its namespace.
+// No trigger of a policy lifts the demand that the kubelet is silent and the machine does not
+// answer.
+[[nodiscard]] std::optional<audit::Reason> refuse_power_off(const Authority& authority,
+                                                            const Ground& ground,
+                                                            const kube::Pod& pod,
+                                                            const PowerOff& power, Moment now);
+// Who holds one of these pods, or its node or namespace, and why; "" when nobody does.
+[[nodiscard]] std::string hold_on_any(const Authority& authority, const PowerOff& power);
 
 // Taking our taint off a node that came back.
 struct Lift {

@@ -27,6 +27,9 @@ class Call final : public Exchange {
   }
 
   Result<void> take(std::string_view bytes) override {
+    if (ignores_body()) {
+      return {};
+    }
     if (body_.size() + bytes.size() > body_limit()) {
       return failure(Error::Kind::Limit,
                      "the reply is larger than " + std::to_string(body_limit()) + " bytes");
@@ -39,6 +42,9 @@ class Call final : public Exchange {
   void fail(Error error) override { finish(failure(std::move(error))); }
 
   Result<ApiReply> read() {
+    if (ignores_body()) {
+      return ApiReply{.status = head().status};
+    }
     auto body = body_.size() <= kSingleObject ? shared_.replies->parse(body_) : parse_json(body_);
     if (!body && is_cut_short(body_)) {
       return failure(

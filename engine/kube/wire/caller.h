@@ -40,6 +40,7 @@ struct ApiRequest {
   std::function<bool()> may_send;  // see port::HttpRequest
   // false: the CallObserver is not told. For calls that are made for their connection alone.
   bool observed = true;
+  bool ignores_body = false;  // a 2xx is a success, whatever stands in it
 };
 
 struct ApiReply {

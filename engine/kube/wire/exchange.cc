@@ -114,7 +114,7 @@ void Exchange::on_head(const port::HttpHead& head) {
   note_head();
   if (is_success(head.status)) {
     Result<void> accepted =
-        is_relayed() || is_json(head)
+        is_relayed() || ignores_body() || is_json(head)
             ? accept(head)
             : failure(Error::Kind::Malformed,
                       "an answer of type \"" + escaped(head.find("content-type"), 128) +

@@ -65,6 +65,7 @@ class Exchange : public port::HttpSink {
   [[nodiscard]] bool is_write() const { return request_.method != port::Method::Get; }
   [[nodiscard]] const port::HttpHead& head() const { return *head_; }
   [[nodiscard]] std::size_t body_limit() const { return request_.body_limit; }
+  [[nodiscard]] bool ignores_body() const { return request_.ignores_body; }
   // A success that cannot be understood: on a write nobody knows what has happened.
   [[nodiscard]] Error in_doubt(Error error) const;
 

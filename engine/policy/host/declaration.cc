@@ -235,6 +235,7 @@ void read_fencer(lua_State* lua, Declaration& declaration) {
   read_heading(table, declaration);
   read_optional(table, "settings", [&] { declaration.settings = read_settings(lua); });
   declaration.is_fencer = true;
+  declaration.switches_off = has_function(table, "off");
   for (const char* key : {"plan", "state"}) {
     if (!has_function(table, key)) {
       raise_spec(lua, key, "is missing; it must be a function");

@@ -33,7 +33,7 @@ inline constexpr std::array<Key, 13> kPolicyKeys = {{
      "Judges one pod of the node.", true},
 }};
 
-inline constexpr std::array<Key, 8> kFencerKeys = {{
+inline constexpr std::array<Key, 9> kFencerKeys = {{
     {"api", "integer", "The version of the policy API: 1.", true},
     {"name", "string", "[a-z][a-z0-9-]* of at most 40 letters; the file's name demands it.", true},
     {"version", "string", "The fencer's own semantic version, such as 1.0.0.", true},
@@ -51,6 +51,9 @@ inline constexpr std::array<Key, 8> kFencerKeys = {{
      "What the answers say of the machine's power, and why. Only off is evidence: a state that is "
      "not known to mean it is unknown.",
      true},
+    {"off", "fun(node: Node, s: Settings, got: table<string, Answer>): Request?, string?",
+     "How the machine is switched off, when state has said on by these answers: a request of "
+     "fence.post; or nil, and why it cannot be."},
 }};
 
 inline constexpr std::array<Key, 1> kSelectKeys = {{

@@ -199,6 +199,10 @@ bool Policy::is_fencer() const {
   return state_->declaration.is_fencer;
 }
 
+bool Policy::switches_off() const {
+  return state_->declaration.switches_off;
+}
+
 bool Policy::is_guard() const {
   return state_->guard;
 }

@@ -225,6 +225,17 @@ PowerState state_of_power(lua_State* lua, const Program& program) {
   return {.power = *power, .why = why};
 }
 
+OffOrder order(lua_State* lua, const Program& program) {
+  push_declared(lua, "off");
+  require_function(lua, program, "off");
+  const std::string place = place_of_function(lua, -1);
+  push_node(lua);
+  push_settings(lua, *program.settings);
+  push_answers(lua);
+  lua_call(lua, 3, 2);
+  return take_order(lua, place + ": off");
+}
+
 // ---- inputs ----------------------------------------------------------------------------------
 
 std::shared_ptr<const json> node_json(const kube::Node& node) {
@@ -351,6 +362,14 @@ Run<PowerState> Policy::power_of(const kube::Node& node, const json& got) const 
   }
   return run_hook<PowerState>(state_->program, Hook::Nodes,
                               Inputs{.node = node_json(node), .answers = &got}, state_of_power);
+}
+
+Run<OffOrder> Policy::order_off(const kube::Node& node, const json& got) const {
+  if (!switches_off()) {
+    return {.result = no_fencer(state_->program)};
+  }
+  return run_hook<OffOrder>(state_->program, Hook::Off,
+                            Inputs{.node = node_json(node), .answers = &got}, order);
 }
 
 }  // namespace moonfence::policy

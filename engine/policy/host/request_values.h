@@ -1,6 +1,7 @@
 #pragma once
 
-// Requests as scripts hold them: opaque values made by fence.http, fence.get and fence.try alone.
+// Requests as scripts hold them: opaque values made by fence.http, fence.get, fence.try and
+// fence.post alone.
 
 #include <string>
 
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/lua/opaque.h"
+#include "policy/values/power.h"
 #include "policy/values/request.h"
 
 namespace moonfence::policy {
@@ -17,10 +19,14 @@ inline constexpr OpaqueType kRequestType = {"request", "return it from fetch or 
 int fence_http(lua_State* lua);
 int fence_get(lua_State* lua);
 int fence_try(lua_State* lua);
+int fence_post(lua_State* lua);
 
 // What fetch or plan returned: a table of requests by name, or nil; anything else raises, as do
 // more than 8, and a name that is answered already. `place` is "x.lua:12: fetch".
 [[nodiscard]] Requests take_requests(lua_State* lua, int index, const std::string& place,
                                      const nlohmann::json& answers);
+
+// What off returned: a request made by fence.post, or nil and a text that says why not.
+[[nodiscard]] OffOrder take_order(lua_State* lua, const std::string& place);
 
 }  // namespace moonfence::policy

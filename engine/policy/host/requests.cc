@@ -170,7 +170,12 @@ std::string built_path(lua_State* lua, std::string path) {
 
 int push_request(lua_State* lua, Request request) {
   Session& session = Sandbox::of(lua).session;
-  if (session.hook != Hook::Fetch && session.hook != Hook::Plan && session.hook != Hook::Power) {
+  const bool is_order = request.kind == Request::Kind::Post;
+  if (is_order && session.hook != Hook::Off) {
+    raise(lua, function_name(lua) + ": is for off() of a fencer");
+  }
+  if (!is_order && session.hook != Hook::Fetch && session.hook != Hook::Plan &&
+      session.hook != Hook::Power) {
     raise(lua, function_name(lua) + ": requests are made inside of fetch() and source.plan()");
   }
   if (session.requests.size() >= kMostMade) {
@@ -204,15 +209,19 @@ std::string fault_of_entry(lua_State* lua, const nlohmann::json& answers) {
 }  // namespace
 
 std::string Request::text() const {
+  if (kind == Kind::Post) {
+    return "post " + endpoint + " " + path + " " + body;
+  }
   if (kind == Kind::Http) {
     return "http " + endpoint + " " + path;
   }
   return "get " + api_version + " " + resource + " " + (space.empty() ? "" : space + "/") + name;
 }
 
-int fence_http(lua_State* lua) {
-  const std::string_view endpoint = text_argument(lua, 1);
-  const std::string_view path = text_argument(lua, 2);
+namespace {
+
+// Of the endpoint and the beginning of the path.
+void check_address(lua_State* lua, std::string_view endpoint, std::string_view path) {
   Sandbox::of(lua).charge(lua, path.size());
   if (!is_identifier(endpoint, '-')) {
     refuse(lua, 1, endpoint, "cannot name an endpoint; a name is [a-z][a-z0-9-]* of 40 letters");
@@ -225,9 +234,57 @@ int fence_http(lua_State* lua) {
       refuse(lua, 2, path, fault);
     }
   }
+}
+
+// Of a table { name = text, whole number or boolean }.
+std::string body_of(lua_State* lua, int index) {
+  constexpr std::size_t kLongestBody = 4096;
+  const int table = lua_absindex(lua, index);
+  nlohmann::json body = nlohmann::json::object();
+  lua_pushnil(lua);
+  for (; lua_next(lua, table) != 0; lua_pop(lua, 1)) {
+    if (lua_type(lua, -2) != LUA_TSTRING) {
+      raise(lua, function_name(lua) + ": a body is { name = value }, not a list");
+    }
+    const std::string name(text_at(lua, -2));
+    const std::string text = plain_text(lua, -1, "'" + escaped(name, 64) + "' of the body", true);
+    if (lua_isboolean(lua, -1)) {
+      body[name] = lua_toboolean(lua, -1) != 0;
+    } else if (lua_isinteger(lua, -1) != 0) {
+      body[name] = lua_tointeger(lua, -1);
+    } else {
+      body[name] = text;
+    }
+  }
+  std::string written = body.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  Sandbox::of(lua).charge(lua, written.size());
+  if (written.size() > kLongestBody) {
+    raise(lua, function_name(lua) + ": the body must have at most " + std::to_string(kLongestBody) +
+                   " bytes");
+  }
+  return written;
+}
+
+}  // namespace
+
+int fence_http(lua_State* lua) {
+  const std::string_view endpoint = text_argument(lua, 1);
+  const std::string_view path = text_argument(lua, 2);
+  check_address(lua, endpoint, path);
   return push_request(lua, {.kind = Request::Kind::Http,
                             .endpoint = std::string(endpoint),
                             .path = built_path(lua, std::string(path))});
+}
+
+int fence_post(lua_State* lua) {
+  const std::string_view endpoint = text_argument(lua, 1);
+  const std::string_view path = text_argument(lua, 2);
+  table_argument(lua, 3);
+  check_address(lua, endpoint, path);
+  return push_request(lua, {.kind = Request::Kind::Post,
+                            .endpoint = std::string(endpoint),
+                            .path = std::string(path),
+                            .body = body_of(lua, 3)});
 }
 
 int fence_get(lua_State* lua) {
@@ -312,6 +369,22 @@ Requests take_requests(lua_State* lua, int index, const std::string& place,
     raise(lua, place + " " + faults.begin()->second);
   }
   return requests;
+}
+
+OffOrder take_order(lua_State* lua, const std::string& place) {
+  constexpr std::size_t kLongestWhy = 512;
+  if (const auto* made = static_cast<const std::size_t*>(to_opaque(lua, -2, kRequestType))) {
+    return {.request = Sandbox::of(lua).session.requests.at(*made)};
+  }
+  const std::string why = lua_type(lua, -1) == LUA_TSTRING
+                              ? escaped(trimmed(text_at(lua, -1)), kLongestWhy)
+                              : std::string();
+  if (!lua_isnil(lua, -2) || why.empty()) {
+    raise(lua, place + " returned " + described(lua, -2) + " and " + described(lua, -1) +
+                   "; it must return a request made by fence.post, or nil and a text that says "
+                   "why not");
+  }
+  return {.why_not = why};
 }
 
 }  // namespace moonfence::policy

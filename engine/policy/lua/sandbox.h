@@ -29,7 +29,7 @@ struct TestSession;
 struct Trace;
 
 // Which function of the policy is running: verdicts and requests are made in their own ones only.
-enum class Hook { None, Pod, Node, Fetch, Plan, Nodes, Power };
+enum class Hook { None, Pod, Node, Fetch, Plan, Nodes, Power, Off };
 
 // What host functions need to know about the run they are part of.
 struct Session {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "policy/values/request.h"
+
 namespace moonfence::policy {
 
 enum class Power {
@@ -14,6 +16,12 @@ enum class Power {
   Off,
   Unknown,  // between two states, or the answer is none of those that are known
   Failed,   // a person has to mend something: a credential, a wrong machine
+};
+
+// How a machine is switched off, by a fencer that can.
+struct OffOrder {
+  std::optional<Request> request = std::nullopt;
+  std::string why_not = {};  // without a request, for people; as PowerState::why
 };
 
 struct PowerState {

@@ -1,8 +1,9 @@
 #pragma once
 
 // What a policy asks to be read for it (`fetch`, `source.plan`): one GET of a vendor's endpoint, or
-// one object of the Kubernetes API. Policies make requests; the engine checks them against its
-// configuration, performs them and hands the answers over in the next round.
+// one object of the Kubernetes API; and what a fencer wants sent so that a machine is switched off.
+// Policies make requests; the engine checks them against its configuration, performs them and hands
+// the answers over in the next round.
 
 #include <map>
 #include <string>
@@ -13,12 +14,15 @@ struct Request {
   enum class Kind {
     Http,    // fence.http(endpoint, path)
     Object,  // fence.get(apiVersion, resource, namespace, name)
+    Post,    // fence.post(endpoint, path, body)
   };
   Kind kind = Kind::Http;
-  // Of Http. The path is built: each part that a policy gave is escaped, and so is the query.
+  // Of Http and Post. The path is built: each part that a policy gave is escaped, and so is the
+  // query.
   std::string endpoint;
   std::string path;
-  bool tries = false;  // by fence.try: that it failed is an answer too
+  std::string body = {};  // of Post: JSON
+  bool tries = false;     // by fence.try: that it failed is an answer too
   // Of Object. `space` is "" for a resource that has no namespace; never a list, never secrets.
   std::string api_version;
   std::string resource;

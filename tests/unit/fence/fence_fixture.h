@@ -184,6 +184,7 @@ struct FenceTest : testing::Test {
   std::vector<test::FakeAnswer> patch_answers;  // of the next patches, in place of doing them
   Quarantine quarantine = Quarantine::Off;
   test::FakeKernels kernels;
+  Powers* powers = nullptr;
   bool plans_ahead = false;
   Preplannings preplannings;
   ProvePolicies prove_policies;
@@ -194,7 +195,8 @@ struct FenceTest : testing::Test {
   Duration delete_delay{};
 
   FenceTest() {
-    actions.emplace(loop, kube::Destroyer(caller), trail);
+    actions.emplace(
+        loop, kube::Destroyer(caller), trail, [] {}, &endpoints);
     start_journal("moonfence-0_a");
     count_nodes(10, 1);
     (void)revisions.note(ResourceVersion(kReached), loop.now() - 1h, loop.now() - 1h);
@@ -221,6 +223,8 @@ struct FenceTest : testing::Test {
               [this](const test::FakeRequest& request) { return delete_pod(request); });
     }
   }
+
+  ~FenceTest() override { actions.reset(); }  // before the endpoints
 
   // Of another life, or another replica.
   void start_journal(const std::string& identity) {
@@ -418,7 +422,8 @@ struct FenceTest : testing::Test {
                           .fencing_drivers = fencing_drivers,
                           .release = release,
                           .quarantine = quarantine,
-                          .kernels = &kernels}},
+                          .kernels = &kernels,
+                          .powers = powers}},
             *actions,
             plans_ahead ? &preplannings : nullptr};
   }

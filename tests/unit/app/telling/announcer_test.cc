@@ -211,6 +211,11 @@ TEST(Announcer, our_taint_is_told_at_the_node) {
             "NodeOutOfService Node");
   EXPECT_EQ(told(Record::Kind::Refusal, Reason::TaintNotServed, "taint_out_of_service"),
             "OutOfServiceFailed Node");
+  EXPECT_EQ(told(Record::Kind::Intent, Reason::SwitchesOff, "switch_off"), "");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "switch_off"), "SwitchOffAccepted Node");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::OutcomeLost, "switch_off"), "SwitchOffFailed Node");
+  EXPECT_EQ(told(Record::Kind::Refusal, Reason::PolicyForbids, "switch_off"), "SwitchOffHeld Node");
+  EXPECT_EQ(told(Record::Kind::Refusal, Reason::PowerNotOn, "switch_off"), "");
   EXPECT_EQ(told(Record::Kind::Intent, Reason::SetsSilentTaint, "taint_silent"), "");
   EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "taint_silent"), "NodeSilent Node");
   EXPECT_EQ(told(Record::Kind::Outcome, Reason::Refused, "taint_silent"), "SilentTaintFailed Node");

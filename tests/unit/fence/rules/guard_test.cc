@@ -623,6 +623,7 @@ TEST_F(ProofGuardTest, silence_is_proof_when_both_replicas_know_it) {
 
 struct FakePowers final : Powers {
   std::optional<PowerReading> reading;
+  [[nodiscard]] bool may_switch_off() const override { return true; }
   void look_at(const kube::Node&) override {}
   [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName&, const Uid&) const override {
     return reading;
@@ -655,6 +656,161 @@ TEST_F(ProofGuardTest, off_is_what_a_fencer_has_read_of_a_machine_that_is_not_he
   activate({binding(Mode::Enforce, "d1", "trigger = { live_kernel = true },")});
   kernels.kernel = cluster::Kernel::Answers;
   EXPECT_EQ(proven(), Reason::ProofMissing);
+}
+
+struct PowerOffGuardTest : GuardTest {
+  FakePowers powers;
+  PowerOff power = {.request = {.kind = policy::Request::Kind::Post,
+                                .endpoint = "bmc",
+                                .path = "/off",
+                                .body = "{}"},
+                    .fencer = "redfish",
+                    .complete = true};
+  std::shared_ptr<std::vector<kube::Pod>> pods = std::make_shared<std::vector<kube::Pod>>();
+  policy::ProofDemands demands = {policy::EvidenceSet()};
+
+  PowerOffGuardTest() {
+    demands.front().insert(policy::Evidence::Off);
+    pods->push_back(pod);
+    power.pods = pods;
+    power.listed = now;
+    authority.powers = &powers;
+    powers.reading = PowerReading{.state = {.power = policy::Power::On, .why = "x"},
+                                  .fencer = "redfish",
+                                  .off = power.request};
+  }
+  [[nodiscard]] std::optional<Reason> answer() const {
+    return refuse_power_off(authority,
+                            {.policy = "test", .digest = "d1", .set = "s1", .proof = &demands}, pod,
+                            power, now);
+  }
+};
+
+TEST_F(PowerOffGuardTest, the_taint_is_not_demanded_and_off_is_all_that_is_missing) {
+  protections.proof.everywhere.insert(policy::Evidence::Off);
+  authority.reading.keeps_replacements_off = false;
+  EXPECT_EQ(answer(), std::nullopt);
+}
+
+TEST_F(PowerOffGuardTest, the_newest_answer_must_say_on_and_name_this_very_order) {
+  for (const policy::Power other :
+       {policy::Power::Off, policy::Power::Unknown, policy::Power::Failed}) {
+    powers.reading->state.power = other;
+    EXPECT_EQ(answer(), Reason::PowerNotOn);
+  }
+  powers.reading->state.power = policy::Power::On;
+  powers.reading->fencer = "another";
+  EXPECT_EQ(answer(), Reason::PowerNotOn);
+  powers.reading->fencer = "redfish";
+  powers.reading->off->endpoint = "another";
+  EXPECT_EQ(answer(), Reason::PowerNotOn);
+  powers.reading->off.reset();
+  EXPECT_EQ(answer(), Reason::PowerNotOn);
+  powers.reading.reset();
+  EXPECT_EQ(answer(), Reason::PowerNotOn);
+  authority.powers = nullptr;
+  EXPECT_EQ(answer(), Reason::PowerNotOn);
+}
+
+TEST_F(PowerOffGuardTest, its_kubelet_is_silent_whatever_the_trigger_says) {
+  authority.reading.readiness = Readiness::False;
+  for (const KubeletLease lease : {KubeletLease::Alive, KubeletLease::Unread}) {
+    authority.reading.kubelet_lease = lease;
+    EXPECT_EQ(answer(),
+              lease == KubeletLease::Alive ? Reason::LeaseAlive : Reason::LeaseUnreadable);
+  }
+}
+
+TEST_F(PowerOffGuardTest, its_machine_does_not_answer_whatever_the_trigger_says) {
+  activate({binding(Mode::Enforce, "d1", "trigger = { live_kernel = true },")});
+  kernels.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(answer(), Reason::KernelAnswers);
+  kernels.kernel = cluster::Kernel::Unsure;
+  EXPECT_EQ(answer(), Reason::KernelUnsure);
+}
+
+TEST_F(PowerOffGuardTest, what_speaks_against_the_deletion_speaks_against_it) {
+  in_force(Mode::Observe);
+  EXPECT_EQ(answer(), Reason::ModeObserves);
+  in_force(Mode::Enforce);
+  leadership.until = std::nullopt;
+  EXPECT_EQ(answer(), Reason::NotLeader);
+  leadership.until = Moment::max();
+  authority.reading.sent = now - 1h;
+  EXPECT_EQ(answer(), Reason::ReadingTooOld);
+  authority.reading.sent = now;
+  protections.own_node = authority.node;
+  EXPECT_EQ(answer(), Reason::OwnNode);
+  protections.own_node = NodeName();
+  authority.reading.hold = "a person";
+  EXPECT_EQ(answer(), Reason::OnHold);
+  authority.reading.hold.reset();
+  count_nodes(10, 9);
+  EXPECT_EQ(answer(), Reason::TooManyDown);
+}
+
+TEST_F(PowerOffGuardTest, a_hold_on_another_pod_and_another_policy_s_word_keep_it_on) {
+  kube::Pod other = pod;
+  other.uid = Uid("other");
+  other.ref = {.space = Namespace("bank"), .name = "ledger-0"};
+  pods->push_back(other);
+  EXPECT_EQ(answer(), Reason::HoldUnknown) << "nobody has read whether its namespace is held";
+  authority.namespaces[other.ref.space] = {.known = true, .sent = now - 1h};
+  EXPECT_EQ(answer(), Reason::ReadingTooOld);
+  authority.namespaces[other.ref.space] = {.known = true, .hold = "audit", .sent = now};
+  EXPECT_EQ(answer(), Reason::OnHold);
+  EXPECT_EQ(hold_on_any(authority, power), "namespace bank: audit");
+  authority.namespaces[other.ref.space] = {.known = true, .sent = now};
+  EXPECT_EQ(answer(), std::nullopt);
+  authority.held_pods.emplace(other.uid, "a person");
+  EXPECT_EQ(answer(), Reason::OnHold);
+  // One that is gone holds nothing.
+  authority.held_pods.clear();
+  authority.held_pods.emplace(Uid("gone"), "a person");
+  EXPECT_EQ(answer(), std::nullopt);
+  power.objection = Reason::PolicyForbids;
+  EXPECT_EQ(answer(), Reason::PolicyForbids);
+}
+
+TEST_F(PowerOffGuardTest, all_pods_of_the_node_are_known_and_were_listed_a_moment_ago) {
+  power.listed = now - 1h;
+  EXPECT_EQ(answer(), Reason::PodsUnknown);
+  power.listed = now;
+  power.complete = false;
+  EXPECT_EQ(answer(), Reason::PodsUnknown);
+  power.complete = true;
+  power.pods = nullptr;
+  EXPECT_EQ(answer(), Reason::PodsUnknown);
+}
+
+// Somebody has attested it meanwhile.
+TEST_F(PowerOffGuardTest, where_proof_is_there_by_now_it_stays_on) {
+  demands.front().insert(policy::Evidence::Attested);
+  EXPECT_EQ(answer(), std::nullopt);
+  authority.reading.attestation.counted = Attestation{};
+  EXPECT_EQ(answer(), Reason::PowerNotOn);
+}
+
+TEST_F(PowerOffGuardTest, neither_a_health_source_nor_lost_is_word_enough) {
+  for (const char* source : {"storage", "lost:12s"}) {
+    authority.source = source;
+    EXPECT_EQ(answer(), Reason::SignalUnfit);
+  }
+}
+
+TEST_F(PowerOffGuardTest, off_is_enough_only_where_nothing_else_is_missing) {
+  policy::EvidenceSet off;
+  off.insert(policy::Evidence::Off);
+  policy::EvidenceSet attested;
+  attested.insert(policy::Evidence::Attested);
+  const Ground ground = {.proof = &demands};
+  EXPECT_TRUE(lacks_only_off(authority, ground, pod));
+  protections.proof.everywhere = attested;
+  EXPECT_FALSE(lacks_only_off(authority, ground, pod));
+  protections.proof.everywhere = off;
+  EXPECT_TRUE(lacks_only_off(authority, {}, pod));
+  powers.reading->state.power = policy::Power::Off;
+  EXPECT_FALSE(lacks_only_off(authority, ground, pod)) << "nothing is missing";
 }
 
 TEST_F(ProofGuardTest, unreachable_is_the_word_of_kubernetes_and_a_dead_lease) {

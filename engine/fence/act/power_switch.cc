@@ -1,0 +1,184 @@
+#include "fence/act/power_switch.h"
+
+#include <utility>
+
+namespace moonfence::fence {
+
+using audit::Reason;
+using audit::Record;
+
+namespace {
+
+constexpr const char* kAct = "switch-off";  // for FailedActs
+constexpr const char* kWhat = "switching the machine off";
+// Until its state is read anew.
+constexpr Duration kSoon = std::chrono::seconds(3);
+
+// The guard's word that another reading, other policies or the fencer's next answer change.
+bool is_no_failure(Reason reason) {
+  switch (reason) {
+    case Reason::PowerNotOn:
+    case Reason::OnHold:
+    case Reason::HoldUnknown:
+    case Reason::OutsideBinding:
+    case Reason::PolicyForbids:
+    case Reason::PolicyHolds:
+    case Reason::PolicyHoldsNode:
+    case Reason::PolicyWaits:
+    case Reason::GuardFailed:
+    case Reason::GuardBroken:
+    case Reason::NeedsUnread:
+    case Reason::SignalUnfit:
+    case Reason::ProtectedNamespace:
+    case Reason::OwnNode:
+    case Reason::PodsUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+PowerSwitch::PowerSwitch(IncidentContext& surroundings, std::shared_ptr<const Authority> authority,
+                         Memory& memory, const PodEvaluation& pod_evaluation,
+                         std::function<void()> changed)
+    : around_(surroundings),
+      authority_(std::move(authority)),
+      memory_(memory),
+      pod_evaluation_(pod_evaluation),
+      changed_(std::move(changed)),
+      alive_(std::make_shared<int>(0)) {}
+
+void PowerSwitch::saw(const kube::Pod& pod) {
+  pods_->push_back(pod);
+  pods_->back().raw.reset();
+}
+
+// By the newest reading of the machine's power. Without one, or where it is not on, nothing is to
+// be done: the pods' own records say what is missing.
+std::optional<SwitchOff> PowerSwitch::order() const {
+  const auto& wish = pod_evaluation_.power_wish();
+  if (ended_ || !wish || authority_->powers == nullptr) {
+    return std::nullopt;
+  }
+  const auto reading = authority_->powers->reading_of(authority_->node, authority_->node_uid);
+  if (!reading || reading->state.power != policy::Power::On || !reading->off) {
+    return std::nullopt;
+  }
+  const auto& objection = pod_evaluation_.power_objection();
+  return SwitchOff{
+      .waiting = *wish,
+      .power = {.request = *reading->off,
+                .fencer = reading->fencer,
+                .pods = pods_,
+                .objection = objection ? std::optional(objection->reason) : std::nullopt}};
+}
+
+std::set<Namespace> PowerSwitch::spaces() const {
+  std::set<Namespace> spaces;
+  if (waits_ || outcome_ || around_.access.loop.now() < memory_.power_again || !order()) {
+    return spaces;
+  }
+  for (const kube::Pod& pod : *pods_) {
+    spaces.insert(pod.ref.space);
+  }
+  return spaces;
+}
+
+PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took,
+                                     PassResult& result) {
+  if (waits_) {
+    return Next::Wait;
+  }
+  if (const auto outcome = std::exchange(outcome_, std::nullopt)) {
+    return after(*outcome, result);
+  }
+  auto ordered = order();
+  const Moment now = around_.access.loop.now();
+  if (ordered && now < memory_.power_again) {
+    result.look_by(now + kSoon);
+    return Next::Nothing;
+  }
+  if (!ordered || memory_.failed.still_failed(kAct, result)) {
+    return Next::Nothing;
+  }
+  if (now - authority_->reading.sent > around_.in_force.leadership.limits().reading) {
+    return read_node(result);
+  }
+  ordered->power.complete = complete;
+  ordered->power.listed = listed;
+  ordered->power.took = took;
+  const auto refused = refuse(*ordered, *authority_, now);
+  if (refused && *refused != Reason::ReadingTooOld) {
+    const std::string more = *refused == Reason::OnHold ? hold_on_any(*authority_, ordered->power)
+                             : ordered->power.objection == refused
+                                 ? pod_evaluation_.power_objection()->text
+                                 : std::string();
+    tell(*ordered, *refused, more);
+    return after({.reason = *refused, .retry_after = std::nullopt, .text = more}, result);
+  }
+  waits_ = true;
+  sending_ = true;
+  around_.actions.perform(*std::move(ordered), authority_, alive_,
+                          [this](const ActionOutcome& outcome) {
+                            waits_ = false;
+                            outcome_ = outcome;
+                            if (!sending_) {
+                              changed_();
+                            }
+                          });
+  sending_ = false;
+  return waits_ ? Next::Wait : after(*std::exchange(outcome_, std::nullopt), result);
+}
+
+PowerSwitch::Next PowerSwitch::read_node(PassResult& result) {
+  if (++readings_ <= kReadings) {
+    return Next::ReadNode;
+  }
+  ended_ = true;
+  result.look_by(around_.access.loop.now() + kSoon);
+  return Next::Nothing;
+}
+
+PowerSwitch::Next PowerSwitch::after(const ActionOutcome& outcome, PassResult& result) {
+  if (outcome.reason == Reason::ReadingTooOld) {
+    return read_node(result);
+  }
+  ended_ = true;
+  const Moment now = around_.access.loop.now();
+  if (outcome.reason == Reason::Done || outcome.reason == Reason::OutcomeLost) {
+    memory_.power_again = now + kAgain;
+    result.look_by(now + kSoon);
+  }
+  if (outcome.reason == Reason::Done) {
+    memory_.failed.succeeded(kAct);
+  } else if (outcome.reason == Reason::PolicyChanged) {
+    result.policies_changed = true;
+  } else if (outcome.reason == Reason::LeaseAlive || outcome.reason == Reason::LeaseUnreadable ||
+             outcome.reason == Reason::KernelAnswers || outcome.reason == Reason::KernelUnsure) {
+    result.unfit = true;
+  } else if (is_no_failure(outcome.reason)) {
+    result.hold(outcome.about(kWhat), kProofPause, outcome.reason);
+  } else if (is_braking(outcome.reason)) {
+    result.braked = outcome.reason;
+  } else {
+    memory_.failed.fail(kAct, kWhat, outcome, result, now);
+  }
+  return Next::Nothing;
+}
+
+// Once in an incident, unless it is another's word.
+void PowerSwitch::tell(const SwitchOff& order, Reason reason, const std::string& more) {
+  if (!memory_.mentioned.emplace(order.waiting.policy + " switch off " + more, reason).second) {
+    return;
+  }
+  const Form form = form_of(order, *authority_);
+  Record record = form.told;
+  record.kind = Record::Kind::Refusal;
+  record.reason = reason;
+  record.text = more.empty() ? form.why : more + "; " + form.why;
+  (void)around_.output.trail.write(record);
+}
+
+}  // namespace moonfence::fence
