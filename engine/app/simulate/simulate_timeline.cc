@@ -96,6 +96,12 @@ std::string audit_text(const std::string& detail) {
                                                              action == "lift_silent_taint") {
     return taint_text(kind, action, node, reason, why);
   }
+  if (record.value("action", "") == "switch_off") {
+    return kind == "intent"    ? "moonfence  has the machine of " + node + " switched off"
+           : kind == "refusal" ? "moonfence  leaves the machine of " + node + " on: " + why
+           : reason == "done"  ? "machine    " + node + ": its BMC accepted that it is switched off"
+                               : "machine    " + node + ": not known to be accepted: " + why;
+  }
   const std::string attachment = record.value("attachment", "");
   if (!attachment.empty() && (kind == "outcome" || kind == "refusal")) {
     const bool done = reason == "done" || reason == "marked_only";

@@ -46,7 +46,7 @@ struct AuditLine {
 
   [[nodiscard]] bool changes_node() const {
     return action == "set_quarantine" || action == "taint_out_of_service" ||
-           action == "taint_silent" || lifts();
+           action == "taint_silent" || action == "switch_off" || lifts();
   }
   [[nodiscard]] bool lifts() const {
     return action == "lift_quarantine" || action == "lift_silent_taint";

@@ -105,6 +105,7 @@ TEST(Settings, fencers_are_named_with_their_nodes_and_settings) {
       "f");
   ASSERT_TRUE(settings) << settings.error().text;
   ASSERT_EQ(settings->fencers.size(), 2U);
+  EXPECT_FALSE(settings->fencers[0].switch_off);
   EXPECT_EQ(settings->fencers[0].name, "redfish");
   EXPECT_EQ(settings->fencers[0].nodes, "rack=4");
   EXPECT_EQ(settings->fencers[0].settings,
@@ -119,6 +120,9 @@ TEST(Settings, fencers_are_named_with_their_nodes_and_settings) {
 }
 
 TEST(Settings, what_only_a_fencer_would_prove_needs_one) {
+  EXPECT_EQ(fault("api: 1\nfencers: [{fencer: redfish, switchOff: true}]\n"), "");
+  EXPECT_NE(fault("api: 1\nfencers: [{fencer: redfish, switchOff: yes}]\n").find("not a boolean"),
+            std::string::npos);
   EXPECT_NE(fault("api: 1\nproof: {everywhere: [off]}\n").find("needs fencers"), std::string::npos);
   EXPECT_EQ(fault("api: 1\nfencers: [{fencer: redfish}]\nproof: {everywhere: [off]}\n"), "");
   EXPECT_EQ(fault("api: 1\nproof: {everywhere: [off, attested]}\n"), "");

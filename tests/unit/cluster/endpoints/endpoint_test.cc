@@ -63,6 +63,23 @@ struct EndpointTest : testing::Test {
     }
     return *got;
   }
+  // What comes of an order: "done", or its kind and words.
+  std::string post(const std::string& path = "/off", Duration limit = 5s,
+                   const std::string& name = "vendor") {
+    std::optional<std::string> got;
+    const auto call = endpoints->post(
+        name, {.path = path, .body = R"({"a":1})", .limit = limit, .may_send = may_send},
+        [&got](const Result<void>& accepted) {
+          got = accepted ? "done"
+                         : std::to_string(static_cast<int>(accepted.error().kind)) + " " +
+                               accepted.error().message();
+        });
+    EXPECT_FALSE(got.has_value()) << "answered inside post()";
+    (void)test::run_until(
+        loop, [&got] { return got.has_value(); }, 1min);
+    return got.value_or("never called");
+  }
+  static std::string kind(Error::Kind kind) { return std::to_string(static_cast<int>(kind)) + " "; }
   [[nodiscard]] std::vector<std::string> tokens_used() const {
     std::vector<std::string> used;
     for (const FakeRequest& request : http.requests) {
@@ -74,6 +91,7 @@ struct EndpointTest : testing::Test {
   }
   [[nodiscard]] bool told(const std::string& secret) const { return log.count(secret) > 0; }
 
+  std::function<bool()> may_send = [] { return true; };
   test::FakePoller poller;
   loop::Loop loop{poller};
   test::FakeHttp http{loop};
@@ -384,6 +402,48 @@ TEST(TokenOf, is_strict_about_what_a_token_is) {
         rules, port::HttpHead{.status = 200, .headers = {{"x-token", "a"}, {"x-life", life}}}, "");
     EXPECT_EQ(token->lifetime, lasts) << life;
   }
+}
+
+TEST_F(EndpointTest, an_order_is_sent_as_json_and_2xx_is_enough) {
+  serve_logins();
+  use(login_rules());
+  for (const FakeAnswer& answer :
+       {FakeAnswer{.status = 204, .body = ""}, FakeAnswer{.status = 200, .body = "<html>"},
+        FakeAnswer{.status = 202, .body = "{}"}}) {
+    http.on(port::Method::Post, "/api/off", answer);
+    EXPECT_EQ(post(), "done");
+  }
+  const FakeRequest& sent = http.requests.back();
+  EXPECT_EQ(sent.body, R"({"a":1})");
+  EXPECT_EQ(sent.header("Content-Type"), "application/json");
+  EXPECT_EQ(sent.header("Authorization"), "Bearer token-1");
+}
+
+TEST_F(EndpointTest, of_an_order_that_failed_nobody_repeats_the_endpoint_s_words) {
+  serve_logins();
+  use(login_rules());
+  http.on(port::Method::Post, "/api/off", FakeAnswer{.status = 400, .body = "s3cret"});
+  EXPECT_TRUE(post().starts_with(kind(Error::Kind::Invalid))) << post();
+  EXPECT_EQ(post().find("s3cret"), std::string::npos);
+  // It may have been done.
+  for (const FakeAnswer& answer : {FakeAnswer{.status = 503, .body = "busy"}, FakeAnswer::lost()}) {
+    http.on(port::Method::Post, "/api/off", answer);
+    EXPECT_TRUE(post().starts_with(kind(Error::Kind::Unknown))) << post();
+  }
+  EXPECT_NE(post("/off", 5s, "nobody").find("endpoint nobody is not configured"),
+            std::string::npos);
+}
+
+TEST_F(EndpointTest, an_order_ends_with_its_own_limit_and_asks_before_it_leaves) {
+  use({.url = "http://vendor:5705/api", .timeout = 1min});
+  http.on(port::Method::Post, "/api/off", FakeAnswer{.status = 204, .body = "", .delay = 30s});
+  const Moment began = loop.now();
+  EXPECT_TRUE(post("/off", 3s).starts_with(kind(Error::Kind::Unknown)));
+  EXPECT_EQ(loop.now() - began, 3s);
+  may_send = [] { return false; };
+  const std::size_t sent = http.requests.size();
+  EXPECT_TRUE(post().starts_with(kind(Error::Kind::Cancelled))) << post();
+  EXPECT_EQ(http.requests.size(), sent);
 }
 
 }  // namespace

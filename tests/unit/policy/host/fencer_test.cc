@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "policy/host/policy.h"
+#include "support/policies.h"
+
+namespace moonfence::policy {
+namespace {
+
+using nlohmann::json;
+
+StoppedCpuClock& clock() {
+  static StoppedCpuClock stopped;
+  return stopped;
+}
+
+Result<Policy> fencer(const std::string& off) {
+  return Policy::load(R"(return fencer { api = 1, name = "bmc", version = "1.0.0", summary = "asks",
+    plan = function() end,
+    state = function() return "on", "it says so" end,)" +
+                          off + " }",
+                      "bmc.lua", clock());
+}
+
+kube::Node node() {
+  kube::Node made;
+  made.name = NodeName("n1");
+  made.raw = std::make_shared<const json>(json{{"metadata", {{"name", "n1"}}}});
+  return made;
+}
+
+// What off() comes to with this body: the request's text, why there is none, or the error.
+std::string ordered(const std::string& body, const json& got = {{"system", {{"status", 200}}}}) {
+  const auto loaded = fencer("off = function(node, s, got) " + body + " end");
+  EXPECT_TRUE(loaded) << loaded.error().message();
+  const auto run = loaded->order_off(node(), got);
+  if (!run.result) {
+    return "error " + run.result.error().text;
+  }
+  return run.result->request ? run.result->request->text() : "not: " + run.result->why_not;
+}
+
+TEST(Fencer, off_is_optional_and_a_function) {
+  EXPECT_FALSE(fencer("")->switches_off());
+  EXPECT_TRUE(fencer("off = function() end")->switches_off());
+  EXPECT_FALSE(fencer("off = 5"));
+  EXPECT_FALSE(fencer("")->order_off(node(), {}).result) << "it has none";
+}
+
+TEST(Fencer, an_order_is_a_post_of_a_flat_table) {
+  EXPECT_EQ(ordered(R"(return fence.post("bmc", "/off", { b = true, a = 5, c = "x" }))"),
+            R"(post bmc /off {"a":5,"b":true,"c":"x"})");
+  EXPECT_EQ(ordered(R"(return fence.post("bmc", "/off", {}))"), "post bmc /off {}");
+}
+
+TEST(Fencer, who_cannot_says_why) {
+  EXPECT_EQ(ordered("return nil, 'its button is stuck'"), "not: its button is stuck");
+}
+
+TEST(Fencer, anything_else_is_an_error) {
+  for (const char* body :
+       {"return nil", "return 'off'", "return true, 'x'", "error('x')",
+        R"(return fence.post("bmc", "/off", { 5 }))",
+        R"(return fence.post("bmc", "/off", { a = {} }))",
+        R"(return fence.post("bmc", "/off", { a = 1.5 }))", R"(return fence.post("bmc", "/off"))",
+        R"(return fence.post("bmc", "off", {}))", R"(return fence.post("bmc", "/a/../b", {}))",
+        R"(return fence.post("bmc", "https://elsewhere/off", {}))",
+        R"(return fence.post("BMC", "/off", {}))", R"(return fence.http("bmc", "/off"))",
+        R"(return fence.post("bmc", "/off", { a = string.format("%5000s", "x") }))"}) {
+    EXPECT_TRUE(ordered(body).starts_with("error ")) << body << ": " << ordered(body);
+  }
+}
+
+TEST(Fencer, nothing_is_ordered_where_power_is_read_or_pods_are_judged) {
+  const auto reads = Policy::load(R"(return fencer { api = 1, name = "bmc", version = "1.0.0",
+      summary = "asks", state = function() return "on", "x" end,
+      plan = function() return { x = fence.post("bmc", "/off", {}) } end })",
+                                  "bmc.lua", clock());
+  ASSERT_TRUE(reads);
+  EXPECT_FALSE(reads->plan_power(node(), json::object()).result);
+  const auto judges =
+      load_text(policy_text(R"(fence.post("bmc", "/off", {}) return fence.skip("x"))"));
+  ASSERT_TRUE(judges);
+}
+
+}  // namespace
+}  // namespace moonfence::policy
