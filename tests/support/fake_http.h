@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -140,7 +141,8 @@ class FakeHttp final : public port::Http {
   std::vector<FakeRequest> requests;  // those that left, in order
   // Paths as they were handed over: a real one may have sent a request before start() returns.
   std::vector<std::string> begun;
-  std::vector<port::Header> of_every_answer;  // beside its own
+  std::vector<port::Header> of_every_answer;        // beside its own
+  std::map<std::string, Duration> connecting = {};  // by path: before the bytes leave
   port::TlsSettings tls;
   int drops = 0;
 
@@ -168,7 +170,9 @@ class FakeHttp final : public port::Http {
     Exchange(FakeHttp& http, port::HttpRequest request, FakeRequest seen, port::HttpSink& sink)
         : http_(http), request_(std::move(request)), seen_(std::move(seen)), sink_(sink) {
       http_.open_.push_back(this);
-      begin_ = http_.loop_.after(Duration::zero(), [this] { send(); });
+      const auto slow = http_.connecting.find(seen_.path);
+      begin_ = http_.loop_.after(slow == http_.connecting.end() ? Duration::zero() : slow->second,
+                                 [this] { send(); });
       if (request_.timeout > Duration::zero()) {
         deadline_ = http_.loop_.after(request_.timeout, [this] {
           end({.error = Error{.kind = Error::Kind::Retryable, .text = "timed out"}, .sent = sent_});

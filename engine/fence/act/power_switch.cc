@@ -32,6 +32,7 @@ bool is_no_failure(Reason reason) {
     case Reason::ProtectedNamespace:
     case Reason::OwnNode:
     case Reason::PodsUnknown:
+    case Reason::NodeGone:
       return true;
     default:
       return false;
@@ -137,7 +138,8 @@ PowerSwitch::Next PowerSwitch::read_node(PassResult& result) {
     return Next::ReadNode;
   }
   ended_ = true;
-  result.look_by(around_.access.loop.now() + kSoon);
+  memory_.failed.fail(kAct, kWhat, {.reason = Reason::ReadingTooOld, .retry_after = std::nullopt},
+                      result, around_.access.loop.now());
   return Next::Nothing;
 }
 

@@ -169,7 +169,7 @@ void IncidentDriver::policies_changed() {
 }
 
 void IncidentDriver::evidence_found() {
-  perform(machine_.pods_changed(around_.access.loop.now()));
+  perform(machine_.storage_moved(around_.access.loop.now()));
 }
 
 // What was observed until now proves nothing.

@@ -111,11 +111,12 @@ class IncidentMachine {
   // The pass has its reading; nullopt: the node or its pods could not be read.
   [[nodiscard]] Effects confirmed(const std::optional<Reading>& reading, Moment now);
   [[nodiscard]] Effects pass_ended(const PassResult& result, Moment now);
-  // What the last pass left waiting for the storage has moved on.
+  // What the last pass left waiting for the storage has moved on, or proof was found that it
+  // lacked.
   [[nodiscard]] Effects storage_moved(Moment now);
   // No replacement is awaited any more.
   [[nodiscard]] Effects replacements_ready();
-  // Something happened to a pod while policies wait, or to the machine; only while it may_hear().
+  // Something happened to a pod while policies wait; only while it may_hear().
   [[nodiscard]] Effects pods_changed(Moment now);
   // It rests because policies wait. What failed is repeated in its own time, whoever rings: the
   // server may have asked for a pause.

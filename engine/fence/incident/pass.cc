@@ -661,8 +661,8 @@ void Pass::end_if_done() {
     }
     return;
   }
-  if (look_for_unlisted() || !tell_observed() || delete_after_volumes() || switch_off() ||
-      retire_node() || look_at_volumes() || look_for_left_volumes()) {
+  if (look_for_unlisted() || !tell_observed() || delete_after_volumes() || retire_node() ||
+      look_at_volumes() || switch_off() || look_for_left_volumes()) {
     return;
   }
   note_left_behind();

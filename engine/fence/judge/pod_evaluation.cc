@@ -70,6 +70,10 @@ struct PodEvaluation::Case {
   bool unfit = false;               // a binding would be asked if the node's kubelet were silent
   bool unread = false;              // a binding would be asked if what it needs could be read
   policy::ProofDemands proof = {};  // of those that enforce
+  // Of those that enforce and lack theirs, and of the first of them that would act now: which
+  // binding, and its words.
+  policy::ProofDemands unmet = {};
+  std::optional<std::pair<std::size_t, std::string>> would_act = std::nullopt;
 };
 
 PodEvaluation::PodEvaluation(Surroundings& surroundings, const PassContext& context,
@@ -197,6 +201,7 @@ std::optional<PodPlan> PodEvaluation::judge(kube::Pod pod, const Gathered& known
   }
   hear_node_holds(selected_by, asked);
   hear_power_objections(selected_by, asked);
+  wish_power_off(asked);
   hear_objections(asked, result);
   object_by_node_holds(selected_by, asked);
   result.unreadable = result.unreadable || asked.unread;
@@ -453,44 +458,49 @@ void PodEvaluation::hear_power_objections(const std::vector<std::size_t>& select
     const auto said = std::find_if(
         asked.opinions.begin(), asked.opinions.end(),
         [index](const Opinion& opinion) { return opinion.binding == index && !opinion.yields; });
-    std::optional<Reason> against;
-    if (said == asked.opinions.end()) {
+    std::pair<std::optional<Reason>, std::string> against;
+    if (said == asked.opinions.end() || holds_node(index)) {
       against = power_objection_of(index, asked);
     } else if (!said->verdict) {
-      against = Reason::GuardFailed;
+      against.first = Reason::GuardFailed;
     } else if (!said->unproven && !acts(*said) && said->verdict->kind != Verdict::Kind::Skip) {
-      against = reason_of(said->verdict->kind);
+      against.first = reason_of(said->verdict->kind);
     }
-    if (against) {
-      power_objection_ = {.reason = *against,
-                          .text = "policy " + by.name + " on pod " + asked.pod.ref.text()};
+    if (against.first) {
+      power_objection_ = {.reason = *against.first,
+                          .text = "policy " + by.name + " on pod " + asked.pod.ref.text() +
+                                  (against.second.empty() ? "" : ": " + against.second)};
       return;
     }
   }
 }
 
-std::optional<Reason> PodEvaluation::power_objection_of(std::size_t index,
-                                                        const Case& asked) const {
+// By its word about the node, not because it lacks proof.
+bool PodEvaluation::holds_node(std::size_t index) const {
+  return node_holds_.contains(index) && !unproven_nodes_.contains(index);
+}
+
+std::pair<std::optional<Reason>, std::string> PodEvaluation::power_objection_of(
+    std::size_t index, const Case& asked) const {
   const Binding& by = binding(index);
-  const auto held = node_holds_.find(index);
-  const bool holds_node = held != node_holds_.end() && !unproven_nodes_.contains(index);
-  if (!holds_node && !is_guard(by)) {
-    return std::nullopt;
+  if (!holds_node(index) && !is_guard(by)) {
+    return {};
   }
-  if (!asked.known.missing_for(*by.policy).empty()) {
-    return Reason::NeedsUnread;
+  if (std::string missing = asked.known.missing_for(*by.policy); !missing.empty()) {
+    return {Reason::NeedsUnread, std::move(missing)};
   }
   const auto said = by.policy->evaluate(asked.pod, node_, asked.cluster, node_facts(index),
                                         asked.known.facts_for(*by.policy), nullptr);
   if (!said.verdict) {
-    return Reason::GuardFailed;
+    return {Reason::GuardFailed, said.verdict.error().message()};
   }
   if (is_against_all(*said.verdict)) {
-    return reason_of(said.verdict->kind);
+    return {reason_of(said.verdict->kind), said.verdict->reason};
   }
-  return holds_node && said.verdict->kind != Verdict::Kind::Skip
-             ? std::optional(Reason::PolicyHoldsNode)
-             : std::nullopt;
+  return {holds_node(index) && said.verdict->kind != Verdict::Kind::Skip
+              ? std::optional(Reason::PolicyHoldsNode)
+              : std::nullopt,
+          {}};
 }
 
 policy::NodeFacts PodEvaluation::node_facts(std::size_t index) const {
@@ -633,7 +643,12 @@ void PodEvaluation::hold_unproven(Opinion& opinion, Case& asked) {
   std::string missing =
       missing_proof(*authority_, {.proof = &demands, .drivers = &drivers}, asked.pod);
   if (!missing.empty()) {
-    wish_power_off(opinion, asked, drivers);
+    if (opinion.mode == Mode::Enforce) {
+      asked.unmet.push_back(own);
+      if (!asked.would_act && may_have_switched_off(opinion, asked)) {
+        asked.would_act.emplace(opinion.binding, opinion.verdict->reason);
+      }
+    }
     opinion.unproven = true;
     opinion.verdict =
         Verdict{.kind = Verdict::Kind::Hold, .reason = std::move(missing), .wait = kProofPause};
@@ -643,34 +658,58 @@ void PodEvaluation::hold_unproven(Opinion& opinion, Case& asked) {
   }
 }
 
-// Only what would be done now, and would be by the guard's word.
-void PodEvaluation::wish_power_off(const Opinion& opinion, const Case& asked,
-                                   const KnownDrivers& drivers) {
+// It would be done now, and the guard would let it.
+bool PodEvaluation::may_have_switched_off(const Opinion& opinion, const Case& asked) {
   const Binding& by = binding(opinion.binding);
-  if (!may_switch_off_ || power_wish_ || by.mode != Mode::Enforce ||
-      standings_[opinion.binding].kind != Standing::Kind::MayAct ||
-      left_alone(asked.pod, by.allow) ||
-      around_.in_force.protections.namespaces.contains(asked.pod.ref.space) ||
-      obstacle_to_release(asked, *opinion.verdict)) {
+  return may_switch_off_ && !power_wish_ &&
+         standings_[opinion.binding].kind == Standing::Kind::MayAct &&
+         !left_alone(asked.pod, by.allow) &&
+         !around_.in_force.protections.namespaces.contains(asked.pod.ref.space) &&
+         !obstacle_to_release(asked, *opinion.verdict);
+}
+
+// Off has to be enough for everybody who demands something of the pod: ending all that runs on the
+// machine for a pod that stays all the same helps nobody.
+void PodEvaluation::wish_power_off(const Case& asked) {
+  if (!asked.would_act || power_wish_) {
     return;
   }
-  const policy::ProofDemands demands = {opinion.verdict->proof};
+  const auto& [index, why] = *asked.would_act;
+  policy::ProofDemands demands = asked.unmet;
+  demands.insert(demands.end(), asked.proof.begin(), asked.proof.end());
+  for (const policy::EvidenceSet& demanded : node_demands_on(asked.pod)) {
+    demands.push_back(demanded);
+  }
+  const KnownDrivers drivers = drivers_of(asked);
   if (!lacks_only_off(*authority_, {.proof = &demands, .drivers = &drivers}, asked.pod)) {
     return;
   }
+  const Binding& by = binding(index);
   power_wish_ = DeletePod{.pod = asked.pod,
                           .incident = context_.incident,
                           .policy = by.name,
                           .policy_digest = by.digest,
                           .set_digest = context_.set->digest,
-                          .why = opinion.verdict->reason,
+                          .why = why,
                           .attempt = context_.attempt,
                           .judged = around_.access.loop.now(),
-                          .proof = demands,
+                          .proof = std::move(demands),
                           .drivers = drivers};
   if (!guard_reads_spec()) {
     power_wish_->pod.raw.reset();
   }
+}
+
+// What policies demand that judged its node and select it.
+policy::ProofDemands PodEvaluation::node_demands_on(const kube::Pod& pod) const {
+  policy::ProofDemands demands;
+  for (const auto& [index, demanded] : node_proof_) {
+    const Binding& judge = binding(index);
+    if (judge.scope.covers(pod.ref.space) && judge.policy->selects(pod.labels)) {
+      demands.push_back(demanded);
+    }
+  }
+  return demands;
 }
 
 void PodEvaluation::note_proof(policy::EvidenceSet demanded) {
@@ -807,11 +846,8 @@ PodPlan PodEvaluation::pod_plan_of(Case& asked, const Opinion& opinion) {
     verdict_log_.mention_once(by, Reason::ReleaseNotServed, verdict.reason);
   }
   KnownDrivers drivers = drivers_of(asked);
-  for (const auto& [index, demanded] : node_proof_) {
-    const Binding& judge = binding(index);
-    if (judge.scope.covers(asked.pod.ref.space) && judge.policy->selects(asked.pod.labels)) {
-      asked.proof.push_back(demanded);
-    }
+  for (const policy::EvidenceSet& demanded : node_demands_on(asked.pod)) {
+    asked.proof.push_back(demanded);
   }
   if (!guard_reads_spec()) {
     asked.pod.raw.reset();  // the policies have read it; what waits in a queue stays small

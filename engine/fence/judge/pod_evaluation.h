@@ -107,15 +107,18 @@ class PodEvaluation {
   void object_unasked(const kube::Pod& pod);
   void hear_power_objections(const std::vector<std::size_t>& selected_by, const Case& asked);
   // Of a policy that was not asked about the pod, or not yet: what it would say to its end.
-  [[nodiscard]] std::optional<audit::Reason> power_objection_of(std::size_t index,
-                                                                const Case& asked) const;
+  [[nodiscard]] std::pair<std::optional<audit::Reason>, std::string> power_objection_of(
+      std::size_t index, const Case& asked) const;
+  [[nodiscard]] bool holds_node(std::size_t index) const;
   [[nodiscard]] bool lets_go_of(const kube::Pod& pod, PassResult& result);
   void ask(std::size_t index, Case& asked);
   void ask_later(std::size_t index, Case& asked);
   [[nodiscard]] Opinion run(std::size_t index, Case& asked);
   // What it wants to do lacks proof: it holds the pod.
   void hold_unproven(Opinion& opinion, Case& asked);
-  void wish_power_off(const Opinion& opinion, const Case& asked, const KnownDrivers& drivers);
+  [[nodiscard]] bool may_have_switched_off(const Opinion& opinion, const Case& asked);
+  void wish_power_off(const Case& asked);
+  [[nodiscard]] policy::ProofDemands node_demands_on(const kube::Pod& pod) const;
   void note_proof(policy::EvidenceSet demanded);
   [[nodiscard]] KnownDrivers drivers_of(const Case& asked) const;
   [[nodiscard]] std::optional<PodPlan> enforce(Case& asked, PassResult& result);

@@ -64,6 +64,10 @@ std::optional<Reason> unfit(const Authority& authority, const policy::Trigger& t
   return trigger.live_kubelet ? std::nullopt : std::optional(Reason::SignalUnfit);
 }
 
+// A controller takes seconds to accept a connection, and keeps none. So much older may be what was
+// fresh when it was called. Lease, machine and power are asked anew as the bytes leave.
+constexpr Duration kConnecting = std::chrono::seconds(5);
+
 // Whether the node must carry its taint already, or gets one now: ours, or the one that evicts; or
 // its machine is switched off, for which neither taint nor proof is needed.
 enum class Taint { Demanded, ToCome, Evicting, NotNeeded };
@@ -86,6 +90,7 @@ std::optional<Reason> refuse_eviction_by(const Binding& binding, const Authority
 // What speaks against it when it rests on this binding.
 std::optional<Reason> refuse_by(const Binding& binding, const Authority& authority,
                                 const kube::Pod& pod, Taint taint, Moment judged, Moment now) {
+  const Duration grace = taint == Taint::NotNeeded ? kConnecting : Duration::zero();
   const Reading& reading = authority.reading;
   const auto alone = left_alone(pod, binding.allow);
   if (alone && !(taint == Taint::Evicting && alone == Reason::DaemonSetPod)) {
@@ -130,7 +135,7 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
     return Reason::ModeObserves;
   }
   // That there was no node of the name says nothing of pods that were bound to it afterwards.
-  if (now - reading.sent > limits_of(authority.leadership).reading ||
+  if (now - reading.sent > limits_of(authority.leadership).reading + grace ||
       (deleted && reading.sent < judged)) {
     return Reason::ReadingTooOld;
   }
@@ -233,7 +238,8 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
         return Reason::ProofMissing;
       }
       const auto braked = refuse_by_doubt_or_brake(authority, now);
-      return braked ? braked : refuse_unheard_namespace(authority, pod, now);
+      const Duration grace = taint == Taint::NotNeeded ? kConnecting : Duration::zero();
+      return braked ? braked : refuse_unheard_namespace(authority, pod, now - grace);
     }
     if (!furthest || *furthest < binding.mode) {
       furthest = binding.mode;
@@ -297,8 +303,9 @@ std::string missing_proof(const Authority& authority, const Ground& ground, cons
 }
 
 bool lacks_only_off(const Authority& authority, const Ground& ground, const kube::Pod& pod) {
-  EvidenceSet there = evidence_there(sightings_of(authority));
-  if (!unmet_of(authority, ground, pod, there)) {
+  const Sightings sightings = sightings_of(authority);
+  EvidenceSet there = evidence_there(sightings);
+  if (!sightings.exists || !unmet_of(authority, ground, pod, there)) {
     return false;
   }
   there.insert(policy::Evidence::Off);
@@ -379,7 +386,7 @@ std::optional<Reason> refuse_power_off(const Authority& authority, const Ground&
     return reason;
   }
   const Duration lifetime = picture_lifetime(limits_of(authority.leadership), power.took);
-  if (power.pods == nullptr || !power.complete || now - power.listed > lifetime) {
+  if (power.pods == nullptr || !power.complete || now - power.listed > lifetime + kConnecting) {
     return Reason::PodsUnknown;
   }
   if (power.objection) {
@@ -389,7 +396,7 @@ std::optional<Reason> refuse_power_off(const Authority& authority, const Ground&
     return Reason::OnHold;
   }
   for (const kube::Pod& other : *power.pods) {
-    if (const auto reason = refuse_unheard_namespace(authority, other, now)) {
+    if (const auto reason = refuse_unheard_namespace(authority, other, now - kConnecting)) {
       return reason;
     }
   }

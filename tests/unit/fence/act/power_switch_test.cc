@@ -166,6 +166,55 @@ TEST_F(PowerSwitchTest, the_configuration_s_demand_counts_like_a_policy_s) {
   EXPECT_EQ(orders.size(), 1U);
 }
 
+// Ending all that runs there for a pod that stays all the same helps nobody.
+TEST_F(PowerSwitchTest, it_must_be_enough_for_every_policy_of_the_pod) {
+  const auto wants = [](const std::string& name, const std::string& proof) {
+    return binding_of(named_policy(name,
+                                   "return fence.delete_pod('dead', { proof = { " + proof + " } })",
+                                   "trigger = { live_kubelet = true },"));
+  };
+  open();
+  bind({wants("one", "'off'"), wants("two", "'attested'")});
+  fall();
+  EXPECT_EQ(orders, Lines{});
+  bind({wants("one", "'off'"), wants("two", "'attested', 'off'")});
+  run_for(10s);
+  EXPECT_EQ(orders.size(), 1U);
+}
+
+TEST_F(PowerSwitchTest, what_a_policy_demands_of_the_node_counts_too) {
+  open();
+  bind({binding_of(on_every_signal(kWantsOff)),
+        binding_of(named_policy("whole", "return fence.delete_pod('dead')", R"(
+            trigger = { live_kubelet = true },
+            node = function() return fence.taint_out_of_service('dead', { proof = { 'attested' } }) end,)"))});
+  fall();
+  EXPECT_EQ(orders, Lines{});
+}
+
+TEST_F(PowerSwitchTest, a_policy_that_holds_the_node_keeps_it_on) {
+  add_pod("other-0", "n1", "shop");
+  open();
+  bind({binding_of(named_policy("holder", kWantsOff, R"(
+            trigger = { live_kubelet = true },
+            node = function() return fence.hold('a person looks', 5) end,)")),
+        binding_of(on_every_signal("return fence.delete_pod('dead')")),
+        binding_of(named_policy("other", kWantsOff, "trigger = { live_kubelet = true },"),
+                   Mode::Enforce, {Namespace("shop")})});
+  fall();
+  EXPECT_EQ(orders, Lines{});
+}
+
+// It takes its time to connect, and keeps no connection.
+TEST_F(PowerSwitchTest, a_controller_that_connects_slowly_is_told) {
+  obey = [this] { said["state"] = "off"; };
+  http.connecting["/vendor/switch"] = 3s;
+  open();
+  fall(40s);
+  EXPECT_EQ(orders.size(), 1U);
+  EXPECT_TRUE(pods.empty());
+}
+
 TEST_F(PowerSwitchTest, who_observes_switches_nothing_off) {
   open(kWantsOff, Mode::Observe);
   fall();
