@@ -147,6 +147,20 @@ std::string refusal_text(const Action& action, const Authority& authority, Reaso
              : std::string();
 }
 
+namespace {
+
+Form form_of_power(const SwitchOff& power, const Authority& authority) {
+  return {.told = about_node("switch_off", authority, power.waiting),
+          .intent = Reason::SwitchesOff,
+          .subject = authority.node_uid,
+          .why = "for pod " + power.waiting.pod.ref.text() + ", by fencer " + power.power.fencer +
+                 ": " + power.power.request.text(),
+          .done = "accepted; whether it is off is read",
+          .is_step = false};
+}
+
+}  // namespace
+
 Form form_of(const Action& action, const Authority& authority) {
   return std::visit(
       Overloaded{
@@ -191,15 +205,7 @@ Form form_of(const Action& action, const Authority& authority) {
                     .subject = authority.node_uid,
                     .why = it.why};
           },
-          [&](const SwitchOff& it) -> Form {
-            return {.told = about_node("switch_off", authority, it.waiting),
-                    .intent = Reason::SwitchesOff,
-                    .subject = authority.node_uid,
-                    .why = "for pod " + it.waiting.pod.ref.text() + ", by fencer " +
-                           it.power.fencer + ": " + it.power.request.text(),
-                    .done = "accepted; whether it is off is read",
-                    .is_step = false};
-          },
+          [&](const SwitchOff& it) { return form_of_power(it, authority); },
           [&](const SetSilentTaint& it) -> Form {
             return {.told = about_node("taint_silent", authority, IncidentId()),
                     .intent = Reason::SetsSilentTaint,
