@@ -267,7 +267,7 @@ TEST_F(PowerSwitchTest, a_policy_that_may_not_act_yet_switches_nothing_off) {
       binding_of(named_policy("late", kWantsOff, "trigger = { failures = 2, interval = '10m' },"));
   const Binding soon = binding_of(
       named_policy("soon", "return fence.skip('no')", "trigger = { live_kubelet = true },"),
-      Mode::Enforce, {Namespace("shop")});
+      Mode::Enforce, {Namespace("db"), Namespace("shop")});
   open();
   bind({soon, late});
   fall(5min);
@@ -281,7 +281,7 @@ TEST_F(PowerSwitchTest, a_policy_that_leaves_out_nodes_that_it_did_not_see_fall_
   open();
   bind({binding_of(
             named_policy("soon", "return fence.skip('no')", "trigger = { live_kubelet = true },"),
-            Mode::Enforce, {Namespace("shop")}),
+            Mode::Enforce, {Namespace("db"), Namespace("shop")}),
         binding_of(named_policy("fresh", kWantsOff,
                                 "trigger = { live_kubelet = true, sweep = false },"))});
   tell(Look::Swept);
