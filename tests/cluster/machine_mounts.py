@@ -5,6 +5,7 @@ does not.
 """
 
 import subprocess
+import uuid
 from pathlib import Path
 
 # Folders whose content cannot sit on an overlay: containerd makes overlays of its own in them, which the kernel
@@ -37,6 +38,7 @@ def mount_all(config: dict):
         _mount_run()
         _mount_kernel(config["boot_id"])
         _mount_groups(config["hierarchies"])
+        _mount_firmware(config["machine_id"])
         Path("/etc/machine-id").write_text(config["machine_id"] + "\n")
         # the kubelet hands mounts of volumes on to containers
         mount("--make-rshared", "/")
@@ -69,6 +71,15 @@ def _mount_kernel(boot_id: str):
             own = Path("/run/machine", name.replace("/", "."))
             own.write_text(value + "\n")
             mount("--bind", own, target)
+
+
+def _mount_firmware(machine_id: str):
+    """Its UUID, by which a management controller is known as its own, where this computer has one to hide."""
+    target = Path("/sys/class/dmi/id/product_uuid")
+    if target.exists():
+        own = Path("/run/machine/product_uuid")
+        own.write_text(f"{uuid.UUID(machine_id)}\n")
+        mount("--bind", own, target)
 
 
 def _mount_groups(hierarchies: list):

@@ -2,7 +2,6 @@
 
     bmc = RedfishApi(uuid="…")          # serves at bmc.url until bmc.stop()
     bmc.power = "Off"                   # PowerState of its one system
-    bmc.state = function                # what says it in place of that
     bmc.uuid = "…"                      # whose it is
     bmc.fail = 503                      # every GET is answered so; 0: none
     bmc.password                        # of user admin; another one is answered 401
@@ -55,7 +54,7 @@ class Handler(BaseHTTPRequestHandler):
             if self.path == "/redfish/v1/Systems":
                 body = {"Members": [{"@odata.id": SYSTEM}]}
             elif self.path == SYSTEM:
-                body = {"UUID": bmc.uuid, "PowerState": bmc.state(), "Actions": {"#ComputerSystem.Reset": {
+                body = {"UUID": bmc.uuid, "PowerState": bmc.power, "Actions": {"#ComputerSystem.Reset": {
                     "target": SYSTEM + RESET, "ResetType@Redfish.AllowableValues": ["On", "ForceOff", "GracefulShutdown"]}}}
             else:
                 status = 404
@@ -71,7 +70,6 @@ class RedfishApi:
     def __init__(self, uuid: str, password: str = "first-pw"):
         self.uuid, self.password, self.power, self.fail, self.gets = uuid, password, "On", 0, []
         self.resets, self.obey, self.reset_status = [], None, 204
-        self.state = lambda: self.power
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.server.bmc = self
