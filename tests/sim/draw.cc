@@ -21,8 +21,20 @@ void end(Drawing& drawing) {
   drawing.plan.length = drawing.noise + closing_time(drawing.plan) + seconds(5);
 }
 
+// What is demanded before anything is deleted.
+void draw_demands(Drawing& drawing, port::Random& random, std::uint64_t seed) {
+  if (seed >= kFirstWithFencers && seed <= kLastWithFencers) {
+    draw_fencers(drawing, *random.fork("fencers"));
+    if (seed >= kFirstThatLie) {
+      draw_liars(drawing, *random.fork("liars"));
+    }
+  } else if (seed >= kFirstWithProof) {
+    draw_proof(drawing, *random.fork("proof"));
+  }
+}
+
 // One concern after the other.
-Plan draw_all(port::Random& random, bool detects, bool proves) {
+Plan draw_all(port::Random& random, std::uint64_t seed) {
   Drawing drawing;
   drawing.plan.name = "seed";
   draw_shape(drawing, *random.fork("shape"));
@@ -62,13 +74,11 @@ Plan draw_all(port::Random& random, bool detects, bool proves) {
   draw_marks(drawing, *random.fork("marks"));
   draw_last_word(drawing, *random.fork("last-word"));
   draw_relief(drawing, *random.fork("relief"));
-  if (detects) {
+  if (seed >= kFirstThatDetects && seed % 2 == 0) {
     draw_detection(drawing, *random.fork("detection"));
     draw_silent_taint(drawing, *random.fork("silent-taint"));
   }
-  if (proves) {
-    draw_proof(drawing, *random.fork("proof"));
-  }
+  draw_demands(drawing, random, seed);
   end(drawing);
   return std::move(drawing.plan);
 }
@@ -121,7 +131,7 @@ Plan default_world() {
 
 Plan draw(std::uint64_t seed) {
   port::SeededRandom random(seed);
-  Plan plan = draw_all(random, seed >= kFirstThatDetects && seed % 2 == 0, seed >= kFirstWithProof);
+  Plan plan = draw_all(random, seed);
   plan.name = "seed " + std::to_string(seed);
   return plan;
 }

@@ -5,6 +5,7 @@
 //
 //   draw_cluster.cc   nodes, workloads, versions, where replicas sit
 //   draw_machines.cc  what happens to machines, clocks and objects, and to the replicas
+//   draw_fencers.cc   machines' BMCs, and the fencer that asks them
 //   draw_servers.cc   the wire, the API servers, their store, the storage system
 //   draw_settings.cc  the engine's settings, and edits of the policies
 //   draw_uncommon.cc  pods, volumes and policies that are seldom seen
@@ -61,6 +62,9 @@ void draw_made_anew(Drawing& drawing, port::Random& random);
 void draw_detection(Drawing& drawing, port::Random& random);
 void draw_proof(Drawing& drawing, port::Random& random);
 void draw_silent_taint(Drawing& drawing, port::Random& random);
+
+void draw_fencers(Drawing& drawing, port::Random& random);
+void draw_liars(Drawing& drawing, port::Random& random);
 
 void draw_wire(Drawing& drawing, port::Random& random);
 void draw_servers(Drawing& drawing, port::Random& random);

@@ -4,6 +4,7 @@
 //   moonfence-sim --seed N --plan              the world as a scenario text
 //   moonfence-sim --scenario F...              scenario files, held against what they expect
 //   moonfence-sim --seeds A..B [--twice] [--jobs N]   many; --twice compares the audit hashes
+//   moonfence-sim --seeds A..B --without-proof        as if nobody demanded any
 //   moonfence-sim --file tests/seeds/seeds.txt [--twice]     those of a file, "N what it was"
 //   moonfence-sim --default-world [--bench] [--story]  the default world; --bench: how many a
 //   second moonfence-sim --rules                      what runs are judged by
@@ -49,6 +50,7 @@ struct Options {
   bool story = false;
   bool twice = false;
   bool go_on = false;
+  bool without_proof = false;
   unsigned jobs = 1;
 };
 
@@ -59,6 +61,8 @@ struct Sum {
   std::uint64_t incidents = 0;
   std::uint64_t turns = 0;
   std::uint64_t double_writers = 0;
+  std::uint64_t overlaps = 0;
+  std::uint64_t with_overlaps = 0;  // worlds
 };
 
 std::string_view word(sim::Happening::Kind kind) {
@@ -108,13 +112,24 @@ void add(Sum& sum, const sim::Outcome& outcome) {
   sum.incidents += static_cast<std::uint64_t>(outcome.incidents_opened);
   sum.turns += outcome.turns;
   sum.double_writers += static_cast<std::uint64_t>(outcome.accepted_double_writers);
+  sum.overlaps += static_cast<std::uint64_t>(outcome.overlaps);
+  sum.with_overlaps += outcome.overlaps > 0 ? 1U : 0U;
+}
+
+sim::Plan plan_of(std::uint64_t seed, const Options& options) {
+  sim::Plan plan = options.is_default ? sim::default_world() : sim::draw(seed);
+  if (options.without_proof) {
+    plan.settings.erase("proof");
+  }
+  return plan;
 }
 
 // True when the world kept all rules, and the same ones the second time.
 bool try_seed(std::uint64_t seed, const Options& options, Sum& sum) {
-  const sim::Plan plan = options.is_default ? sim::default_world() : sim::draw(seed);
+  const sim::Plan plan = plan_of(seed, options);
   const std::string again = std::string("scripts/sim ") +
-                            (options.is_default ? "--default-world " : "") + "--seed " +
+                            (options.is_default ? "--default-world " : "") +
+                            (options.without_proof ? "--without-proof " : "") + "--seed " +
                             std::to_string(seed) + " --story";
   const sim::Outcome outcome = live(plan, seed, options);
   add(sum, outcome);
@@ -136,10 +151,11 @@ bool try_seed(std::uint64_t seed, const Options& options, Sum& sum) {
   if (options.seeds.size() == 1 && !options.bench) {
     std::printf(
         "%s\naudit %s, %d deletions, %d incidents opened, %d closed, %llu turns, %d accepted "
-        "double writers\n",
+        "double writers, %d overlaps\n",
         sim::describe(plan).c_str(), outcome.audit_hash.c_str(), outcome.deletions,
         outcome.incidents_opened, outcome.incidents_closed,
-        static_cast<unsigned long long>(outcome.turns), outcome.accepted_double_writers);
+        static_cast<unsigned long long>(outcome.turns), outcome.accepted_double_writers,
+        outcome.overlaps);
   }
   std::fflush(stdout);
   return ok;
@@ -196,6 +212,8 @@ Sum try_all(const Options& options) {
     all.incidents += sum.incidents;
     all.turns += sum.turns;
     all.double_writers += sum.double_writers;
+    all.overlaps += sum.overlaps;
+    all.with_overlaps += sum.with_overlaps;
   }
   return all;
 }
@@ -263,7 +281,8 @@ bool read_file(const std::string& path, std::vector<std::uint64_t>& seeds) {
 int usage() {
   std::fprintf(
       stderr,
-      "usage: moonfence-sim --seed N [--story] | --seeds A..B [--twice] [--jobs N] | "
+      "usage: moonfence-sim --seed N [--story] | --seeds A..B [--twice] [--jobs N] "
+      "[--without-proof] | "
       "--seed N --plan | --scenario F... | --file F | --default-world [--bench] [--story] | "
       "--rules\n");
   return 2;
@@ -300,6 +319,8 @@ bool read_argument(const std::vector<std::string>& arguments, std::size_t& i, Op
     options.twice = true;
   } else if (argument == "--go-on") {  // after a violation
     options.go_on = true;
+  } else if (argument == "--without-proof") {
+    options.without_proof = true;
   } else if (argument == "--bench") {
     options.bench = true;
   } else if (argument == "--default-world") {
@@ -355,11 +376,13 @@ int run(const std::vector<std::string>& arguments) {
   if (options.seeds.size() > 1) {
     std::printf(
         "%llu worlds, %llu failed, %llu incidents, %llu deletions, %llu turns, %llu accepted "
-        "double writers\n",
+        "double writers, %llu overlaps in %llu worlds\n",
         static_cast<unsigned long long>(sum.worlds), static_cast<unsigned long long>(sum.failed),
         static_cast<unsigned long long>(sum.incidents),
         static_cast<unsigned long long>(sum.deletions), static_cast<unsigned long long>(sum.turns),
-        static_cast<unsigned long long>(sum.double_writers));
+        static_cast<unsigned long long>(sum.double_writers),
+        static_cast<unsigned long long>(sum.overlaps),
+        static_cast<unsigned long long>(sum.with_overlaps));
   }
   return sum.failed == 0 ? 0 : 1;
 }

@@ -82,6 +82,19 @@ void write_node(std::string& out, const NodePlan& node) {
   }
 }
 
+void write_bmc(std::string& out, const BmcPlan& bmc) {
+  std::string text = bmc.node;
+  for (const BmcWord& word : bmc_words()) {
+    text += word.kind == bmc.kind ? " " + std::string(word.name) : "";
+  }
+  text += bmc.of.empty() ? "" : " of=" + bmc.of;
+  for (const auto& [key, value] :
+       {std::pair("takes", bmc.takes), {"off-takes", bmc.off_takes}, {"on-again", bmc.on_again}}) {
+    text += value == Duration() ? "" : " " + phrase(key, "=", duration_text(value));
+  }
+  statement(out, "bmc", text);
+}
+
 void write_workload(std::string& out, const WorkloadPlan& workload) {
   const WorkloadPlan usual;
   std::string text = workload.space + "/" + workload.name;
@@ -219,6 +232,9 @@ std::string write_scenario(const Plan& plan) {
   }
   for (const NodePlan& node : plan.nodes) {
     write_node(out, node);
+  }
+  for (const BmcPlan& bmc : plan.bmcs) {
+    write_bmc(out, bmc);
   }
   for (const WorkloadPlan& workload : plan.workloads) {
     write_workload(out, workload);

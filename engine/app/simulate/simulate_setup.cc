@@ -16,6 +16,7 @@
 #include "os/system/system_files.h"
 #include "os/tools/folders.h"
 #include "policy/bundle/bindings.h"
+#include "sim/net/bmc_http.h"
 #include "sim/scenarios/builtin_scenarios.h"
 
 namespace moonfence::app {
@@ -150,10 +151,25 @@ Result<YAML::Node> base_of(const sim::Plan& plan) {
   }
 }
 
+std::string endpoint_of(const sim::BmcPlan& bmc) {
+  return "bmc-" + bmc.node;
+}
+
+// A simulated BMC is an endpoint, also where the configuration does not name it.
+void add_endpoints(const YAML::Node& root, const sim::Plan& plan) {
+  YAML::Node config = root;  // nodes are references
+  for (const sim::BmcPlan& bmc : plan.bmcs) {
+    config["endpoints"][endpoint_of(bmc)]["url"] = "https://" + endpoint_of(bmc) + ".example";
+  }
+}
+
 // No simulated run asks a real service, nor reads what it logs in with.
-void script_endpoints(Settings& settings) {
+void script_endpoints(Settings& settings, const sim::Plan& plan) {
   for (auto& [name, rules] : settings.endpoints) {
-    rules = {.url = scripted_url(name), .timeout = rules.timeout};
+    const bool is_bmc = std::any_of(
+        plan.bmcs.begin(), plan.bmcs.end(),
+        [&endpoint = name](const sim::BmcPlan& bmc) { return endpoint_of(bmc) == endpoint; });
+    rules = {.url = is_bmc ? sim::bmc_url(name) : scripted_url(name), .timeout = rules.timeout};
   }
 }
 
@@ -251,9 +267,10 @@ Result<Settings> settings_of(const sim::Plan& plan) {
     }
     at = name == "proof" ? YAML::Load("[" + value + "]") : YAML::Node(value);
   }
+  add_endpoints(root, plan);
   auto settings = parse_settings(YAML::Dump(root), "the scenario's settings");
   if (settings) {
-    script_endpoints(*settings);
+    script_endpoints(*settings, plan);
     if (auto checked = check_fencers(*settings); !checked) {
       return failure(std::move(checked.error()));
     }

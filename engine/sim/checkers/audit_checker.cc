@@ -18,9 +18,11 @@ constexpr Duration kLeavingTime = std::chrono::seconds(38);
 constexpr Duration kTellingTime = std::chrono::seconds(3);
 
 // By incident and object. A node that comes back is handed back at once, also while what came of
-// its taint is not known: both patches test what they change.
+// its taint is not known: both patches test what they change. Its machine is another thing.
 std::pair<std::string, std::string> key_of(const AuditLine& line) {
-  return {line.incident, line.subject() + (line.lifts() ? " lifted" : "")};
+  return {line.incident, line.subject() + (line.lifts()        ? " lifted"
+                                           : line.orders_off() ? " ordered off"
+                                                               : "")};
 }
 
 }  // namespace
@@ -103,7 +105,7 @@ void AuditChecker::on_intent(const AuditLine& line) {
   intended_.insert(line.node_uid);
   if (!book.intents
            .emplace(key_of(line), Pending{.due = now() + kLeavingTime,
-                                          .subject = line.subject(),
+                                          .subject = line.orders_off() ? "" : line.subject(),
                                           .node_uid = line.node_uid,
                                           .releases = line.action == "release_volume"})
            .second) {
@@ -278,7 +280,7 @@ void AuditChecker::at_end(Duration calm_for) {
       const bool left = open.told_left && now() - *open.told_left < std::chrono::minutes(6);
       if (calm_for >= limit && now() - open.since > limit && !left && !open.kept_in_service &&
           !keeps_a_pod(node) && !is_held_up(node) && !is_own_node_of_all(node) &&
-          !is_vetoed(node) && !is_word_awaited(node)) {
+          !is_vetoed(node) && !is_proof_awaited(node)) {
         std::string what = life.replica;
         what.append(": incident ").append(incident).append(" of node ").append(node);
         what.append(" is open since ").append(format_duration(now() - open.since));

@@ -400,7 +400,7 @@ void DeleteChecker::check_attested(const std::string& what, const NodeTruth& nod
     return;
   }
   const Duration powered = now() - machine->second.impaired_since;
-  if (!machine->second.powered && is_word_awaited(node.name)) {
+  if (!machine->second.powered && !is_attested(node.name)) {
     accuse(rules::kAttestedNode, what + "nobody has attested that " + node.name + " is off");
   }
   if (machine->second.powered && powered >= kBooting) {

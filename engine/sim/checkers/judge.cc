@@ -47,6 +47,7 @@ Judge::Judge(const Plan& plan, const Truth& truth, const TimeLine& time, const S
   add<TaintChecker>();
   audit_ = &add<AuditChecker>();
   volumes_ = &add<VolumeChecker>();
+  proof_ = &add<ProofChecker>();
   add<LeadershipChecker>();
   add<RecordChecker>();
   add<BoundsChecker>();
@@ -155,6 +156,9 @@ void Judge::after_cluster_turn() {
   if (const std::string news = volumes_->take_news(); !news.empty() && story_.heard()) {
     tell(Happening::Kind::Volume, "storage", news, "accepted");
   }
+  if (const std::string news = proof_->take_news(); !news.empty() && story_.heard()) {
+    tell(Happening::Kind::Pod, "overlap", news, "counted");
+  }
 }
 
 void Judge::on_paused(const Life& life, bool paused) {
@@ -172,6 +176,12 @@ void Judge::on_link_cut(const std::string& replica, const std::string& node, boo
 void Judge::on_partitioned(const std::string& replica, bool partitioned) {
   for (const auto& checker : checkers_) {
     checker->on_partitioned(replica, partitioned);
+  }
+}
+
+void Judge::on_ordered(const Life& life, const BmcPlan& bmc) {
+  for (const auto& checker : checkers_) {
+    checker->on_ordered(life, bmc);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/checkers/audit_checker.h"
+#include "sim/checkers/proof_checker.h"
 #include "sim/checkers/volume_checker.h"
 #include "sim/ground/story.h"
 #include "sim/net/wire.h"
@@ -35,10 +36,12 @@ class Judge final : public WireListener {
   void on_paused(const Life& life, bool paused);
   void on_partitioned(const std::string& replica, bool partitioned);
   void on_link_cut(const std::string& replica, const std::string& node, bool cut);
+  void on_ordered(const Life& life, const BmcPlan& bmc);
   void at_end(Duration calm_for);
 
   [[nodiscard]] const std::vector<Violation>& violations() const { return violations_; }
   [[nodiscard]] int accepted_double_writers() const { return volumes_->accepted(); }
+  [[nodiscard]] int overlaps() const { return proof_->overlaps(); }
   [[nodiscard]] int opened() const { return audit_->opened(); }
   [[nodiscard]] int closed() const { return audit_->closed(); }
   [[nodiscard]] int deletions() const { return static_cast<int>(deleted_.size()); }
@@ -56,6 +59,7 @@ class Judge final : public WireListener {
   std::vector<std::unique_ptr<Checker>> checkers_;
   AuditChecker* audit_ = nullptr;  // among the checkers
   VolumeChecker* volumes_ = nullptr;
+  ProofChecker* proof_ = nullptr;
   std::vector<Violation> violations_;
   std::set<std::string> deleted_;  // UIDs of pods that the engine deleted
 };

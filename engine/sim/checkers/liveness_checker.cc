@@ -54,7 +54,7 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
   const bool is_silent = node.silent.held_for(now(), settled);
   // While its kubelet speaks nobody cares about the kernel.
   const bool speaks = !node.silent.holds && now() - node.silent.changed >= settled;
-  const bool is_vetoed = has_answered_lately(node.name) || is_word_awaited(node.name);
+  const bool is_vetoed = has_answered_lately(node.name) || is_proof_awaited(node.name);
   if (!node.down.holds && now() - node.down.changed >= settled && is_kept_free(node.name)) {
     accuse(rules::kSilentTaint, "node " + node.name + " is up, and new pods are kept off it");
   }
@@ -66,7 +66,7 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
     }
     const bool left_behind = was_read_as_silent && pod.bound < node.made && !runs(node.name, uid) &&
                              !was_node_held(node.name);
-    if ((is_down && ((speaks && !is_word_awaited(node.name)) || !is_vetoed) &&
+    if ((is_down && ((speaks && !is_proof_awaited(node.name)) || !is_vetoed) &&
          is_wanted_gone(pod, reach, is_silent, settled)) ||
         (left_behind && !is_vetoed && is_wanted_gone(pod, reach, true, settled))) {
       accuse(rules::kNodeDealtWith,

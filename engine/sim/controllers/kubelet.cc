@@ -35,7 +35,7 @@ Kubelet::Kubelet(const Ground& ground, NodePlan plan, const KubeletViews& views)
 }
 
 bool Kubelet::is_awake() const {
-  return machine_.powered && machine_.kubelet && !machine_.frozen;
+  return machine_.runs() && machine_.kubelet && !machine_.frozen;
 }
 
 bool Kubelet::is_at_work() const {
@@ -70,6 +70,10 @@ void Kubelet::change(std::string_view what) {
     did_answer_ = machine_.answers();
     machine_.answers_since = ground_.loop.now();
   }
+  if (machine_.powered != was_powered_) {
+    was_powered_ = machine_.powered;
+    machine_.switched = ground_.loop.now();
+  }
   ground_.tell(Happening::Kind::Machine, plan_.name, what);
   if (ground_.machines.on_change) {
     ground_.machines.on_change();
@@ -81,6 +85,8 @@ void Kubelet::power_off() {
     return;
   }
   machine_.powered = false;
+  machine_.booting = false;
+  boots_.cancel();
   machine_.containers.clear();
   works_.clear();
   mirror_timers_.clear();
@@ -107,7 +113,7 @@ void Kubelet::stop_kubelet() {
 }
 
 void Kubelet::freeze() {
-  if (machine_.frozen) {
+  if (machine_.frozen || machine_.booting) {
     return;
   }
   machine_.frozen = true;
@@ -172,8 +178,44 @@ void Kubelet::heal() {
   unheard_ = false;
   // A kubelet registers its node when it starts, and never again.
   is_registering_ = is_registering_ || restarted;
+  const bool boots = machine_.booting || (was_off && begin_to_boot());
   change(was_off ? "power on" : "well again");
-  if (was_off) {
+  if (!boots) {
+    come_up(was_off, restarted);
+  }
+}
+
+void Kubelet::switch_on() {
+  if (machine_.powered) {
+    return;
+  }
+  machine_.powered = true;
+  machine_.kubelet = true;
+  machine_.frozen = false;
+  is_registering_ = true;
+  const bool boots = begin_to_boot();
+  change("power on");
+  if (!boots) {
+    come_up(true, true);
+  }
+}
+
+bool Kubelet::begin_to_boot() {
+  if (ground_.timings.boot == Duration::zero()) {
+    return false;
+  }
+  machine_.booting = true;
+  boots_ = ground_.loop.after(ground_.timings.boot, [this] {
+    machine_.booting = false;
+    machine_.kubelet = true;  // whatever happened meanwhile
+    change("has booted");
+    come_up(true, true);
+  });
+  return true;
+}
+
+void Kubelet::come_up(bool booted, bool restarted) {
+  if (booted) {
     boot();
   } else if (restarted) {
     restarted_ = true;
@@ -182,6 +224,12 @@ void Kubelet::heal() {
   if (restarted) {
     machine_.kubelet_started = ground_.now();
     runtime_asked_.reset();
+    starts_untold_ = true;
+  }
+  if (!machine_.connected) {
+    return;
+  }
+  if (std::exchange(starts_untold_, false)) {
     tell_start();
   }
   reconnect();

@@ -57,6 +57,8 @@ class Kubelet final {
   void be_called_unknown();
   void step_clock(Duration by) { clock_offset_ += by; }
   void heal();
+  // Somebody presses the button: whatever else is wrong with it stays.
+  void switch_on();
   // Registers the node anew, the old object being gone.
   void register_again();
 
@@ -96,6 +98,9 @@ class Kubelet final {
   [[nodiscard]] bool is_posted(const Json& node) const;
   [[nodiscard]] std::vector<std::string> volumes_in_use() const;
   void register_node();
+  // Its power is there. False: it takes no time to boot.
+  bool begin_to_boot();
+  void come_up(bool booted, bool restarted);
   void boot();
   // The event that tells of a started kubelet.
   void tell_start();
@@ -127,13 +132,15 @@ class Kubelet final {
   std::unique_ptr<port::Random> random_;
   Machine& machine_;
   bool was_sound_ = true;
-  bool did_answer_ = true;   // its machine's kernel
+  bool did_answer_ = true;  // its machine's kernel
+  bool was_powered_ = true;
   Duration clock_offset_{};  // of the machine's wall clock
   bool unheard_ = false;     // what it posts does not come through; its Lease does
   // After a start it keeps the API's list of volumes in use until it knows its pods.
   bool knows_pods_ = true;
   bool restarted_ = false;  // its process, not the machine
   bool is_registering_ = false;
+  bool starts_untold_ = false;  // while nothing reaches the API server
   Moment posted_{};
   // What runs, as the container runtime said it then.
   std::optional<Moment> runtime_asked_;
@@ -141,6 +148,7 @@ class Kubelet final {
   Works works_;
   std::map<std::string, Json> mirrors_;  // static pods' shadows, by path
   std::map<std::string, loop::Timer> mirror_timers_;
+  loop::Timer boots_;
   loop::Timer lease_;
   loop::Timer status_;
   loop::Timer relist_;

@@ -30,19 +30,6 @@ Json tolerations_of(const WorkloadPlan& plan) {
                       evicting_toleration(kUnreachable, plan.toleration)});
 }
 
-// What the machine's firmware calls it: n1 is 6e310000-0000-4000-8000-000000000000.
-std::string system_uuid(std::string_view name) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  constexpr std::size_t kBytes = 4;
-  std::string text;
-  for (std::size_t i = 0; i < kBytes; ++i) {
-    const auto byte = static_cast<unsigned char>(i < name.size() ? name[i] : 0);
-    text += kDigits[byte / 16];
-    text += kDigits[byte % 16];
-  }
-  return text + "-0000-4000-8000-000000000000";
-}
-
 std::string volume_label(int index) {
   return "v" + std::to_string(index);
 }
@@ -93,6 +80,18 @@ std::string address_of(std::string_view name) {
   address.append(".").append(std::to_string(number / 64 % 256));
   address.append(".").append(std::to_string(1 + number / 16384 % 250));
   return address;
+}
+
+std::string system_uuid(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::size_t kBytes = 4;
+  std::string text;
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    const auto byte = static_cast<unsigned char>(i < name.size() ? name[i] : 0);
+    text += kDigits[byte / 16];
+    text += kDigits[byte % 16];
+  }
+  return text + "-0000-4000-8000-000000000000";
 }
 
 Json node_blueprint(const NodePlan& plan, const Machine& machine, const std::string& stamp) {

@@ -19,6 +19,8 @@ inline constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
 
 // An address for whoever has that name. Two names may come to the same.
 [[nodiscard]] std::string address_of(std::string_view name);
+// What the machine's firmware calls it: n1 is 6e310000-0000-4000-8000-000000000000.
+[[nodiscard]] std::string system_uuid(std::string_view name);
 [[nodiscard]] Json node_blueprint(const NodePlan& plan, const Machine& machine,
                                   const std::string& stamp);
 [[nodiscard]] Json lease_blueprint(const Json& node, const Timings& timings,

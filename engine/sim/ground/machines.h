@@ -30,6 +30,7 @@ struct Machine {
   std::string address;        // no other machine has it
   bool port_is_told = false;  // its Node says kKubeletPort
   bool powered = true;
+  bool booting = false;    // it has power, and nothing of it runs yet
   bool connected = true;   // to everybody else: the API servers and the replicas
   double lost_packet = 0;  // each way, of those that replicas ask its kernel with
   bool kubelet = true;
@@ -40,9 +41,11 @@ struct Machine {
   std::map<std::string, Container> containers;  // running now, by pod UID
   Moment impaired_since{};                      // the last time that sound() changed
   Moment answers_since{};                       // the last time that answers() changed
-  [[nodiscard]] bool sound() const { return powered && connected && kubelet && healthy && !frozen; }
+  Moment switched{};                            // the last time that its power came or went
+  [[nodiscard]] bool runs() const { return powered && !booting; }
+  [[nodiscard]] bool sound() const { return runs() && connected && kubelet && healthy && !frozen; }
   // Its kernel, to whoever is connected too, whatever became of its processes.
-  [[nodiscard]] bool answers() const { return powered && connected; }
+  [[nodiscard]] bool answers() const { return runs() && connected; }
 };
 
 struct Machines {

@@ -1,7 +1,10 @@
 #include "sim/ground/plan.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+
+#include "base/text.h"
 
 namespace moonfence::sim {
 
@@ -19,6 +22,25 @@ Duration duration_argument(const Step& step, const std::string& name) {
 bool detects(const Plan& plan) {
   const auto found = plan.settings.find(std::string(kDetectionWord));
   return found != plan.settings.end() && found->second == "on";
+}
+
+bool demands(const Plan& plan, std::string_view evidence) {
+  const auto found = plan.settings.find("proof");
+  if (found == plan.settings.end()) {
+    return false;
+  }
+  const std::vector<std::string_view> words = split(found->second, ',');
+  return std::find(words.begin(), words.end(), evidence) != words.end();
+}
+
+bool switches_off(const Plan& plan) {
+  return plan.config.find("switchOff: true") != std::string::npos;
+}
+
+const BmcPlan* bmc_of(const Plan& plan, std::string_view node) {
+  const auto found = std::find_if(plan.bmcs.begin(), plan.bmcs.end(),
+                                  [node](const BmcPlan& bmc) { return bmc.node == node; });
+  return found == plan.bmcs.end() ? nullptr : &*found;
 }
 
 }  // namespace moonfence::sim

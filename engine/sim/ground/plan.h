@@ -63,6 +63,33 @@ inline constexpr std::string_view kOddDriver = "odd.example.com";
 inline constexpr std::string_view kInTreeDriver = "kubernetes.io/aws-ebs";
 inline constexpr std::string_view kTranslatedDriver = "ebs.csi.aws.com";
 
+// A machine's management controller, which a fencer asks: how it is, and how it errs.
+enum class BmcKind {
+  Honest,
+  Dead,      // connections are refused; with `takes` it is silent for so long
+  Busy,      // 503
+  Locked,    // 401
+  Broken,    // says what is no JSON
+  Refusing,  // an order is answered 409, and nothing happens
+  Stubborn,  // an order is answered 204, and nothing happens
+  Hanging,   // the same, and it says PoweringOff from then on
+  Stuck,     // says On for ever
+  Late,      // says On for a minute after the power has gone
+  Lying,     // says Off for ever: no engine can know better
+};
+
+struct BmcPlan {
+  std::string node;  // its endpoint is bmc-NODE
+  BmcKind kind = BmcKind::Honest;
+  std::string of = {};   // the machine that its cables lead to; "" that of the node
+  Duration takes{};      // each of its answers
+  Duration off_takes{};  // from an order until the power is gone
+  // From then on until somebody switches the machine on, once; zero: nobody does.
+  Duration on_again{};
+
+  [[nodiscard]] const std::string& machine() const { return of.empty() ? node : of; }
+};
+
 // The flags of the control plane, as their names say in Kubernetes.
 struct Timings {
   Duration lease_renewal = std::chrono::seconds(10);
@@ -74,6 +101,7 @@ struct Timings {
   Duration attach{std::chrono::milliseconds(300)};
   Duration detach{std::chrono::milliseconds(300)};
   Duration container_start{std::chrono::milliseconds(500)};
+  Duration boot{};  // of a machine, from its power until its kubelet
 };
 
 enum class Verb {
@@ -152,6 +180,7 @@ struct Plan {
   std::string name;
   std::vector<NodePlan> nodes;
   std::vector<WorkloadPlan> workloads;
+  std::vector<BmcPlan> bmcs;
   int engines = 1;
   // On which node each sits, as it is told; none beyond those named. Their containers live on
   // whatever becomes of the node.
@@ -173,5 +202,12 @@ struct Plan {
 // Of the settings, on or off: whether the engine asks machines' kernels.
 inline constexpr std::string_view kDetectionWord = "detection";
 [[nodiscard]] bool detects(const Plan& plan);
+
+// By `set proof`: that evidence is among what has to be there before anything is deleted.
+[[nodiscard]] bool demands(const Plan& plan, std::string_view evidence);
+// By `config`: some fencer may switch machines off.
+[[nodiscard]] bool switches_off(const Plan& plan);
+// Null: it has none.
+[[nodiscard]] const BmcPlan* bmc_of(const Plan& plan, std::string_view node);
 
 }  // namespace moonfence::sim

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "sim/scenarios/scenario_words.h"
+
 namespace moonfence::sim {
 
 Result<void> parse_node(const ScenarioLine& line, NodePlan& node) {
@@ -36,6 +38,34 @@ Result<void> parse_node(const ScenarioLine& line, NodePlan& node) {
     }
   }
   return {};
+}
+
+Result<BmcPlan> parse_bmc(const ScenarioLine& line) {
+  static constexpr std::array<std::string_view, 4> kKnown = {"of", "takes", "off-takes",
+                                                             "on-again"};
+  const BmcWord* word = find_word(bmc_words(), line.word(2));
+  if (word == nullptr) {
+    std::vector<std::string_view> names;
+    add_names(bmc_words(), names);
+    return line.unknown("kind of BMC", line.word(2), names);
+  }
+  BmcPlan bmc{.node = std::string(line.word(1)), .kind = word->kind};
+  const auto options = line.options(3, kKnown);
+  if (!options) {
+    return failure(options.error());
+  }
+  for (const auto& [key, value] : *options) {
+    if (key == "of") {
+      bmc.of = value;
+      continue;
+    }
+    const auto time = line.duration(key, value);
+    if (!time) {
+      return failure(time.error());
+    }
+    (key == "takes" ? bmc.takes : key == "off-takes" ? bmc.off_takes : bmc.on_again) = *time;
+  }
+  return bmc;
 }
 
 }  // namespace moonfence::sim

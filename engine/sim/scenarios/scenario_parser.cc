@@ -41,6 +41,7 @@ class Parser {
   Result<void> knob(const ScenarioLine& line);
   Result<void> world(const ScenarioLine& line);
   Result<void> node(const ScenarioLine& line);
+  Result<void> bmc(const ScenarioLine& line);
   Result<void> workload(const ScenarioLine& line, WorkloadKind kind);
   Result<void> policies(const ScenarioLine& line);
   Result<void> policy_file(const ScenarioLine& line);
@@ -101,12 +102,13 @@ Result<Scenario> Parser::parse(std::string_view text) {
 }
 
 Result<void> Parser::statement(const ScenarioLine& line) {
-  static constexpr std::array<StatementWord, 15> kStatements = {{
+  static constexpr std::array<StatementWord, 16> kStatements = {{
       {"name", &Parser::name},
       {"seed", &Parser::seed},
       {"length", &Parser::knob},
       {"world", &Parser::world},
       {"node", &Parser::node},
+      {"bmc", &Parser::bmc},
       {"policies", &Parser::policies},
       {"file", &Parser::policy_file},
       {"config", &Parser::config},
@@ -208,6 +210,20 @@ Result<void> Parser::node(const ScenarioLine& line) {
     return line.wrong("the node's name is missing", "write node n1 zone=a");
   }
   return parse_node(line, node_of(line.word(1)));
+}
+
+Result<void> Parser::bmc(const ScenarioLine& line) {
+  auto bmc = parse_bmc(line);
+  if (!bmc) {
+    return failure(bmc.error());
+  }
+  named_nodes_.emplace_back(line, bmc->node);
+  named_nodes_.emplace_back(line, bmc->machine());
+  if (bmc_of(scenario_.plan, bmc->node) != nullptr) {
+    return line.wrong("node '" + escaped(bmc->node, 64) + "' has one already", "leave one of them");
+  }
+  scenario_.plan.bmcs.push_back(std::move(*bmc));
+  return {};
 }
 
 NodePlan& Parser::node_of(std::string_view name) {

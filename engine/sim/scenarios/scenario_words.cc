@@ -72,7 +72,7 @@ std::string_view to_string(Verb verb) {
 }
 
 std::span<const TimingWord> timing_words() {
-  static constexpr std::array<TimingWord, 8> kWords = {{
+  static constexpr std::array<TimingWord, 9> kWords = {{
       {"lease-renewal", &Timings::lease_renewal},
       {"node-monitor-grace", &Timings::node_monitor_grace},
       {"node-monitor-period", &Timings::node_monitor_period},
@@ -81,6 +81,7 @@ std::span<const TimingWord> timing_words() {
       {"attach", &Timings::attach},
       {"detach", &Timings::detach},
       {"container-start", &Timings::container_start},
+      {"boot", &Timings::boot},
   }};
   return kWords;
 }
@@ -110,6 +111,23 @@ std::span<const RangeWord> range_words() {
       {"cache-lag", &Faults::cache_lag},
       {"skew", &Faults::skew},
       {"informer-lag", &Faults::informer_lag},
+  }};
+  return kWords;
+}
+
+std::span<const BmcWord> bmc_words() {
+  static constexpr std::array<BmcWord, 11> kWords = {{
+      {"honest", BmcKind::Honest},
+      {"dead", BmcKind::Dead},
+      {"busy", BmcKind::Busy},
+      {"locked", BmcKind::Locked},
+      {"broken", BmcKind::Broken},
+      {"refusing", BmcKind::Refusing},
+      {"stubborn", BmcKind::Stubborn},
+      {"hanging", BmcKind::Hanging},
+      {"stuck", BmcKind::Stuck},
+      {"late", BmcKind::Late},
+      {"lying", BmcKind::Lying},
   }};
   return kWords;
 }

@@ -50,6 +50,11 @@ struct RangeWord {
   Range Faults::*member;
 };
 
+struct BmcWord {
+  std::string_view name;
+  BmcKind kind;
+};
+
 struct WorkloadWord {
   std::string_view name;
   WorkloadKind kind;
@@ -59,6 +64,7 @@ struct WorkloadWord {
 [[nodiscard]] std::span<const TimingWord> timing_words();
 [[nodiscard]] std::span<const ShareWord> share_words();
 [[nodiscard]] std::span<const RangeWord> range_words();
+[[nodiscard]] std::span<const BmcWord> bmc_words();
 [[nodiscard]] std::span<const WorkloadWord> workload_words();
 // Settings of the engine's --config: durations, and limits of the brake.
 [[nodiscard]] std::span<const std::string_view> setting_words();

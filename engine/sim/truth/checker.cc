@@ -5,6 +5,7 @@
 #include "sim/ground/facts.h"
 #include "sim/store/fields.h"
 #include "sim/truth/node_marks.h"
+#include "sim/truth/settling.h"
 
 namespace moonfence::sim {
 
@@ -26,25 +27,41 @@ bool Checker::is_node_held(const std::string& node) const {
   return object != nullptr && node_marks(plan()).hold(*object);
 }
 
-bool Checker::is_word_awaited(const std::string& node) const {
-  const auto proof = plan().settings.find("proof");
-  if (proof == plan().settings.end() || proof->second != "attested") {
-    return proof != plan().settings.end() && proof->second == "off";  // nobody here reads BMCs
+bool Checker::is_proof_awaited(const std::string& node) const {
+  const bool by_word = demands(plan(), "attested");
+  const bool by_power = demands(plan(), "off");
+  if ((!by_word && !by_power) || demands(plan(), "silent") || demands(plan(), "unreachable")) {
+    return false;
   }
+  return !(by_word && is_attested(node)) && !(by_power && is_shown_off(node));
+}
+
+// Who asks its BMC has been told so, for as long as it takes to settle.
+bool Checker::is_shown_off(const std::string& node) const {
+  // Two questions, within eight seconds.
+  constexpr Duration kSlowest = std::chrono::seconds(2);
+  const BmcPlan* bmc = bmc_of(plan(), node);
+  const auto machine = truth().machines().by_name.find(node);
+  return bmc != nullptr && bmc->kind == BmcKind::Honest && bmc->machine() == node &&
+         bmc->takes <= kSlowest && machine != truth().machines().by_name.end() &&
+         !machine->second.powered && now() - machine->second.switched >= settling_time(plan());
+}
+
+bool Checker::is_attested(const std::string& node) const {
   const Object object = truth().store().find({.resource = "nodes", .space = {}, .name = node});
   const Object lease =
       truth().store().find({.resource = "leases", .space = "kube-node-lease", .name = node});
   const Json* ready = object == nullptr ? nullptr : find_condition(*object, "Ready");
   if (ready == nullptr || lease == nullptr) {
-    return true;
+    return false;
   }
   const Json word = Json::parse(
       text_field(*object, {"metadata", "annotations", "moonfence.io/attested"}), nullptr, false);
-  return !word.is_object() ||
-         word.value("bootID", "") != text_field(*object, {"status", "nodeInfo", "bootID"}) ||
-         word.value("lease", "") != uid_of(*lease) ||
-         word.value("renewTime", "") != text_field(*lease, {"spec", "renewTime"}) ||
-         word.value("lastHeartbeatTime", "") != text_field(*ready, {"lastHeartbeatTime"});
+  return word.is_object() &&
+         word.value("bootID", "") == text_field(*object, {"status", "nodeInfo", "bootID"}) &&
+         word.value("lease", "") == uid_of(*lease) &&
+         word.value("renewTime", "") == text_field(*lease, {"spec", "renewTime"}) &&
+         word.value("lastHeartbeatTime", "") == text_field(*ready, {"lastHeartbeatTime"});
 }
 
 bool Checker::was_node_held(const std::string& node) const {

@@ -46,8 +46,9 @@ struct AuditLine {
 
   [[nodiscard]] bool changes_node() const {
     return action == "set_quarantine" || action == "taint_out_of_service" ||
-           action == "taint_silent" || action == "switch_off" || lifts();
+           action == "taint_silent" || orders_off() || lifts();
   }
+  [[nodiscard]] bool orders_off() const { return action == "switch_off"; }
   [[nodiscard]] bool lifts() const {
     return action == "lift_quarantine" || action == "lift_silent_taint";
   }
@@ -107,6 +108,8 @@ class Checker {
   // Of the packets between a replica and a node's machine.
   virtual void on_link_cut(const std::string& /*replica*/, const std::string& /*node*/,
                            bool /*cut*/) {}
+  // A replica's order to switch a machine off is leaving.
+  virtual void on_ordered(const Life& /*life*/, const BmcPlan& /*bmc*/) {}
   virtual void at_end(Duration /*calm_for*/) {}
 
  protected:
@@ -120,9 +123,12 @@ class Checker {
   // Somebody holds the node, or the pod or its namespace, now.
   [[nodiscard]] bool is_node_held(const std::string& node) const;
   [[nodiscard]] bool is_pod_held(const PodTruth& pod) const;
-  // A person's word is demanded (`set proof attested`), and there is none on the node that names
-  // what its kubelet has said last.
-  [[nodiscard]] bool is_word_awaited(const std::string& node) const;
+  // What is demanded (`set proof`) may be missing: there is no person's word that names what its
+  // kubelet has said last, and no honest BMC to say that the machine is off.
+  [[nodiscard]] bool is_proof_awaited(const std::string& node) const;
+  // There is such a word.
+  [[nodiscard]] bool is_attested(const std::string& node) const;
+  [[nodiscard]] bool is_shown_off(const std::string& node) const;
   void accuse(std::string_view rule, std::string text) const {
     bench_.accuse(rule, std::move(text));
   }

@@ -126,7 +126,8 @@ bool read_binding(const YAML::Node& node, const std::map<std::string, std::strin
   }
   read_source(node["source"] ? node["source"].as<std::string>() : "builtin", data,
               node["settings"] ? node["settings"] : YAML::Node(), reach);
-  if (node["actOn"] && node["actOn"].as<std::string>() == "lost") {
+  const std::string act_on = node["actOn"] ? node["actOn"].as<std::string>() : "down";
+  if (act_on == "lost" || act_on == "off") {
     reach.lost = true;
     reach.by_source = true;
     reach.live_kubelet = true;

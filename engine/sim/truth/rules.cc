@@ -47,6 +47,12 @@ constexpr std::array kAll = {
     Rule{kAttestedNode,
          "with `set proof attested`, and where nobody attests a machine that has power, nothing is "
          "deleted of a node that nobody has attested, or whose machine has had power for 20 s"},
+    Rule{kPoweredNode,
+         "with `set proof off`, and where no BMC is `lying`, nothing is deleted of a node whose "
+         "machine has had power for more than 10 s"},
+    Rule{kSwitchedOff,
+         "a machine is ordered off only where a fencer may, by an intent for it, while its node is "
+         "down and its kubelet's Lease is dead, by the replica that leads; and it is that node's"},
     Rule{kTaintedNode,
          "when a deletion leaves, the node carries a NoSchedule taint that says down, or did "
          "when the reading was made (`live-read`), or does not exist"},
@@ -96,6 +102,10 @@ constexpr std::array kAll = {
     Rule{kSingleWriter,
          "no volume of a single writer has running containers on two machines, or "
          "on one that it is not published to, while the old machine is sound"},
+    Rule{
+        kOverlap,
+        "with `set proof off`, and where no BMC is `lying`, no pod that the engine deleted runs on "
+        "while another of its name runs on another machine, or one that writes its volume"},
     Rule{kLastConsumer,
          "an attachment is deleted only when every other pod of the node that "
          "uses the volume is gone"},

@@ -32,6 +32,8 @@ inline constexpr std::string_view kLivingLease = "living-lease";
 inline constexpr std::string_view kLivingKernel = "living-kernel";
 inline constexpr std::string_view kLostNode = "lost-node";
 inline constexpr std::string_view kAttestedNode = "attested-node";
+inline constexpr std::string_view kPoweredNode = "powered-node";
+inline constexpr std::string_view kSwitchedOff = "switched-off";
 inline constexpr std::string_view kTaintedNode = "tainted-node";
 inline constexpr std::string_view kDeletedNode = "deleted-node";
 // Who.
@@ -52,6 +54,7 @@ inline constexpr std::string_view kAuditTrue = "audit-true";
 inline constexpr std::string_view kOneIncident = "one-incident";
 // The data.
 inline constexpr std::string_view kSingleWriter = "single-writer";
+inline constexpr std::string_view kOverlap = "overlap";
 inline constexpr std::string_view kLastConsumer = "last-consumer";
 inline constexpr std::string_view kReleasedLast = "released-last";
 // Bounds.

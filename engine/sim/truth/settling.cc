@@ -89,7 +89,7 @@ Duration settling_time(const Plan& plan) {
   const bool disturbed =
       !is_calm(plan.faults) || std::any_of(plan.steps.begin(), plan.steps.end(),
                                            [](const Step& step) { return disturbs(step.verb); });
-  return kReaction + (disturbed ? kBackOff : Duration::zero());
+  return kReaction + (disturbed ? kBackOff : Duration::zero()) + plan.timings.boot;
 }
 
 Duration closing_time(const Plan& plan) {

@@ -191,6 +191,8 @@ struct Cluster::State {
     attacher_view = ground.informer("attacher", "volumeattachments");
     attacher = std::make_unique<Attacher>(ground, *attacher_view);
     kubelets = std::make_unique<Kubelets>(ground, plan);
+    bmcs = std::make_unique<Bmcs>(
+        ground, plan, [this](const std::string& machine) { return kubelets->find(machine); });
   }
 
   bool perform_on_machine(const Step& step);
@@ -217,6 +219,7 @@ struct Cluster::State {
   std::unique_ptr<Informer> attacher_view;
   std::unique_ptr<Attacher> attacher;
   std::unique_ptr<Kubelets> kubelets;
+  std::unique_ptr<Bmcs> bmcs;
 };
 
 bool Cluster::State::delete_node(const std::string& name) {
@@ -389,6 +392,10 @@ std::size_t Cluster::servers() const {
 
 const Machines& Cluster::machines() const {
   return state_->machines;
+}
+
+Bmcs& Cluster::bmcs() {
+  return *state_->bmcs;
 }
 
 void Cluster::on_machine_change(std::function<void()> heard) {

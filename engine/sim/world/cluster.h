@@ -16,6 +16,7 @@
 #include "sim/ground/story.h"
 #include "sim/server/api_server.h"
 #include "sim/store/object_store.h"
+#include "sim/world/bmcs.h"
 
 namespace moonfence::sim {
 
@@ -33,6 +34,7 @@ class Cluster {
   [[nodiscard]] ApiServer& server(std::size_t index);
   [[nodiscard]] std::size_t servers() const;
   [[nodiscard]] const Machines& machines() const;
+  [[nodiscard]] Bmcs& bmcs();
   // Calls `heard` whenever something happens to a machine or its kubelet, until the cluster ends.
   void on_machine_change(std::function<void()> heard);
 

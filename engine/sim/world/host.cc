@@ -54,12 +54,30 @@ struct Host::Process {
                                                               .wire = host.around_.wire,
                                                               .machines = host.around_.machines},
                                        host.name_, random->fork("links"), may_leave);
-    network = std::make_unique<PeerHttp>(PeerHttp::Surroundings{.others = *http,
-                                                                .cluster = host.around_.loop,
-                                                                .own = loop,
-                                                                .wire = host.around_.wire,
-                                                                .ask = host.around_.ask_peer},
-                                         host.name_, random->fork("peers"), may_leave);
+    peers = std::make_unique<PeerHttp>(PeerHttp::Surroundings{.others = *http,
+                                                              .cluster = host.around_.loop,
+                                                              .own = loop,
+                                                              .wire = host.around_.wire,
+                                                              .ask = host.around_.ask_peer},
+                                       host.name_, random->fork("peers"), may_leave);
+    network = std::make_unique<BmcHttp>(
+        BmcHttp::Surroundings{
+            .others = *peers,
+            .own = loop,
+            .wire = host.around_.wire,
+            .send =
+                [&host](Duration way, BmcQuestion question, BmcHttp::Heard heard) {
+                  // The cluster's loop may have had its last turn a while ago.
+                  const Duration behind = host.around_.time.now - host.around_.loop.now();
+                  host.around_.bmcs.send(way + behind, std::move(question), std::move(heard));
+                },
+            .on_ordered =
+                [&host](const std::string& bmc) {
+                  if (const BmcPlan* plan = host.around_.bmcs.find(bmc)) {
+                    host.around_.on_ordered(host.life(), *plan);
+                  }
+                }},
+        random->fork("bmcs"), may_leave);
   }
 
   std::unique_ptr<SimHttp> http;
@@ -72,7 +90,8 @@ struct Host::Process {
   SimCpuClock cpu_clock;
   StoryLog log;
   std::unique_ptr<port::Random> random;
-  std::unique_ptr<PeerHttp> network;
+  std::unique_ptr<PeerHttp> peers;
+  std::unique_ptr<BmcHttp> network;
   std::unique_ptr<Replica> replica;
 };
 

@@ -20,6 +20,7 @@
 #include "sim/net/surroundings.h"
 #include "sim/net/wire.h"
 #include "sim/truth/checker.h"
+#include "sim/world/bmcs.h"
 #include "sim/world/replica.h"
 
 namespace moonfence::sim {
@@ -39,6 +40,9 @@ class Host {
     std::function<void(const Life& life)> on_started;
     std::function<void(const Life& life, bool told)> on_died;
     PeerHttp::Ask ask_peer;
+    Bmcs& bmcs;
+    // It orders that the machine behind that BMC is switched off.
+    std::function<void(const Life& life, const BmcPlan& bmc)> on_ordered;
   };
 
   // `node`: on which it is told to sit; "" nobody tells it.

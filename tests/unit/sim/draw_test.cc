@@ -93,6 +93,41 @@ TEST(Draw, worlds_have_holds_reads_that_find_nothing_and_services_that_answer_od
   EXPECT_GT(count_worlds([](const Plan& plan) { return !plan.responses.empty(); }), 20);
 }
 
+TEST(Draw, in_worlds_with_fencers_every_machine_has_a_bmc_and_what_it_says_is_demanded) {
+  int faulty = 0;
+  int ordered = 0;
+  for (std::uint64_t seed = kFirstWithFencers; seed < kFirstWithFencers + 100; ++seed) {
+    const Plan plan = draw(seed);
+    EXPECT_EQ(plan.bmcs.size(), plan.nodes.size());
+    EXPECT_TRUE(demands(plan, "off"));
+    // Longer than what was read of a machine counts.
+    EXPECT_GT(plan.timings.boot, std::chrono::seconds(10));
+    EXPECT_GT(plan.length - plan.steps.back().at, settling_time(plan)) << seed;
+    ordered += switches_off(plan) ? 1 : 0;
+    for (const BmcPlan& bmc : plan.bmcs) {
+      EXPECT_NE(bmc.kind, BmcKind::Lying) << seed;
+      faulty += bmc.kind != BmcKind::Honest || !bmc.of.empty() ? 1 : 0;
+    }
+  }
+  EXPECT_GT(faulty, 100);
+  EXPECT_GT(ordered, 30);
+  EXPECT_LT(ordered, 70);
+  EXPECT_TRUE(draw(kFirstWithFencers - 1).bmcs.empty());
+  EXPECT_TRUE(draw(kLastWithFencers + 1).bmcs.empty());
+}
+
+TEST(Draw, in_the_second_half_of_them_some_bmcs_lie) {
+  int lying = 0;
+  for (std::uint64_t seed = kFirstThatLie; seed < kFirstThatLie + 100; ++seed) {
+    const Plan plan = draw(seed);
+    lying += std::any_of(plan.bmcs.begin(), plan.bmcs.end(),
+                         [](const BmcPlan& bmc) { return bmc.kind == BmcKind::Lying; })
+                 ? 1
+                 : 0;
+  }
+  EXPECT_GT(lying, 70);
+}
+
 TEST(Draw, in_most_worlds_the_last_word_is_that_pods_are_to_go) {
   const auto is_edited_at_the_end = [](const Plan& plan) {
     return std::any_of(plan.steps.begin(), plan.steps.end(), [&plan](const Step& step) {

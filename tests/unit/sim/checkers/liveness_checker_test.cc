@@ -105,6 +105,26 @@ TEST_F(LivenessTest, of_a_node_that_was_hardly_silent_when_it_went_nothing_is_de
   EXPECT_FALSE(demands());
 }
 
+TEST_F(LivenessTest, where_the_power_is_demanded_an_honest_bmc_has_to_say_that_it_is_off) {
+  plan.settings["proof"] = "off";
+  Machine& machine = machines.by_name["n1"];
+  machine.powered = false;
+  EXPECT_FALSE(demands());
+  plan.bmcs = {{.node = "n1", .kind = BmcKind::Dead}};
+  EXPECT_FALSE(demands());
+  plan.bmcs.front().kind = BmcKind::Honest;
+  plan.bmcs.front().takes = 3s;
+  EXPECT_FALSE(demands());
+  plan.bmcs.front().takes = 2s;
+  plan.bmcs.front().of = "spare";
+  EXPECT_FALSE(demands());
+  plan.bmcs.front().of = "n1";
+  machine.powered = true;
+  EXPECT_FALSE(demands());
+  machine.powered = false;
+  EXPECT_TRUE(demands());
+}
+
 TEST_F(LivenessTest, a_policy_that_may_hold_its_pods_ends_that_with_an_edit) {
   edit(kPolicies, [](Json& map) {
     map["data"]["moonfence.yaml"] =

@@ -264,5 +264,35 @@ TEST_F(KubeletTest, a_pod_held_by_a_finalizer_has_stopped_and_gives_its_volume_u
   EXPECT_FALSE(contains_container(home, uid_of(*core)));
 }
 
+TEST_F(KubeletTest, a_machine_that_boots_has_power_and_runs_nothing) {
+  plan.timings.boot = 30s;
+  begin();
+  ASSERT_TRUE(perform(Verb::PowerOff, home));
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  run_for(29s);
+  EXPECT_TRUE(machine().powered && machine().booting && machine().containers.empty());
+  EXPECT_FALSE(machine().answers());
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  run_for(4s);
+  EXPECT_TRUE(machine().sound());
+  EXPECT_FALSE(machine().containers.empty());
+}
+
+TEST_F(KubeletTest, a_boot_that_loses_its_power_begins_anew) {
+  plan.timings.boot = 30s;
+  begin();
+  ASSERT_TRUE(perform(Verb::PowerOff, home));
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  run_for(20s);
+  ASSERT_TRUE(perform(Verb::PowerOff, home));
+  run_for(20s);
+  EXPECT_FALSE(machine().powered || machine().booting);
+  ASSERT_TRUE(perform(Verb::Heal, home));
+  run_for(29s);
+  EXPECT_TRUE(machine().booting);
+  run_for(2s);
+  EXPECT_TRUE(machine().sound());
+}
+
 }  // namespace
 }  // namespace moonfence::sim

@@ -221,11 +221,12 @@ TEST_P(Complaint, names_the_line_the_value_the_rule_and_the_next_step) {
 INSTANTIATE_TEST_SUITE_P(
     Scenario, Complaint,
     testing::Values(
-        std::tuple("worlds nodes n3",
-                   "'worlds' is no statement (did you mean 'world'?) (known: name, seed, length, "
-                   "world, node, policies, file, config, responses, set, timing, fault, answer, "
-                   "at, expect, "
-                   "statefulset, deployment, daemonset, bare-pods, mirror-pods, finished-pods)"),
+        std::tuple(
+            "worlds nodes n3",
+            "'worlds' is no statement (did you mean 'world'?) (known: name, seed, length, "
+            "world, node, bmc, policies, file, config, responses, set, timing, fault, answer, "
+            "at, expect, "
+            "statefulset, deployment, daemonset, bare-pods, mirror-pods, finished-pods)"),
         std::tuple("name", "the name is missing (write `name` and what the scenario shows)"),
         std::tuple("seed x",
                    "seed: 'x' is no number from 0 to 1000000000 (write a whole number "
@@ -330,6 +331,8 @@ world     nodes n1 n2
 world     engines 2
 world     servers 3
 node      n2 zone=b capacity=7 control-plane
+bmc       n1 late of=n2 takes=2s off-takes=3s on-again=1m
+bmc       n2 honest
 statefulset noobaa/core replicas=3 volumes=1 labels=app=noobaa on=n2 node=n1 driver=d stop-time=2s
 bare-pods noobaa/loose replicas=1 toleration=30s finalizers=a/b
 set       cache-expiry 1h
@@ -355,7 +358,8 @@ length    3m
 }
 
 TEST(Scenario, a_drawn_world_can_be_written_down) {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t world = 1; world <= 220; ++world) {
+    const std::uint64_t seed = world <= 200 ? world : kFirstThatLie + world;
     const Plan plan = draw(seed);
     const std::string text = write_scenario(plan);
     const auto scenario = parse_scenario(text, "drawn", {});
@@ -366,6 +370,25 @@ TEST(Scenario, a_drawn_world_can_be_written_down) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       ASSERT_EQ(scenario->plan.steps[i].arguments, plan.steps[i].arguments) << text;
     }
+  }
+}
+
+TEST(Scenario, a_bmc_is_of_a_node_and_of_a_known_kind) {
+  const Scenario scenario = parsed(
+      "world nodes n1 n2\nbmc n1 honest off-takes=3s\nconfig\n| fencers:\n"
+      "| - {fencer: redfish, switchOff: true}\nset proof off,attested\n");
+  ASSERT_NE(bmc_of(scenario.plan, "n1"), nullptr);
+  EXPECT_EQ(bmc_of(scenario.plan, "n1")->off_takes, std::chrono::seconds(3));
+  EXPECT_EQ(bmc_of(scenario.plan, "n1")->machine(), "n1");
+  EXPECT_EQ(bmc_of(scenario.plan, "n2"), nullptr);
+  EXPECT_TRUE(switches_off(scenario.plan));
+  EXPECT_TRUE(demands(scenario.plan, "off") && demands(scenario.plan, "attested"));
+  EXPECT_FALSE(demands(scenario.plan, "silent"));
+  for (const std::string wrong :
+       {"bmc n1 honst", "bmc n3 honest", "bmc n1 honest of=n3", "bmc n1 honest takes=soon",
+        "bmc n1 honest speed=1s", "bmc n1 dead\nbmc n1 busy"}) {
+    EXPECT_FALSE(parse_scenario("world nodes n1 n2\n" + wrong + "\n", "t", {}).has_value())
+        << wrong;
   }
 }
 
