@@ -13,6 +13,31 @@ ClientOutput refused(const Error& error) {
                  error);
 }
 
+tl::expected<DeployedSettings, ClientOutput> deployed_settings(ClientGround& ground) {
+  const auto map = ground.client.get("/api/v1/namespaces/" + ground.engine_namespace +
+                                     "/configmaps/moonfence-config");
+  const nlohmann::json::json_pointer at("/data/config.yaml");
+  if (!map && map.error().kind != Error::Kind::NotFound &&
+      map.error().kind != Error::Kind::Forbidden) {
+    return tl::unexpected(refused(ClientExit::Failed, map.error()));
+  }
+  if (!map || !map->contains(at) || !map->at(at).is_string()) {
+    return DeployedSettings{
+        .settings = {},
+        .missing = "ConfigMap " + ground.engine_namespace + "/moonfence-config " +
+                   (map                                         ? "has no config.yaml"
+                    : map.error().kind == Error::Kind::NotFound ? "is not there"
+                                                                : "may not be read"),
+        .refusal = !map && map.error().kind == Error::Kind::Forbidden ? std::optional(map.error())
+                                                                      : std::nullopt};
+  }
+  auto parsed = parse_settings(map->at(at).get<std::string>(), "moonfence-config");
+  if (!parsed) {
+    return tl::unexpected(refused(ClientExit::Config, parsed.error()));
+  }
+  return DeployedSettings{.settings = *std::move(parsed), .missing = {}};
+}
+
 ClientOutput run_client_command(const ClientOptions& options) {
   os::SystemFiles files;
   auto config =
@@ -39,6 +64,8 @@ ClientOutput run_client_command(const ClientOptions& options) {
       return show_incident(options, ground);
     case ClientOptions::Verb::Attest:
       return attest_node(options, ground);
+    case ClientOptions::Verb::FencerCheck:
+      return check_fencers(options, ground);
     case ClientOptions::Verb::Capture:
       return capture_node(options, ground);
   }

@@ -2,6 +2,7 @@
 
 // Performs the commands that ask a cluster; one file a command. None but attest changes anything.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "app/cluster_commands/client_options.h"
 #include "app/cluster_commands/cluster_client.h"
 #include "app/rehearsal/plan.h"
+#include "app/settings/settings.h"
 #include "base/error.h"
 #include "port/files.h"
 
@@ -36,11 +38,21 @@ struct ClientGround {
 [[nodiscard]] ClientOutput list_incidents(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput show_incident(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput attest_node(const ClientOptions& options, ClientGround& ground);
+[[nodiscard]] ClientOutput check_fencers(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput capture_node(const ClientOptions& options, ClientGround& ground);
 
 // The code that says why nothing could be printed, and the error with its next step.
 [[nodiscard]] ClientOutput refused(ClientExit code, const Error& error);
 [[nodiscard]] ClientOutput refused(const Error& error);  // Failed, or NotFound
+
+// The engine's configuration as the manifests of deploy/ hand it to the engine: of ConfigMap
+// moonfence-config.
+struct DeployedSettings {
+  Settings settings;                            // the defaults where there is none
+  std::string missing;                          // why there is none; "" there is one
+  std::optional<Error> refusal = std::nullopt;  // it may not be read
+};
+[[nodiscard]] tl::expected<DeployedSettings, ClientOutput> deployed_settings(ClientGround& ground);
 
 // A rehearsal of what the deployed engine is configured to do.
 struct Rehearsal {

@@ -85,6 +85,26 @@ Examples:
 Exit codes: 0 written, 1 the cluster cannot be read or written, or the node cannot be attested because
 it is Ready or shows no signs of its kubelet, 2 wrong command line, 3 kubeconfig unusable, 5 no such node.)";
 
+constexpr const char* kFencerFooter = R"(
+Example:
+  moonfence fencer check
+      Which nodes have no fencer that works.)";
+
+constexpr const char* kFencerCheckFooter = R"(
+It only asks, and never switches a machine off. Every fencer of each node is asked. Credentials are
+read from the files that the configuration names, which are mostly where the engine runs.
+
+Examples:
+  moonfence fencer check
+      Whether the fencers of all nodes could prove that their machines are off.
+  moonfence fencer check node-7 -o json
+      The same of one node, for a program to read.
+  kubectl -n moonfence exec deployment/moonfence -- moonfence fencer check
+      Where the credentials are.
+
+Exit codes: 0 every node has fencers, and all of them work, 10 some node has not, 1 the cluster cannot
+be read, 2 wrong command line, 3 kubeconfig or configuration unusable, 5 no such node.)";
+
 constexpr const char* kCaptureFooter = R"(
 Writes NODE.objects.json, which tests take as fixtures, and NODE.decisions.json, what the policies
 in force say of each pod. Values of environment variables are left out.
@@ -131,11 +151,15 @@ void add_engine_namespace(CLI::App& command, ClientOptions& options, const char*
 }
 
 // What `moonfence run` is told, too.
-void add_engine_options(CLI::App& command, ClientOptions& options) {
+void add_config(CLI::App& command, ClientOptions& options) {
   command
       .add_option("--config", options.config,
                   "The engine's configuration file (default: ConfigMap moonfence-config)")
       ->type_name("FILE");
+}
+
+void add_engine_options(CLI::App& command, ClientOptions& options) {
+  add_config(command, options);
   command
       .add_option("--policy", options.policy,
                   "Decide by this one policy, a Lua file (default: those of ConfigMap "
@@ -167,6 +191,20 @@ void add_attest(CLI::App& app, ClientOptions& options) {
   attest->add_option("--reason", options.reason, "How you know; it is recorded with your name")
       ->type_name("TEXT");
   attest->add_flag("--withdraw", options.withdraw, "Take it back");
+}
+
+void add_fencer(CLI::App& app, ClientOptions& options) {
+  CLI::App* fencer =
+      app.add_subcommand("fencer", "Test the fencers, which ask whether machines have power");
+  fencer->footer(kFencerFooter);
+  fencer->require_subcommand(1);
+  CLI::App* check = add_verb(*fencer, options, Verb::FencerCheck, "check",
+                             "Ask the fencers of nodes, and say which do not work; changes nothing",
+                             kFencerCheckFooter);
+  check->add_option("NODE", options.names, "Nodes (default: all)");
+  add_output(*check, options, documents());
+  add_engine_namespace(*check, options, kOwnNamespace);
+  add_config(*check, options);
 }
 
 }  // namespace
@@ -222,6 +260,7 @@ void add_client_commands(CLI::App& app, ClientOptions& options) {
   add_engine_namespace(*incident, options, kOwnNamespace);
 
   add_attest(app, options);
+  add_fencer(app, options);
 }
 
 void add_capture(CLI::App& policy, ClientOptions& options) {
@@ -243,7 +282,8 @@ bool is_client_command(const CLI::App& app) {
   if (app.got_subcommand("policy") && app.get_subcommand("policy")->got_subcommand("capture")) {
     return true;
   }
-  constexpr std::array kNames = {"plan", "explain", "status", "incidents", "incident", "attest"};
+  constexpr std::array kNames = {"plan",     "explain", "status", "incidents",
+                                 "incident", "attest",  "fencer"};
   return std::any_of(kNames.begin(), kNames.end(),
                      [&app](const char* name) { return app.got_subcommand(name); });
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The command lines of what asks a cluster: plan, explain, status, incidents, incident, attest, and
-// `policy capture`. As values.
+// The command lines of what asks a cluster: plan, explain, status, incidents, incident, attest,
+// `fencer check` and `policy capture`. As values.
 
 #include <string>
 #include <vector>
@@ -17,24 +17,25 @@ namespace moonfence::app {
 
 // Exit codes of these commands, part of their documentation.
 enum class ClientExit : int {
-  Ok = 0,        // the answer was printed; of plan and explain: nothing would be done
-  Failed = 1,    // the cluster could not be read
-  Usage = 2,     // wrong command line
-  Config = 3,    // kubeconfig or configuration unusable
-  Policy = 4,    // --policy cannot be loaded
-  NotFound = 5,  // the cluster has no such node, pod or incident
-  WouldAct = 10  // of plan and explain: something would be done
+  Ok = 0,         // the answer was printed; of plan and explain: nothing would be done
+  Failed = 1,     // the cluster could not be read
+  Usage = 2,      // wrong command line
+  Config = 3,     // kubeconfig or configuration unusable
+  Policy = 4,     // --policy cannot be loaded
+  NotFound = 5,   // the cluster has no such node, pod or incident
+  WouldAct = 10,  // of plan and explain: something would be done
+  Unproven = 10   // of fencer check: some node has no fencer that works
 };
 
 struct ClientOptions {
-  enum class Verb { Plan, Explain, Status, Incidents, Incident, Attest, Capture };
+  enum class Verb { Plan, Explain, Status, Incidents, Incident, Attest, FencerCheck, Capture };
 
   std::vector<std::string> names;  // nodes, the pod, or the incident's id
   std::string kubeconfig;
   std::string context;
   std::string space;             // of explain: the pod's
   std::string engine_namespace;  // empty: the pod's in which we run, else moonfence
-  // Of plan and explain: what `moonfence run` is, or would be, given.
+  // What `moonfence run` is, or would be, given: of plan and explain, the first of fencer check.
   std::string config;  // empty: ConfigMap moonfence-config of the engine's namespace
   std::string policy;
   std::string policy_namespace;

@@ -39,31 +39,6 @@ std::string config_map_path(const ClientGround& ground, const std::string& name)
   return "/api/v1/namespaces/" + ground.engine_namespace + "/configmaps/" + name;
 }
 
-// As the manifests of deploy/ hand it to the engine.
-tl::expected<void, ClientOutput> read_settings(ClientGround& ground, Settings& settings,
-                                               std::vector<std::string>& notes) {
-  const auto map = ground.client.get(config_map_path(ground, "moonfence-config"));
-  const json::json_pointer at("/data/config.yaml");
-  if (!map && map.error().kind != Error::Kind::NotFound &&
-      map.error().kind != Error::Kind::Forbidden) {
-    return tl::unexpected(refused(ClientExit::Failed, map.error()));
-  }
-  if (!map || !map->contains(at) || !map->at(at).is_string()) {
-    notes.push_back("ConfigMap " + ground.engine_namespace + "/moonfence-config " +
-                    (map                                         ? "has no config.yaml"
-                     : map.error().kind == Error::Kind::NotFound ? "is not there"
-                                                                 : "may not be read") +
-                    ": the engine's defaults are supposed; --config names a file");
-    return {};
-  }
-  auto parsed = parse_settings(map->at(at).get<std::string>(), "moonfence-config");
-  if (!parsed) {
-    return tl::unexpected(refused(ClientExit::Config, parsed.error()));
-  }
-  settings = *std::move(parsed);
-  return {};
-}
-
 constexpr const char* kUnheard = "; what the engine that acts does now is not shown";
 
 // Who leads. What cannot be read is told: a plan without the engine's own words looks like one of
@@ -141,9 +116,15 @@ tl::expected<Rehearsal, ClientOutput> rehearse_nodes(const ClientOptions& option
   Rehearsal rehearsal;
   Assignment& told = prepared->assignment;
   if (options.config.empty()) {
-    if (auto read = read_settings(ground, told.settings, rehearsal.notes); !read) {
-      return tl::unexpected(std::move(read.error()));
+    auto deployed = deployed_settings(ground);
+    if (!deployed) {
+      return tl::unexpected(std::move(deployed.error()));
     }
+    if (!deployed->missing.empty()) {
+      rehearsal.notes.push_back(deployed->missing +
+                                ": the engine's defaults are supposed; --config names a file");
+    }
+    told.settings = std::move(deployed->settings);
   }
   ClusterStatus status = read_leader(ground, rehearsal.notes);
   told.node_name = node_of(ground, status.leader ? status.leader->holder : std::string());

@@ -11,7 +11,9 @@
 #include "app/terminal/text_table.h"
 #include "base/text.h"
 #include "cluster/detection/silences.h"
+#include "fence/fencers/fencer_state.h"
 #include "kube/leases/lease.h"
+#include "policy/values/act_on.h"
 
 namespace moonfence::app {
 
@@ -118,7 +120,7 @@ std::string policies_table(const json& report) {
   TextTable table({"POLICY", "STATE", "MODE", "NAMESPACES", "DIGEST", "SINCE", "ERROR"});
   for (const json& policy : list_of(report, "policies")) {
     const auto error = policy.find("error");
-    const std::string on = text_of(policy, "actOn") == "lost" ? ", on lost nodes" : "";
+    const std::string on(moonfence::policy::which_nodes(text_of(policy, "actOn")));
     table.add({text_of(policy, "name"), text_of(policy, "state"), text_of(policy, "mode") + on,
                text_of(policy, "namespaces"), shortened(text_of(policy, "digest")),
                text_of(policy, "since"),
@@ -362,6 +364,24 @@ std::string detection_lines(const json& detection, WallTime now) {
          machine_lines(detection, now);
 }
 
+// As the leader has asked them.
+std::string fencers_lines(const json& fencers) {
+  if (fencers.is_null()) {
+    return "";  // none is bound, or nobody tells
+  }
+  const fence::FencerCounts counts = {.works = number(fencers, "works"),
+                                      .broken = number(fencers, "broken"),
+                                      .none = number(fencers, "none")};
+  TextTable table({"NODE", "BROKEN SINCE", "WHY"});
+  for (const json& node : list_of(fencers, "nodes")) {
+    table.add({text_of(node, "node"), text_of(node, "since"), text_of(node, "why")});
+  }
+  const std::uint64_t more = number(fencers, "nodesLeftOut");
+  return "FENCERS     " +
+         (counts.all() == 0 ? "no node was asked about yet" : "nodes: " + counts.text()) + "\n" +
+         table.text("  ") + (more > 0 ? "  and " + std::to_string(more) + " more\n" : "");
+}
+
 std::string status_text(const ClusterStatus& status, WallTime now) {
   std::string text = "LEADER      " + leader_line(status, now) + "\n";
   const std::string mode = text_of(status.report, "mode");
@@ -377,6 +397,7 @@ std::string status_text(const ClusterStatus& status, WallTime now) {
   text += policies_table(status.report);
   text += brake_lines(status);
   text += detection_lines(member(status.situation(), "detection"), now);
+  text += fencers_lines(member(status.situation(), "fencers"));
   text += "NODES       " + nodes_line(status) + "\n";
   TextTable nodes({"NODE", "READY", "SINCE", "FENCED"});
   for (const ClusterStatus::Node& node : status.down) {

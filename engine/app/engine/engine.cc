@@ -22,6 +22,7 @@
 #include "cluster/nodes/node_cache.h"
 #include "cluster/witness/testimony_board.h"
 #include "cluster/witness/witnesses.h"
+#include "fence/fencers/fencer_check.h"
 #include "fence/incident/incidents_by_signal.h"
 #include "fence/incident/plan_ahead.h"
 #include "fence/leadership/leadership.h"
@@ -228,6 +229,20 @@ class Engine::Graph final : public fence::Leadership {
                     }}),
         idle_nodes_(loop_, reader_, brake_, log_,
                     [this](const NodeName& name) { nodes_.excuse(name); }),
+        fencer_check_(
+            told_.fencers.empty() || told_.on_demand
+                ? nullptr
+                : std::make_unique<fence::FencerCheck>(
+                      fence::FencerCheck::Surroundings{
+                          .loop = loop_,
+                          .reader = reader_,
+                          .allowed_reads = told_.settings.allowed_reads,
+                          .endpoints = &endpoints_,
+                          .log = log_,
+                          .each_node = [this](const auto& tell) { nodes_.each(tell); },
+                          .now = [this] { return server_now(); },
+                          .broke = [this](const auto& broken) { events_.record(news_of(broken)); }},
+                      told_.fencers)),
         watch_random_(around.random.fork("watch")),
         node_watch_(
             loop_, caller_, *watch_random_, log_,
@@ -330,6 +345,7 @@ class Engine::Graph final : public fence::Leadership {
     } else {
       leads_ = true;
       silent_taints_.lead();
+      check_fencers(true);
       read_records();
     }
     node_watch_.start();
@@ -347,6 +363,7 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.stop();
     taint_lifter_.stop();
     silent_taints_.step_down();
+    check_fencers(false);
     journal_.flush();
     drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
     leave_when_drained();
@@ -469,6 +486,7 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.lead();
     taint_lifter_.lead();
     silent_taints_.lead();
+    check_fencers(true);
     incidents_.await_records();
     read_records();
     nodes_.look_again(cluster::Look::TookOver);
@@ -504,7 +522,15 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.step_down();
     taint_lifter_.step_down();
     silent_taints_.step_down();
+    check_fencers(false);
     journal_.forget();
+  }
+
+  // As long as we lead.
+  void check_fencers(bool leads) {
+    if (fencer_check_ != nullptr) {
+      leads ? fencer_check_->lead() : fencer_check_->step_down();
+    }
   }
 
   // Another replica sits better: what has left ends first, and what came of it is written down.
@@ -514,6 +540,7 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.step_down();
     taint_lifter_.step_down();
     silent_taints_.step_down();
+    check_fencers(false);
     journal_.flush();
     yield_when_drained();
   }
@@ -581,6 +608,11 @@ class Engine::Graph final : public fence::Leadership {
     } else if (told_.settings.quarantine == fence::Quarantine::Off) {
       rules.lost_is_inert =
           "waits for the taint of Kubernetes: write quarantine: missing or always into the "
+          "engine's configuration and restart it";
+    }
+    if (told_.fencers.empty()) {
+      rules.off_is_inert =
+          "deletes nothing: no fencer can say that a machine is off; write fencers: into the "
           "engine's configuration and restart it";
     }
     return rules;
@@ -898,7 +930,8 @@ class Engine::Graph final : public fence::Leadership {
                       .mode = file_mode(),
                       .detection = detection_.get(),
                       .witnesses = witnesses_.get(),
-                      .machine_history = machine_history_},
+                      .machine_history = machine_history_,
+                      .fencer_check = fencer_check_.get()},
                      loop_.now(), wall_clock_.now());
     tell_situation();
   }
@@ -1014,6 +1047,7 @@ class Engine::Graph final : public fence::Leadership {
   Audience audience_;
   cluster::NodeCache nodes_;
   fence::IdleNodes idle_nodes_;
+  const std::unique_ptr<fence::FencerCheck> fencer_check_;  // null: no fencer is bound
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;

@@ -21,17 +21,6 @@ Error advised(Error error, std::string_view hint) {
 
 constexpr std::string_view kCheckPath = "check the path and who may read it";
 
-Result<Settings> load_settings(port::Files& files, const std::string& path) {
-  if (path.empty()) {
-    return Settings{};
-  }
-  auto text = files.read(path, 1U << 20U);
-  if (!text) {
-    return failure(advised(text.error(), kCheckPath).within("--config"));
-  }
-  return parse_settings(*text, path);
-}
-
 Result<std::shared_ptr<const policy::Policy>> load_policy(port::Files& files, port::CpuClock& clock,
                                                           const std::string& path) {
   auto source = files.read(path, 1U << 20U);
@@ -81,6 +70,17 @@ std::string witness_address(port::Files& files, const std::string& bind_address)
 }
 
 }  // namespace
+
+Result<Settings> load_settings(port::Files& files, const std::string& path) {
+  if (path.empty()) {
+    return Settings{};
+  }
+  auto text = files.read(path, 1U << 20U);
+  if (!text) {
+    return failure(advised(text.error(), kCheckPath).within("--config"));
+  }
+  return parse_settings(*text, path);
+}
 
 tl::expected<Prepared, Refusal> prepare(const RunOptions& options, port::Files& files,
                                         port::CpuClock& clock) {

@@ -9,12 +9,17 @@
 
 #include "app/engine/engine.h"
 #include "app/engine/run_options.h"
+#include "app/settings/settings.h"
 #include "base/error.h"
+#include "base/result.h"
 #include "os/system/append_file.h"
 #include "port/cpu_clock.h"
 #include "port/files.h"
 
 namespace moonfence::app {
+
+// The engine's configuration; "" its defaults. An error says what to do.
+[[nodiscard]] Result<Settings> load_settings(port::Files& files, const std::string& path);
 
 struct Prepared {
   Assignment assignment;

@@ -138,6 +138,9 @@ void StatusReporter::publish(const Subjects& subjects, Moment now, WallTime wall
   if (subjects.detection != nullptr) {
     snapshot->detection = detection_of(subjects);
   }
+  if (subjects.fencer_check != nullptr && snapshot->replica.leads) {
+    snapshot->fencers = subjects.fencer_check->told();
+  }
   snapshot->not_ready = subjects.health.failing();
   snapshot->synced = subjects.nodes.synced();
   snapshot->counts = subjects.nodes.counts();

@@ -13,6 +13,7 @@
 #include "app/status/status_board.h"
 #include "app/telling/health.h"
 #include "fence/brake/brake.h"
+#include "fence/fencers/fencer_check.h"
 #include "fence/incident/incidents_by_signal.h"
 #include "fence/lift/taint_lifter.h"
 #include "fence/rules/self_doubt.h"
@@ -42,6 +43,7 @@ class StatusReporter {
     cluster::Detection* detection;        // null: machines are not watched
     const cluster::Witnesses* witnesses;  // likewise
     const cluster::MachineHistory& machine_history;
+    const fence::FencerCheck* fencer_check;  // null: no fencer is bound
   };
   // Who we are: what does not change while we run.
   struct Identity {

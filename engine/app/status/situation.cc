@@ -147,6 +147,23 @@ ordered_json detection_json(const StatusSnapshot& snapshot) {
           {"machinesLeftOut", snapshot.detection->machines_cut}};
 }
 
+ordered_json fencers_json(const StatusSnapshot& snapshot) {
+  if (!snapshot.fencers) {
+    return nullptr;
+  }
+  ordered_json broken = ordered_json::array();
+  for (const fence::FencerCheck::Broken& each : snapshot.fencers->broken) {
+    broken.push_back(
+        {{"node", each.node.text()}, {"since", format_rfc3339(each.since)}, {"why", each.why}});
+  }
+  const fence::FencerCounts& counts = snapshot.fencers->counts;
+  return {{"works", counts.works},
+          {"broken", counts.broken},
+          {"none", counts.none},
+          {"nodes", std::move(broken)},
+          {"nodesLeftOut", snapshot.fencers->broken_cut}};
+}
+
 ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now) {
   ordered_json situation = {{"state", headline_json(headline_of(snapshot, now))}};
   if (!snapshot.replica.witness_address.empty()) {
@@ -171,6 +188,9 @@ ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now) {
   situation["healthSources"] = sources_json(snapshot.guard);
   if (snapshot.detection) {
     situation["detection"] = detection_json(snapshot);
+  }
+  if (snapshot.fencers) {
+    situation["fencers"] = fencers_json(snapshot);
   }
   situation["openIncidents"] = snapshot.stands.size();
   situation["incidents"] = std::move(incidents);

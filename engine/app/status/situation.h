@@ -16,10 +16,10 @@ namespace moonfence::app {
 // How many open incidents it names, the newest first.
 constexpr std::size_t kIncidentsInSituation = 50;
 
-// {"state", "brake", "taintsKept", "healthSources", "detection", "openIncidents", "incidents"}; of
-// a replica that does not lead only "state": whoever leads knows the rest. Of each, "witness":
-// where other replicas ask it about machines. Nothing in it changes
-// while nothing happens: each change is written to the API server.
+// {"state", "brake", "taintsKept", "healthSources", "detection", "fencers", "openIncidents",
+// "incidents"}; of a replica that does not lead only "state": whoever leads knows the rest. Of
+// each, "witness": where other replicas ask it about machines. Nothing in it changes while nothing
+// happens: each change is written to the API server.
 [[nodiscard]] nlohmann::ordered_json situation_of(const StatusSnapshot& snapshot, WallTime now);
 // The same without what changes with each pass over a node's pods, when it is looked at next, and
 // without what each lost packet changes: what the machines answer.
@@ -35,6 +35,9 @@ constexpr std::size_t kIncidentsInSituation = 50;
 // What the machines answer, and how often one was silent that came back; null where that is not
 // watched.
 [[nodiscard]] nlohmann::ordered_json detection_json(const StatusSnapshot& snapshot);
+// Nodes by what their fencers are worth, and those with a broken one; null where none is bound, or
+// another replica knows.
+[[nodiscard]] nlohmann::ordered_json fencers_json(const StatusSnapshot& snapshot);
 // Puts "state", "reason", "text" and "nextLook" into what is told of an open incident.
 void put_stand(nlohmann::ordered_json& incident, const StatusSnapshot::Stand& stand);
 

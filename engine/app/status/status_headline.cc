@@ -139,6 +139,17 @@ void note_sources(const StatusSnapshot& snapshot, std::vector<Notice>& notices) 
   }
 }
 
+void note_fencers(const StatusSnapshot& snapshot, std::vector<Notice>& notices) {
+  const std::size_t broken = snapshot.fencers ? snapshot.fencers->counts.broken : 0;
+  if (broken > 0) {
+    notices.push_back({.tone = Tone::Warning,
+                       .text = counted(broken, "node") + (broken == 1 ? " has" : " have") +
+                               " a fencer that does not work: it could not prove that the machine "
+                               "is off",
+                       .hint = "`moonfence fencer check` says why, and asks again."});
+  }
+}
+
 Notice unready(const std::string& check, const std::string& why) {
   return {.tone = Tone::Alarm, .text = "Not ready, " + check + ": " + why, .hint = {}};
 }
@@ -151,6 +162,7 @@ std::vector<Notice> notices_of(const StatusSnapshot& snapshot) {
   note_policies(snapshot, notices);
   note_guard(snapshot, notices);
   note_sources(snapshot, notices);
+  note_fencers(snapshot, notices);
   std::stable_sort(notices.begin(), notices.end(),
                    [](const Notice& one, const Notice& other) { return one.tone > other.tone; });
   return notices;

@@ -168,6 +168,7 @@ std::string status_json(const StatusSnapshot& snapshot, WallTime now) {
                   {"guard", json_of(snapshot.guard)},
                   {"notReady", snapshot.not_ready},
                   {"detection", detection_json(snapshot)},
+                  {"fencers", fencers_json(snapshot)},
                   {"nodes", nodes_json(snapshot)},
                   {"policies", std::move(policies)},
                   {"incidents",

@@ -15,6 +15,7 @@
 #include "cluster/detection/machine_history.h"
 #include "cluster/nodes/node_cache.h"
 #include "cluster/witness/witnesses.h"
+#include "fence/fencers/fencer_check.h"
 #include "fence/incident/incident_status.h"
 #include "fence/sources/source_state.h"
 #include "kube/leader_election/election.h"
@@ -89,7 +90,8 @@ struct StatusSnapshot {
   Replica replica;
   Guard guard;
   std::optional<Detection> detection = {};
-  std::map<std::string, std::string> not_ready;  // failing checks of /readyz: why
+  std::optional<fence::FencerCheck::Told> fencers = {};  // where some are bound, of whoever leads
+  std::map<std::string, std::string> not_ready;          // failing checks of /readyz: why
 
   bool synced = false;  // the nodes were listed
   cluster::NodeCounts counts;

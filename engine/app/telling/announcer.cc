@@ -468,4 +468,16 @@ std::optional<EventNews> news_of(const Record& record) {
   return news;
 }
 
+EventNews news_of(const fence::FencerCheck::Broken& broken) {
+  return {.type = EventNews::Type::Warning,
+          .regarding = {.api_version = "v1",
+                        .kind = "Node",
+                        .space = {},
+                        .name = broken.node.text(),
+                        .uid = broken.uid},
+          .action = "AskFencers",
+          .reason = "FencerBroken",
+          .note = "A fencer could not prove that its machine is off: " + broken.why};
+}
+
 }  // namespace moonfence::app

@@ -139,6 +139,11 @@ void Metrics::set_stands(const StatusSnapshot& snapshot) {
   set(quarantined_, {{"state", "fenced"}}, guard.fenced_nodes);
   set(quarantined_, {{"state", "kept"}}, guard.doubtful_nodes);
   set(quarantined_, {{"state", "silent"}}, guard.silent_nodes);
+  const fence::FencerCounts fencers =
+      snapshot.fencers ? snapshot.fencers->counts : fence::FencerCounts();
+  set(fencers_, {{"state", "works"}}, fencers.works);
+  set(fencers_, {{"state", "broken"}}, fencers.broken);
+  set(fencers_, {{"state", "none"}}, fencers.none);
   std::map<prometheus::Labels, double> wanted;
   for (const StatusSnapshot::Stand& stand : snapshot.stands) {
     const fence::IncidentStatus& incident_status = stand.incident_status;

@@ -229,6 +229,10 @@ class Metrics final : public kube::CallObserver {
   Gauges& silent_nodes_ = gauge("moonfence_detection_silent_nodes",
                                 "Nodes whose machine is silent to this replica, by what another "
                                 "one says of it");
+  Gauges& fencers_ =
+      gauge("moonfence_fencer_nodes",
+            "Nodes whose fencers work, have failed twice in a row (broken), or are none, as the "
+            "leader has asked them; 0 where none is configured");
   Counters& cpu_seconds_ =
       counter("process_cpu_seconds_total", "CPU time spent, of user and system");
   Gauges& resident_bytes_ = gauge("process_resident_memory_bytes", "Memory that is resident");

@@ -119,8 +119,8 @@ std::string front_page(const StatusView& view) {
   headline_section(frame.main, headline);
   facts(frame.main, view.snapshot);
   incidents_section(frame.main, view);
-  frame.main << machines_section(view) << nodes_section(view) << policies_section(view)
-             << engine_section(view);
+  frame.main << machines_section(view) << fencers_section(view) << nodes_section(view)
+             << policies_section(view) << engine_section(view);
   return framed(view, frame);
 }
 

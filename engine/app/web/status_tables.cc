@@ -193,7 +193,7 @@ void policy_row(Html& html, const StatusView& view, const policy::PolicyStatus& 
     html << " <span class=\"said\">" << warning << "</span>";
   }
   html << "</td><td data-label=\"Mode\">" << policy::to_string(policy.mode)
-       << std::string_view(policy.acts_on_lost ? ", on lost nodes" : "")
+       << policy::which_nodes(policy::to_string(policy.act_on))
        << "</td><td data-label=\"Namespaces\">" << policy.namespaces
        << "</td><td data-label=\"Digest\">";
   digest(html, policy.digest);
@@ -242,6 +242,34 @@ Html machines_section(const StatusView& view) {
   html << "</tbody>\n</table>\n";
   if (detection.machines_cut > 0) {
     html << "<p class=\"more\">and " << detection.machines_cut << " more.</p>\n";
+  }
+  html << "</section>\n";
+  return html;
+}
+
+Html fencers_section(const StatusView& view) {
+  Html html;
+  if (!view.snapshot.fencers) {
+    return html;
+  }
+  const fence::FencerCheck::Told& fencers = *view.snapshot.fencers;
+  html << "<section aria-labelledby=\"fencers\">\n<h2 id=\"fencers\">Fencers</h2>\n<p>"
+       << (fencers.counts.all() == 0 ? std::string("No node was asked about yet.")
+                                     : "Nodes: " + fencers.counts.text() + ".")
+       << "</p>\n";
+  if (!fencers.broken.empty()) {
+    html << "<table>\n<caption>Those with a fencer that has failed twice in a row</caption>\n"
+            "<thead><tr><th scope=\"col\">Node</th><th scope=\"col\">Since</th>"
+            "<th scope=\"col\">Why</th></tr></thead>\n<tbody>\n";
+    for (const fence::FencerCheck::Broken& broken : fencers.broken) {
+      html << "<tr><th scope=\"row\" data-label=\"Node\"><code>" << broken.node.text()
+           << "</code></th><td data-label=\"Since\">" << aged_time_html(broken.since, view.now)
+           << "</td><td data-label=\"Why\">" << broken.why << "</td></tr>\n";
+    }
+    html << "</tbody>\n</table>\n";
+  }
+  if (fencers.broken_cut > 0) {
+    html << "<p class=\"more\">and " << fencers.broken_cut << " more.</p>\n";
   }
   html << "</section>\n";
   return html;

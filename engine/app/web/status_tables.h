@@ -12,6 +12,8 @@ constexpr std::size_t kNodesUnfolded = 20;
 [[nodiscard]] Html nodes_section(const StatusView& view);
 // "" where every machine answers and has done so for minutes, or nobody watches.
 [[nodiscard]] Html machines_section(const StatusView& view);
+// "" where no fencer is bound, or another replica asks them.
+[[nodiscard]] Html fencers_section(const StatusView& view);
 [[nodiscard]] Html policies_section(const StatusView& view);
 [[nodiscard]] Html engine_section(const StatusView& view);
 

@@ -102,10 +102,15 @@ class OneTruth : public testing::Test {
     auto scenario = read_scenario("a.txt", files);
     ASSERT_TRUE(scenario) << scenario.error().message();
     options_.settings = *settings_of(scenario->plan);
+    options_.endpoints = *EndpointScript::parse(scenario->plan.responses, "responses");
     options_.status_board = &board_;
     options_.made = [this](Engine& engine) { engine_ = &engine; };
     seat_ = scenario->plan.seats.empty() ? "" : scenario->plan.seats.front();
     run_.emplace(*scenario, make_sim_replicas(options_), story_);
+    run_until(until);
+  }
+  // Of the same run.
+  void run_until(Duration until) {
     while (run_->elapsed() < until && run_->step()) {
     }
   }

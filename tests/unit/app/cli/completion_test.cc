@@ -108,6 +108,20 @@ TEST(ClientOptions, AreParsed) {
   EXPECT_EQ(options->engine_namespace, "m");
 }
 
+TEST(ClientOptions, FencersAreCheckedByACommandOfTheirGroup) {
+  const std::vector<const char*> words = {"moonfence", "fencer", "check", "n1",       "n2",    "-o",
+                                          "json",      "-n",     "m",     "--config", "c.yaml"};
+  const Command command = parse_command_line(static_cast<int>(words.size()), words.data());
+  const auto* options = std::get_if<ClientOptions>(&command);
+  ASSERT_NE(options, nullptr);
+  EXPECT_EQ(options->verb, ClientOptions::Verb::FencerCheck);
+  EXPECT_THAT(options->names, testing::ElementsAre("n1", "n2"));
+  EXPECT_EQ(options->form(), OutputForm::Json);
+  EXPECT_EQ(options->engine_namespace, "m");
+  EXPECT_EQ(options->config, "c.yaml");
+  EXPECT_THAT(printed({"moonfence", "fencer"}), HasSubstr("A subcommand is required"));
+}
+
 TEST(ClientOptions, NonsenseIsRefusedWithANextStep) {
   EXPECT_THAT(printed({"moonfence", "plans", "n1"}),
               testing::AllOf(HasSubstr("there is no command 'plans'; there are run, policy, "),

@@ -212,6 +212,27 @@ TEST(StatusText, MachinesThatDidNotAnswerAreShownWithTheirLastMinutes) {
   EXPECT_THAT(text, HasSubstr("ten seconds a sign"));
 }
 
+TEST(StatusText, NodesWhoseFencersDoNotWorkAreNamed) {
+  ClusterStatus found = status();
+  EXPECT_EQ(status_text(found, at("10:00:10")).find("FENCERS"), std::string::npos);
+  json& fencers = found.report["situation"]["fencers"];
+  fencers = {{"works", 0}, {"broken", 0}, {"none", 0}, {"nodes", json::array()}};
+  EXPECT_NE(status_text(found, at("10:00:10")).find("FENCERS     no node was asked about yet\n"),
+            std::string::npos);
+  fencers = {
+      {"works", 28},
+      {"broken", 2},
+      {"none", 1},
+      {"nodes", {{{"node", "n7"}, {"since", "2026-01-02"}, {"why", "bmc: HTTP 401\x1b[2J"}}}},
+      {"nodesLeftOut", 1}};
+  const std::string text = status_text(found, at("10:00:10"));
+  EXPECT_NE(text.find("FENCERS     nodes: 28 whose fencers work, 2 with a broken one, 1 without "
+                      "any\n  NODE   BROKEN SINCE   WHY\n  n7     2026-01-02     bmc: HTTP "
+                      "401\\x1b[2J\n  and 1 more\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(StatusText, FaultsAndRejectionsAreCounted) {
   ClusterStatus found = status();
   found.report["faults"] = {"moonfence.yaml: line 3"};

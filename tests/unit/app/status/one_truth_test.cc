@@ -179,6 +179,48 @@ TEST_F(OneTruth, a_health_source_cannot_be_read) {
   EXPECT_THAT(told.events.at("HealthSourceUnreadable"), HasSubstr(words));
 }
 
+TEST_F(OneTruth, a_fencer_does_not_work) {
+  run(deletes() + R"(config
+| api: 1
+| endpoints:
+|   bmc-n1: {url: "https://bmc-n1.example:443"}
+|   bmc-n2: {url: "https://bmc-n2.example:443"}
+| fencers:
+| - {fencer: redfish, nodes: bmc, settings: {endpoint_label: bmc}}
+responses
+| {"http bmc-n1 /redfish/v1/Systems": {"body": {"Members": [{"@odata.id": "/redfish/v1/Systems/1"}]}},
+|  "http bmc-n1 /redfish/v1/Systems/1": {"body": {"UUID": "6E310000-0000-4000-8000-000000000000", "PowerState": "On"}},
+|  "http bmc-n2 /redfish/v1/Systems": {"status": 401}}
+at 1s label-node n1 key=bmc value=bmc-n1
+at 1s label-node n2 key=bmc value=bmc-n2
+)",
+      10min);
+  Told told = ask();
+  EXPECT_EQ(told.page_json["fencers"]["works"], 1) << told.page_json["fencers"].dump(1);
+  EXPECT_EQ(told.page_json["fencers"]["broken"], 0) << "it has failed once";
+  EXPECT_EQ(told.page_json["state"]["title"], "All quiet");
+  EXPECT_FALSE(told.events.contains("FencerBroken"));
+
+  run_until(20min);
+  told = ask();
+  const json shown = told.page_json["fencers"];
+  EXPECT_EQ(shown["broken"], 1) << shown.dump(1);
+  EXPECT_EQ(shown["nodes"][0]["node"], "n2");
+  EXPECT_EQ(shown, told.situation["fencers"]);
+  const std::string why = shown["nodes"][0]["why"];
+  EXPECT_THAT(why, HasSubstr("redfish: unknown, "));
+  EXPECT_THAT(told.status,
+              HasSubstr("FENCERS     nodes: 1 whose fencers work, 1 with a broken one, "
+                        "1 without any\n"));
+  EXPECT_THAT(told.status, HasSubstr(why));
+  EXPECT_THAT(told.page, HasSubstr("<h2 id=\"fencers\">"));
+  EXPECT_EQ(told.page_json["state"]["title"], "Quiet, but look at this");
+  EXPECT_THAT(told.events.at("FencerBroken"), HasSubstr(why));
+  EXPECT_THAT(told.metrics, HasSubstr("moonfence_fencer_nodes{state=\"broken\"} 1\n"));
+  EXPECT_THAT(told.metrics, HasSubstr("moonfence_fencer_nodes{state=\"works\"} 1\n"));
+  EXPECT_THAT(told.metrics, HasSubstr("moonfence_fencer_nodes{state=\"none\"} 1\n"));
+}
+
 TEST_F(OneTruth, a_binding_names_a_namespace_that_does_not_exist) {
   run(policy("return fence.delete_pod(\"its node is down\")", "enforce", "defalt") +
           "at 5s not-ready n1\n",

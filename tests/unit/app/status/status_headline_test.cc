@@ -51,6 +51,16 @@ TEST(StatusHeadline, a_health_source_that_nobody_can_read_is_an_alarm) {
   EXPECT_NE(of(snapshot).notices[0].text.find("HTTP 503"), std::string::npos);
 }
 
+TEST(StatusHeadline, a_fencer_that_does_not_work_is_to_be_looked_at) {
+  StatusSnapshot snapshot = quiet_snapshot();
+  snapshot.fencers = fence::FencerCheck::Told{.counts = {.works = 28, .none = 2}};
+  EXPECT_EQ(of(snapshot).title, "All quiet") << "not every node needs one";
+  snapshot.fencers->counts.broken = 1;
+  EXPECT_EQ(of(snapshot).title, "Quiet, but look at this");
+  ASSERT_EQ(of(snapshot).notices.size(), 1U);
+  EXPECT_TRUE(of(snapshot).notices[0].text.starts_with("1 node has a fencer that does not work"));
+}
+
 TEST(StatusHeadline, a_picture_that_is_old_hides_everything_else) {
   StatusSnapshot snapshot = quiet_snapshot();
   snapshot.taken = kTestNow - 11s;

@@ -109,6 +109,7 @@ void tell_all(Metrics& metrics) {
                                           .reason = Reason::TooManyDown},
                       .next = std::nullopt},
                      {.incident_status = {}, .next = std::nullopt}};
+  snapshot.fencers = fence::FencerCheck::Told{.counts = {.works = 28, .broken = 2, .none = 1}};
   metrics.set_stands(snapshot);
   metrics.set_limits(fence::switched_off({.max_down = fence::Limit::off()}));
   kube::WatchHealth health;
@@ -196,6 +197,9 @@ TEST(Metrics, what_is_told_can_be_read) {
   EXPECT_EQ(text.at(R"(moonfence_watch_connected{resource="nodes"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_watch_events_total{resource="nodes"})"), 30);
   EXPECT_EQ(text.at("moonfence_audit_write_failures_total"), 1);
+  EXPECT_EQ(text.at(R"(moonfence_fencer_nodes{state="works"})"), 28);
+  EXPECT_EQ(text.at(R"(moonfence_fencer_nodes{state="broken"})"), 2);
+  EXPECT_EQ(text.at(R"(moonfence_fencer_nodes{state="none"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_intents_total{action="delete_pod",reason="sets_quarantine"})"), 1);
   EXPECT_EQ(text.at("moonfence_policy_last_reload_success_timestamp_seconds"), 1700000000);
   EXPECT_EQ(text.at(R"(moonfence_failover_stage_seconds_count{stage="detect"})"), 1);

@@ -67,6 +67,22 @@ TEST(StatusPage, machines_that_did_not_answer_are_shown_with_their_last_minutes)
   EXPECT_THAT(page, Not(HasSubstr("<script")));
 }
 
+TEST(StatusPage, nodes_whose_fencers_do_not_work_are_named) {
+  StatusSnapshot snapshot = quiet_snapshot();
+  EXPECT_THAT(front(snapshot), Not(HasSubstr("id=\"fencers\"")));
+  snapshot.fencers = fence::FencerCheck::Told{};
+  EXPECT_THAT(front(snapshot), HasSubstr("No node was asked about yet."));
+  snapshot.fencers = fence::FencerCheck::Told{.counts = {.works = 28, .broken = 8, .none = 1},
+                                              .broken = {{.node = NodeName(std::string(kHostile)),
+                                                          .why = std::string(kHostile),
+                                                          .since = kTestNow - 3min}},
+                                              .broken_cut = 7};
+  const std::string page = front(snapshot);
+  EXPECT_THAT(page, HasSubstr("Nodes: 28 whose fencers work, 8 with a broken one, 1 without any."));
+  EXPECT_THAT(page, HasSubstr("and 7 more"));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+}
+
 TEST(StatusPage, it_has_landmarks_headings_and_a_way_past_them) {
   const std::string page = front(quiet_snapshot());
   for (const char* part : {"<html lang=\"en\">", "<a class=\"skip\" href=\"#main\">", "<header>",

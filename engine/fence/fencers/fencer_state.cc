@@ -1,0 +1,59 @@
+#include "fence/fencers/fencer_state.h"
+
+namespace moonfence::fence {
+
+using policy::Power;
+
+std::string fault_of(const policy::PowerState& said, bool is_ready) {
+  switch (said.power) {
+    case Power::On:
+      return {};
+    case Power::Off:
+      return is_ready ? said.why +
+                            "; but the node is Ready: it asks about another machine, or the "
+                            "power has failed this minute"
+                      : std::string();
+    case Power::Unknown:
+    case Power::Failed:
+      return said.why;
+  }
+  return said.why;
+}
+
+std::string faults_of(const std::vector<PowerQuestion::Word>& words, bool is_ready) {
+  std::string text;
+  for (const PowerQuestion::Word& word : words) {
+    if (const std::string fault = fault_of(word.state, is_ready); !fault.empty()) {
+      text += (text.empty() ? "" : "; ") + word.fencer + ": " +
+              std::string(to_string(word.state.power)) + ", " + fault;
+    }
+  }
+  return text;
+}
+
+void FencerCounts::add(FencerState state) {
+  switch (state) {
+    case FencerState::Works:
+      ++works;
+      return;
+    case FencerState::Broken:
+      ++broken;
+      return;
+    case FencerState::None:
+      ++none;
+      return;
+  }
+}
+
+std::string FencerCounts::text() const {
+  return std::to_string(works) + " whose fencers work, " + std::to_string(broken) +
+         " with a broken one, " + std::to_string(none) + " without any";
+}
+
+FencerState state_of(const std::vector<PowerQuestion::Word>& words, bool is_ready) {
+  return words.empty()                        ? FencerState::None
+         : faults_of(words, is_ready).empty() ? FencerState::Works
+                                              : FencerState::Broken;
+}
+
+}  // namespace moonfence::fence

@@ -1,0 +1,114 @@
+#include "fence/fencers/power_question.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace moonfence::fence {
+
+using policy::Power;
+using policy::PowerState;
+
+namespace {
+
+bool is_answer(const PowerState& said) {
+  return said.power == Power::On || said.power == Power::Off;
+}
+
+}  // namespace
+
+std::vector<const BoundFencer*> fencers_of(const kube::Node& node,
+                                           const std::vector<BoundFencer>& fencers) {
+  std::vector<const BoundFencer*> whom;
+  for (const BoundFencer& bound : fencers) {
+    if (bound.nodes.matches(node.labels)) {
+      whom.push_back(&bound);
+    }
+  }
+  return whom;
+}
+
+PowerQuestion::PowerQuestion(const Surroundings& surroundings, kube::Node of,
+                             std::vector<const BoundFencer*> whom, Until until, Done done)
+    : around_(surroundings),
+      node_(std::move(of)),
+      fencers_(std::move(whom)),
+      until_(until),
+      done_(std::move(done)) {
+  MOONFENCE_CHECK(!fencers_.empty());
+  ask();
+}
+
+void PowerQuestion::leave(loop::Loop& loop, std::shared_ptr<PowerQuestion> question) {
+  question->waits_ = false;
+  question->turn_.cancel();
+  question->limit_.cancel();
+  loop.defer([dead = std::move(question)] { (void)dead; });
+}
+
+std::string PowerQuestion::told() const {
+  std::string text;
+  for (const Word& word : words_) {
+    text += (text.empty() ? "" : "; ") + word.fencer + ": " +
+            std::string(to_string(word.state.power)) + ", " + word.state.why;
+  }
+  return text;
+}
+
+void PowerQuestion::ask() {
+  began_ = around_.loop.now();
+  waits_ = true;
+  policy_fetch_.reset();
+  lookups_ = std::make_unique<Lookups>(around_.reader);
+  endpoint_lookups_ = std::make_unique<EndpointLookups>(around_.endpoints);
+  policy_fetch_ =
+      std::make_unique<PolicyFetch>(*lookups_, around_.allowed_reads, *endpoint_lookups_);
+  limit_ = around_.loop.after(kLimit, [this] {
+    heard({.power = Power::Unknown, .why = "no answer within " + format_duration(kLimit)});
+  });
+  // Not in this turn: an answer may come at once, and whoever asks is still at work.
+  turn_ = around_.loop.in_next_turn([this] {
+    policy_fetch_->ask(
+        [this](const nlohmann::json& got) { return last().fencer->plan_power(node_, got); },
+        [this](const Fetched& fetched) { take(fetched); });
+  });
+}
+
+void PowerQuestion::take(const Fetched& fetched) {
+  if (!fetched.missing.empty()) {
+    heard({.power = Power::Unknown, .why = fetched.missing});
+    return;
+  }
+  auto run = last().fencer->power_of(node_, fetched.answers);
+  if (fetched.answers.empty()) {
+    // Why, in its own words; nothing else that it says is heard.
+    const bool says_why = run.result && !is_answer(*run.result);
+    heard({.power = Power::Failed,
+           .why = "it has asked nobody" + (says_why ? ": " + run.result->why : "")});
+    return;
+  }
+  answers_ = fetched.answers;
+  heard(run.result ? *std::move(run.result)
+                   : PowerState{.power = Power::Unknown, .why = run.result.error().message()});
+}
+
+void PowerQuestion::heard(PowerState said) {
+  if (!waits_) {
+    return;  // too late, or nobody wants to know any more
+  }
+  waits_ = false;
+  limit_.cancel();
+  const bool answered = is_answer(said);
+  words_.push_back({.fencer = last().fencer->name(), .state = std::move(said)});
+  if (at_ + 1 < fencers_.size() && (until_ == Until::All || !answered)) {
+    // It is up the stack: the next one gets its own in a turn to come.
+    turn_ = around_.loop.in_next_turn([this] {
+      ++at_;
+      ask();
+    });
+    return;
+  }
+  done_(*this);
+}
+
+}  // namespace moonfence::fence

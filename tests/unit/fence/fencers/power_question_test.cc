@@ -1,0 +1,108 @@
+#include "fence/fencers/power_question.h"
+
+#include "unit/fence/fencers_fixture.h"
+
+namespace moonfence::fence {
+namespace {
+
+using Until = PowerQuestion::Until;
+
+struct PowerQuestionTest : FencersTest {
+  std::vector<BoundFencer> fencers;
+  std::shared_ptr<PowerQuestion> question;
+  std::optional<std::string> told;
+
+  void ask(Until until) {
+    kube::Node node;
+    node.name = NodeName("n1");
+    node.raw = std::make_shared<const nlohmann::json>(
+        nlohmann::json{{"metadata", {{"name", "n1"}, {"uid", "node-1"}}}});
+    question = std::make_shared<PowerQuestion>(
+        PowerQuestion::Surroundings{.loop = loop,
+                                    .reader = reader,
+                                    .allowed_reads = allowed_reads,
+                                    .endpoints = &endpoints},
+        node, fencers_of(node, fencers), until, [this](const PowerQuestion& done) {
+          EXPECT_EQ(told, std::nullopt) << "it is told once";
+          told = done.told();
+          PowerQuestion::leave(loop, std::exchange(question, nullptr));
+        });
+  }
+};
+
+TEST_F(PowerQuestionTest, who_says_on_or_off_is_the_last) {
+  fencers = {bound("bmc"), bound("cloud")};
+  given["bmc"] = power("off");
+  ask(Until::FirstAnswer);
+  EXPECT_EQ(asked, Lines{}) << "not in the turn in which somebody asks";
+  run_for(1s);
+  EXPECT_EQ(told, "bmc: off, it says so");
+  EXPECT_EQ(asked, Lines{"bmc/n1"});
+}
+
+TEST_F(PowerQuestionTest, every_one_is_asked_where_all_are_wanted) {
+  fencers = {bound("bmc"), bound("pdu"), bound("cloud")};
+  given["bmc"] = power("off");
+  given["pdu"] = power("PoweringOff");
+  ask(Until::All);
+  run_for(1s);
+  EXPECT_EQ(asked, (Lines{"bmc/n1", "pdu/n1", "cloud/n1"}));
+  ASSERT_NE(told, std::nullopt);
+  EXPECT_NE(told->find("bmc: off, it says so; pdu: unknown, "), std::string::npos) << *told;
+  EXPECT_TRUE(told->ends_with("; cloud: on, it says so")) << *told;
+}
+
+TEST_F(PowerQuestionTest, each_has_a_time_of_its_own_and_says_nothing_after_it) {
+  fencers = {bound_text("slow", R"(
+      plan = function(node, s, got)
+        if not got.one then return { one = fence.http("vendor", "/slow", node.name) } end
+        if not got.two then return { two = fence.http("vendor", "/slow", node.name, "more") } end
+      end,
+      state = function(node, s, got) return "off", "it says so" end)"),
+             bound("cloud")};
+  given["slow"] = power("off");
+  given["slow"].delay = 4s;  // twice that is the time of both
+  given["cloud"] = power("on");
+  given["cloud"].delay = 4s;
+  ask(Until::All);
+  run_for(7s);
+  EXPECT_EQ(told, std::nullopt);
+  run_for(10s);
+  EXPECT_EQ(told, "slow: unknown, no answer within 8s; cloud: on, it says so");
+}
+
+TEST_F(PowerQuestionTest, who_asks_nobody_is_not_believed_and_says_why) {
+  fencers = {bound_text("shy", R"(plan = function() end,
+                                  state = function() return "failed", "the node has no label" end)"),
+             bound_text("sure", R"(plan = function() end,
+                                   state = function() return "off", "I think" end)")};
+  ask(Until::FirstAnswer);
+  run_for(1s);
+  EXPECT_EQ(told,
+            "shy: failed, it has asked nobody: the node has no label; "
+            "sure: failed, it has asked nobody");
+}
+
+TEST_F(PowerQuestionTest, it_only_asks) {
+  fencers = {bound("bmc"), bound("cloud")};
+  ask(Until::All);
+  run_for(1s);
+  EXPECT_EQ(told, "bmc: on, it says so; cloud: on, it says so");
+  EXPECT_EQ(orders(), 0U);
+}
+
+TEST_F(PowerQuestionTest, nobody_is_told_who_has_left) {
+  fencers = {bound("bmc"), bound("cloud")};
+  given["bmc"] = power("on");
+  given["bmc"].delay = 1s;
+  ask(Until::All);
+  // In the turn in which the answer comes.
+  const loop::Timer same_turn =
+      loop.after(1s + Duration(1), [this] { PowerQuestion::leave(loop, std::move(question)); });
+  run_for(10s);
+  EXPECT_EQ(told, std::nullopt);
+  EXPECT_EQ(asked, Lines{"bmc/n1"});
+}
+
+}  // namespace
+}  // namespace moonfence::fence
