@@ -26,6 +26,7 @@ REQUESTS = f'rest_client_requests_total{{{JOB}, method="DELETE", code="%s"}}'
 # alert: (series under which it fires after 15 minutes, series under which it does not), each {series: values a minute}
 MACHINES = f'moonfence_detection_nodes{{{JOB}, pod="a", kernel="%s"}}'
 WITNESSES = f'moonfence_detection_witnesses{{{JOB}, pod="a", state="%s"}}'
+FENCERS = f'moonfence_fencer_nodes{{{JOB}, pod="a", state="%s"}}'
 LIMIT_OFF = f'moonfence_brake_limit_off{{{JOB}, limit="%s"}}'
 LATE = {"MoonfenceLimitOff": "25h"}  # others are looked at after 15 minutes
 CASES = {
@@ -52,6 +53,9 @@ CASES = {
         {WITNESSES % "failing": "0x3 1x30", WITNESSES % "asked": "1x33"},
         # one that was on a dead node, and the one in its place
         {WITNESSES % "failing": "0x3 1x30", WITNESSES % "asked": "1x3 2x30"}),
+    "MoonfenceFencerBroken": ({FENCERS % "broken": "0x3 2x20", FENCERS % "works": "28x23"},
+                              # mended within its time; and nodes that need none
+                              {FENCERS % "broken": "0x3 1x4 0x20", FENCERS % "none": "3x20"}),
     "MoonfenceBraked": ({f"moonfence_brake_engaged{{{JOB}}}": "0x5 1x20"}, {f"moonfence_brake_engaged{{{JOB}}}": "0x20"}),
     "MoonfenceLimitOff": ({LIMIT_OFF % "maxDown": "1x1500", LIMIT_OFF % "maxAtOnce": "0x1500"}, {LIMIT_OFF % "maxDown": "1x1400 0x100"}),
     "MoonfenceDoubtsItself": ({f'moonfence_self_doubt{{{JOB}, pod="a"}}': "0x5 1x20"},
@@ -174,7 +178,7 @@ def test_every_metric_and_every_event_is_documented():
     page = (REPO / "docs" / "reference.md").read_text()
     sources = {path.name: path.read_text() for path in (REPO / "engine" / "app").rglob("*.cc")}
     assert sorted(table(page, "Metrics")) == sorted(metrics())
-    told = re.findall(r'"((?:Fencing|Proof|Node|SilentTaint|SwitchOff|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement|Health|Namespace)[A-Z]\w+)"',
+    told = re.findall(r'"((?:Fencing|Fencer|Proof|Node|SilentTaint|SwitchOff|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement|Health|Namespace)[A-Z]\w+)"',
                       sources["announcer.cc"] + sources["policy_feed.cc"])
     reload = re.findall(r'"(Polic\w+)"', (REPO / "engine" / "policy" / "bundle" / "reload_report.cc").read_text())
     assert sorted(table(page, "Events")) == sorted({*told, *reload})

@@ -70,3 +70,7 @@ def names_of(victims, workloads) -> dict:
     pods = {pod["metadata"]["name"]: f"pod-{i}" for i, pod in enumerate(
         sorted(workloads.pods(), key=lambda pod: pod["metadata"]["name"]))}
     return {victims.node: "NODE", workloads.namespace: "SPACE", **pods}
+
+
+def names_of_nodes(nodes: list) -> dict:
+    return {name: f"NODE-{number}" for number, name in enumerate(nodes, 1)}

@@ -41,13 +41,17 @@ RIGHTS = (*RULES, *STORAGE_RULES, *RELEASE_RULES)
 CONFIG = {"fencingDrivers": f"[{DRIVER}]", "release": "on", "attacherLeases": f"{{{DRIVER}: {ATTACHER_LEASE}}}"}
 
 
-def bind(client, namespace: str):
-    """The ConfigMap that an engine of this namespace reads."""
+def bindings_file(namespace: str, words: str = "") -> str:
+    """`words`: lines that come to each binding."""
     more = {"noobaa": "", "generic": f"  settings: {{drivers: [{DRIVER}], release: true}}\n",
             "risks": "  source: risks.lua\n"}
-    bindings = "".join(f"- policy: {name}\n  namespaces: [{namespace}]\n  mode: enforce\n{more[name]}" for name in POLICIES)
-    PolicyMap(client, namespace).write({
-        "moonfence.yaml": f"api: 1\nmode: enforce\nbindings:\n{bindings}", "risks.lua": RISKS})
+    bindings = "".join(f"- policy: {name}\n  namespaces: [{namespace}]\n  mode: enforce\n{words}{more[name]}" for name in POLICIES)
+    return f"api: 1\nmode: enforce\nbindings:\n{bindings}"
+
+
+def bind(client, namespace: str):
+    """The ConfigMap that an engine of this namespace reads."""
+    PolicyMap(client, namespace).write({"moonfence.yaml": bindings_file(namespace), "risks.lua": RISKS})
 
 
 def in_force(client, namespace: str, replicas: int) -> bool:

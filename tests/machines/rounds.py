@@ -1,15 +1,17 @@
 """How many seconds after a machine loses its power it is called silent, lost, and its pod runs elsewhere.
 
-    scripts/machines rounds [--rounds N] [--of bare|leader|standby]
+    scripts/machines rounds [--rounds N] [--of bare|leader|standby] [--act-on lost|off] [--by power|cable]
 
 Each round is on real machines with Kubernetes' own settings and moonfence inside, two replicas: the machine that has no
 replica loses its power, or the one on which the leader, or the other replica, runs. The pod is a Deployment's, bound by
-`actOn: lost, after: 12s`.
+`actOn: lost, after: 12s`, or with `--act-on off` by `actOn: off, after: 12s`: each machine has a BMC then, sushy-tools'
+emulator, which says whether it has power and switches it off for real. `--by cable`: it lives, behind a cable that is cut.
 """
 
 import argparse
 import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Optional
@@ -22,6 +24,7 @@ from e2e.kube import wait_for
 from e2e.replica import make_image
 from e2e.workloads import Workloads, is_ready, taints
 
+from . import bmc
 from .chronicle import Chronicle
 from .inside import Inside, installed
 from .stage import OBEYS, pod_spec
@@ -46,7 +49,7 @@ def logged(lines: list, node: str, event: str, reason: Optional[str] = None) -> 
                  and line.words.get("reason") == reason), None)
 
 
-def play(bed: Bed, inside: Inside, load: Workloads, of: str) -> dict:
+def play(bed: Bed, inside: Inside, load: Workloads, of: str, by: str) -> dict:
     victim = victim_of(bed, inside, of)
     load.deployment(WEB, labels={"app": "noobaa"}, toleration_seconds=None, pod_spec=pod_spec(OBEYS, prefer=victim.name))
     (old,) = wait_for("the pod runs", lambda: [p for p in load.pods() if is_ready(p)], LIMIT)
@@ -54,7 +57,7 @@ def play(bed: Bed, inside: Inside, load: Workloads, of: str) -> dict:
     seen = Chronicle(bed.control_plane.client(timeout=30), load.namespace)
     time.sleep(3)  # the chronicle's watches are open, and all machines have been heard
     struck, wall = time.monotonic(), time.time()
-    victim.power_off()
+    victim.power_off() if by == "power" else victim.cable_out()
 
     def moved() -> Optional[float]:
         return min((at for uid, (at, _) in dict(seen.running).items() if uid != old["metadata"]["uid"] and at > struck), default=None)
@@ -65,7 +68,8 @@ def play(bed: Bed, inside: Inside, load: Workloads, of: str) -> dict:
     result = {name: None if at is None else round(at - wall, 2) for name, at in times.items()}
     result |= {"deleted": round(seen.deleted[old["metadata"]["uid"]] - struck, 2), "running": round(running - struck, 2)}
     seen.end()
-    victim.power_on()
+    result["left_on"] = victim.is_on()
+    bed.make_well()
     victim.wait_ready()
     wait_for("it has no taint", lambda: not taints(bed.client.get("nodes", victim.name)), LIMIT)
     load.client.delete("deployments", WEB, load.namespace)
@@ -75,17 +79,20 @@ def play(bed: Bed, inside: Inside, load: Workloads, of: str) -> dict:
 
 def run(arguments) -> int:
     rows = []
-    with Bed(arguments.dir, settings=STOCK).up(3) as bed:
+    is_off = arguments.act_on == "off"
+    with Bed(arguments.dir, settings=STOCK).up(3) as bed, bmc.bmcs(bed) if is_off else nullcontext({}) as controllers:
         folder = Path(arguments.dir) / "install"
         folder.mkdir()
-        with installed(bed, make_image().archive, folder, RIGHTS, CONFIG) as inside:
+        config = f"{CONFIG}\nproof: {{everywhere: [off]}}\n{bmc.config(controllers)}" if is_off else CONFIG
+        with installed(bed, make_image().archive, folder, RIGHTS, config) as inside:
             inside.wait_ready()
             load = Workloads(bed.client, SPACE, {}, bed.control_plane)
             load.create_namespace()
-            inside.bind(load.namespace, ", actOn: lost, after: 12s")
+            inside.bind(load.namespace, ", actOn: off, after: 12s" if is_off else ", actOn: lost, after: 12s")
             for number in range(arguments.rounds):
-                rows.append(play(bed, inside, load, arguments.of))
-                print(json.dumps({"round": number + 1, "of": arguments.of, **rows[-1]}), flush=True)
+                rows.append(play(bed, inside, load, arguments.of, arguments.by))
+                print(json.dumps({"round": number + 1, "of": arguments.of, "act_on": arguments.act_on, "by": arguments.by,
+                                  **rows[-1], "told": [len(each.resets) for each in controllers.values()]}), flush=True)
     for step in STEPS:
         told = [row[step] for row in rows if row[step] is not None]
         if told:
@@ -97,6 +104,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="machines rounds", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--of", choices=("bare", "leader", "standby"), default="bare")
+    parser.add_argument("--act-on", choices=("lost", "off"), default="lost")
+    parser.add_argument("--by", choices=("power", "cable"), default="power")
     parser.add_argument("--dir", type=Path, default=REPO / "build" / "machines" / "rounds")
     return run(parser.parse_args())
 

@@ -11,7 +11,8 @@ from e2e.kube import wait_for
 from e2e.replica import make_image
 from e2e.workloads import node_ready
 
-from .bindings import DEAD
+from . import bmc
+from .bindings import DEAD, RISKS, bindings_file
 from .chronicle import Chronicle
 from .inside import Inside, InsideStage, installed
 from .stage import LIMIT
@@ -21,23 +22,40 @@ pytestmark = pytest.mark.xdist_group("detection")
 
 
 @pytest.fixture(scope="module")
-def inside(bed, tmp_path_factory):
-    with installed(bed, make_image().archive, tmp_path_factory.mktemp("detection"), ("detection", "taint"),
-                   "detection: on\nsilentTaint: on") as made:
+def controllers(bed):
+    with bmc.bmcs(bed) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def inside(bed, controllers, tmp_path_factory):
+    config = f"detection: on\nsilentTaint: on\nquarantine: missing\nrelease: on\n{bmc.config(controllers)}"
+    with installed(bed, make_image().archive, tmp_path_factory.mktemp("detection"), ("detection", "taint", "release"), config) as made:
         made.wait_ready()
         yield made
 
 
-@pytest.fixture
-def watched(whole, inside, workloads, start_engine) -> InsideStage:
+def bind(inside: Inside, namespace: str, more: str = ""):
+    """A policy that takes every pod of the namespace."""
+    words = f"policy: dead, source: dead.lua, namespaces: [{namespace}], mode: enforce{more}"
+    inside.policies.wait_observed(inside.policies.edit(
+        moonfence_yaml=f"api: 1\nbindings:\n- {{{words}}}\n", dead_lua=DEAD))
+
+
+def filled(whole, inside, workloads, start_engine, disks=None) -> InsideStage:
     """The workloads run, one pod of each on the node that has no replica of moonfence."""
     (bare,) = {node.name for node in whole.nodes} - {node_of(pod) for pod in inside.wait_ready()}
-    bindings = f"api: 1\nbindings:\n- {{policy: dead, source: dead.lua, namespaces: [{workloads.namespace}], mode: enforce}}\n"
-    inside.policies.wait_observed(inside.policies.edit(moonfence_yaml=bindings, dead_lua=DEAD))
-    made = InsideStage(whole, workloads, whole.node(bare), start_engine)
+    made = InsideStage(whole, workloads, whole.node(bare), start_engine, disks)
     made.fill()
     made.prepare(inside)
     made.chronicle = Chronicle(whole.control_plane.client(timeout=30), workloads.namespace)
+    return made
+
+
+@pytest.fixture
+def watched(whole, inside, workloads, start_engine) -> InsideStage:
+    bind(inside, workloads.namespace)
+    made = filled(whole, inside, workloads, start_engine)
     yield made
     made.chronicle.end()
 
@@ -64,6 +82,27 @@ def test_a_killed_kubelet_keeps_its_pods_until_its_machine_has_no_power(watched,
     watched.tell("kubelet-killed-then-power-off")
     watched.victim.power_on()
     watched.wait_clean()
+
+
+# Not one driver is declared to fence: what has no power writes to no storage.
+def test_pods_and_volumes_of_a_machine_that_is_off_do_not_wait_for_kubernetes(
+        whole, inside, controllers, disks, workloads, start_engine):
+    inside.policies.wait_observed(inside.policies.edit(
+        moonfence_yaml=bindings_file(workloads.namespace, "  actOn: off\n"), risks_lua=RISKS))
+    stage = filled(whole, inside, workloads, start_engine, disks)
+    stage.strike(stage.victim.power_off)
+    moved = stage.wait_moved()
+    stage.wait_old_pods_gone()
+    assert controllers[stage.victim.name].resets == []
+    stage.victim.power_on()
+    stage.wait_clean()
+    record = stage.wait_closed()
+    stage.check_record(record)
+    assert record["opened_for"] == "node_lost"
+    assert {record["policies"][step["policy"]]["evidence"] for step in record["steps"]} == {"silent, off (redfish: PowerState Off)"}
+    stage.check_bystanders()
+    stage.wait_stays(moved)
+    stage.conclude("off-and-not-heard", power_lost=True)
 
 
 def heard_elsewhere(inside: Inside) -> int:

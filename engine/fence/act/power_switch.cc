@@ -11,8 +11,6 @@ namespace {
 
 constexpr const char* kAct = "switch-off";  // for FailedActs
 constexpr const char* kWhat = "switching the machine off";
-// Until its state is read anew.
-constexpr Duration kSoon = std::chrono::seconds(3);
 
 // The guard's word that another reading, other policies or the fencer's next answer change.
 bool is_no_failure(Reason reason) {
@@ -49,11 +47,15 @@ PowerSwitch::PowerSwitch(IncidentContext& surroundings, std::shared_ptr<const Au
       memory_(memory),
       pod_evaluation_(pod_evaluation),
       changed_(std::move(changed)),
+      may_switch_off_(around_.in_force.powers != nullptr &&
+                      around_.in_force.powers->may_switch_off()),
       alive_(std::make_shared<int>(0)) {}
 
 void PowerSwitch::saw(const kube::Pod& pod) {
-  pods_->push_back(pod);
-  pods_->back().raw.reset();
+  if (may_switch_off_) {
+    pods_->push_back(pod);
+    pods_->back().raw.reset();
+  }
 }
 
 // By the newest reading of the machine's power. Without one, or where it is not on, nothing is to
@@ -78,13 +80,19 @@ std::optional<SwitchOff> PowerSwitch::order() const {
 
 std::set<Namespace> PowerSwitch::spaces() const {
   std::set<Namespace> spaces;
-  if (waits_ || outcome_ || around_.access.loop.now() < memory_.power_again || !order()) {
+  if (waits_ || outcome_ || was_just_told() || !order()) {
     return spaces;
   }
   for (const kube::Pod& pod : *pods_) {
     spaces.insert(pod.ref.space);
   }
   return spaces;
+}
+
+bool PowerSwitch::was_just_told() const {
+  const Powers* powers = around_.in_force.powers;
+  const auto last = powers == nullptr ? std::nullopt : powers->last_order(authority_->node);
+  return last && around_.access.loop.now() - *last < kAgain;
 }
 
 PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took,
@@ -97,8 +105,8 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
   }
   auto ordered = order();
   const Moment now = around_.access.loop.now();
-  if (ordered && now < memory_.power_again) {
-    result.look_by(now + kSoon);
+  if (ordered && was_just_told()) {
+    result.look_by(*around_.in_force.powers->last_order(authority_->node) + kAgain);
     return Next::Nothing;
   }
   if (!ordered || memory_.failed.still_failed(kAct, result)) {
@@ -150,8 +158,8 @@ PowerSwitch::Next PowerSwitch::after(const ActionOutcome& outcome, PassResult& r
   ended_ = true;
   const Moment now = around_.access.loop.now();
   if (outcome.reason == Reason::Done || outcome.reason == Reason::OutcomeLost) {
-    memory_.power_again = now + kAgain;
-    result.look_by(now + kSoon);
+    around_.in_force.powers->ordered_off(authority_->node);
+    result.look_by(now + kAgain);
   }
   if (outcome.reason == Reason::Done) {
     memory_.failed.succeeded(kAct);

@@ -48,6 +48,7 @@ class PowerSwitch {
 
  private:
   [[nodiscard]] std::optional<SwitchOff> order() const;
+  [[nodiscard]] bool was_just_told() const;
   [[nodiscard]] Next read_node(PassResult& result);
   [[nodiscard]] Next after(const ActionOutcome& outcome, PassResult& result);
   // What speaks against it before it is tried.
@@ -58,6 +59,7 @@ class PowerSwitch {
   Memory& memory_;
   const PodEvaluation& pod_evaluation_;
   std::function<void()> changed_;
+  const bool may_switch_off_;
   std::shared_ptr<std::vector<kube::Pod>> pods_ = std::make_shared<std::vector<kube::Pod>>();
   std::optional<ActionOutcome> outcome_;  // not looked at yet
   int readings_ = 0;

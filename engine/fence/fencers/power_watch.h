@@ -1,13 +1,13 @@
 #pragma once
 
-// PowerWatch asks the fencers of nodes that are down whether their machines have power, and how
-// they are switched off (fence/act/power_switch does that). A fencer is a Lua file that the
-// engine's own configuration binds to nodes: it names what is to be read, and says what the answers
-// mean. Off is a moment and no property: whatever restarts machines by itself makes it old. So a
-// reading counts for some seconds, and is made again for as long as somebody looks at the node.
-// Several fencers are asked one after the other: who says on or off is the last; who cannot say
-// leaves it to the next.
+// PowerWatch asks the fencers of nodes that are down whether their machines have power
+// (fence/fencers/power_question), and how they are switched off (fence/act/power_switch does that).
+// Off is a moment and no property: whatever restarts machines by itself makes it old. So a reading
+// counts for some seconds, and is made again for as long as somebody looks at the node. Several
+// fencers are asked one after the other: who says on or off is the last; who cannot say leaves it
+// to the next.
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,31 +16,32 @@
 #include <vector>
 
 #include "cluster/endpoints/endpoint.h"
+#include "fence/fencers/power_question.h"
 #include "fence/proof/powers.h"
 #include "kube/calls/reader.h"
 #include "loop/loop.h"
 #include "policy/host/policy.h"
-#include "policy/host/selector.h"
 #include "port/log.h"
 
 namespace moonfence::fence {
-
-struct BoundFencer {
-  std::shared_ptr<const policy::Policy> fencer;
-  policy::LabelSelector nodes;
-  bool switches_off = false;  // by the engine's configuration, and it can
-};
 
 class PowerWatch final : public Powers {
  public:
   // Between two readings of a machine.
   static constexpr Duration kEvery = std::chrono::seconds(3);
+  // When it is read after it was told to switch off. Most controllers cut the power at once.
+  static constexpr std::array<Duration, 4> kAfterOrder = {
+      std::chrono::seconds(1), std::chrono::seconds(2), std::chrono::seconds(3),
+      std::chrono::seconds(5)};
   // How long one counts. A machine that is switched on again takes longer to start its kubelet.
   static constexpr Duration kLifetime = std::chrono::seconds(10);
-  // How long one fencer may take: what it would say then is too old to count.
-  static constexpr Duration kLimit = std::chrono::seconds(8);
+  // How long one fencer may take.
+  static constexpr Duration kLimit = PowerQuestion::kLimit;
   // Machines that are asked at the same time; a dead BMC takes up one place for its time-out.
   static constexpr std::size_t kAtOnce = 8;
+  // Whoever was off and is on was switched on by somebody, and needs time until its kubelet speaks:
+  // until that has told of another boot, and at most for so long, it is not switched off again.
+  static constexpr Duration kSwitchedOn = std::chrono::minutes(10);
 
   struct Surroundings {
     loop::Loop& loop;
@@ -62,26 +63,31 @@ class PowerWatch final : public Powers {
   [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName& node,
                                                        const Uid& uid) const override;
   [[nodiscard]] std::string told_of(const NodeName& node) const override;
+  void ordered_off(const NodeName& node) override;
+  [[nodiscard]] std::optional<Moment> last_order(const NodeName& node) const override;
 
  private:
-  struct Question;
   struct Machine {
     std::optional<kube::Node> due = std::nullopt;  // it waits for its turn
     Uid node = {};
     std::optional<PowerReading> reading = std::nullopt;
     std::string told = {};
-    Moment looked_at{};                          // when it was last asked for
-    std::optional<Moment> asked = std::nullopt;  // when it was last asked
-    std::shared_ptr<Question> question = nullptr;
+    Moment looked_at{};                              // when it was last asked for
+    std::optional<Moment> asked = std::nullopt;      // when it was last asked
+    std::optional<Moment> ordered = std::nullopt;    // when it was last told to switch off
+    std::optional<Moment> off = std::nullopt;        // when it was last read to be off
+    std::optional<kube::Node> about = std::nullopt;  // as it was last looked at
+    loop::Timer after_order = {};
+    std::shared_ptr<PowerQuestion> question = nullptr;
   };
   // Those that wait, the one that was asked longest ago first.
   void give_turns();
+  void read_after_order(const NodeName& node, std::size_t step);
   void ask(Machine& machine, kube::Node node);
-  void ask_next(Question& question);
-  void ended(Question& question, policy::PowerState said);
-  [[nodiscard]] std::optional<policy::Request> order_of(Question& question,
-                                                        const policy::PowerState& said) const;
-  [[nodiscard]] Machine* machine_of(const Question& question);
+  void ended(const PowerQuestion& question);
+  [[nodiscard]] std::optional<policy::Request> order_of(const Machine& machine,
+                                                        const PowerQuestion& question,
+                                                        std::string& told) const;
   void end(Machine& machine);
   [[nodiscard]] std::size_t under_way() const;
 

@@ -18,7 +18,7 @@ namespace {
 
 // `source`: the key of who calls it failed.
 Reason reason_to_open(const NodeView& node, Look why, std::string_view source) {
-  const Reason failed = source.starts_with(kLostSignal) ? Reason::NodeLost : Reason::SourceFailed;
+  const Reason failed = is_by_detection(source) ? Reason::NodeLost : Reason::SourceFailed;
   const bool newly = why == Look::Fell || why == Look::Swept;
   if (node.readiness == cluster::Readiness::Failed && newly) {
     return failed;

@@ -151,6 +151,15 @@ void IncidentsBySignal::policies_changed() {
   close_unclaimed();
 }
 
+void IncidentsBySignal::evidence_found(const NodeName& node) {
+  kubernetes_.evidence_found(node);
+  for (const auto& [key, source] : sources_) {
+    if (is_by_fencers(key)) {
+      source->incidents.evidence_found(node);
+    }
+  }
+}
+
 void IncidentsBySignal::trust_restored() {
   kubernetes_.trust_restored();
   for (const auto& [key, source] : sources_) {
@@ -220,7 +229,11 @@ void IncidentsBySignal::review(const Find& find) {
       if (known == nullptr) {
         return nullptr;
       }
-      seen = source->failed(*known, around_.in_force.quarantine);
+      // But for one that was not heard, and is heard now.
+      const cluster::Kernels* kernels = around_.in_force.kernels;
+      const bool is_back = is_by_detection(source->feed->key()) && kernels != nullptr &&
+                           kernels->kernel_of(name) == cluster::Kernel::Answers;
+      seen = is_back ? *known : source->failed(*known, around_.in_force.quarantine);
       return &seen;
     });
   }
@@ -260,10 +273,12 @@ IncidentsBySignal::MakeFeed IncidentsBySignal::feed_of(const policy::Binding& bi
   if (around_.in_force.kernels == nullptr) {
     return nullptr;
   }
-  return [this, key, after = binding.allow.lost_after](NodeHealthFeed::Tell tell) {
-    return std::make_unique<LostNodes>(around_.access.loop, *around_.in_force.kernels,
-                                       around_.access.peer_lease_reader, after, key,
-                                       std::move(tell));
+  Powers* const powers = is_by_fencers(key) ? around_.in_force.powers : nullptr;
+  return [this, key, powers, after = binding.allow.after](NodeHealthFeed::Tell tell) {
+    return std::make_unique<LostNodes>(
+        LostNodes::Surroundings{around_.access.loop, *around_.in_force.kernels,
+                                around_.access.peer_lease_reader, around_.access.reader, powers},
+        after, key, std::move(tell));
   };
 }
 

@@ -49,8 +49,8 @@ class IncidentsBySignal final : public cluster::NodeListener {
   void look_at(const cluster::NodeView& node, cluster::Look why) override;
   void census_changed(const cluster::Census& census) override;
   void policies_changed();
-  // See Incidents: of Kubernetes' word alone.
-  void evidence_found(const NodeName& node) { kubernetes_.evidence_found(node); }
+  // See Incidents.
+  void evidence_found(const NodeName& node);
   void trust_restored();
   // See Incidents. The record of an incident goes to the Incidents of its signal. Without one it
   // waits for the policies; if these are known and none goes by that signal, it is closed.

@@ -312,6 +312,7 @@ Result<Reading> NodeReading::by_source() const {
       .own_taint = carried_by(*fresh_),
       .out_of_service = carried_by(*fresh_, OwnTaint::OutOfService),
       .kubelet_lease = KubeletLease::Dead,
+      .lost = word.lost,
       .sent = asked};
 }
 
@@ -393,7 +394,8 @@ void NodeReading::take(Reading reading) {
     authority_->boot_id = authority_->boot_id.value_or(node_.boot_id);
   }
   note_boot(node_.boot_id);
-  if (around_.in_force.powers != nullptr && around_.access.source == nullptr &&
+  const bool asks_fencers = around_.access.source == nullptr || is_by_fencers(authority_->source);
+  if (around_.in_force.powers != nullptr && asks_fencers &&
       authority_->reading.kubelet_lease == KubeletLease::Dead) {
     around_.in_force.powers->look_at(node_);
   }

@@ -135,7 +135,6 @@ struct Memory {
   bool was_silent = false;
   std::string boot_id;   // of the machine that failed, as far as it was known when it did
   unsigned retired = 0;  // how often
-  Moment power_again{};  // its machine is not switched off once more before
   std::map<Uid, Moment> deleting_since;  // attachments-first: pods whose attachments are to go
   Side enforcing;
   Side observing;

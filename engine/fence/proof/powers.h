@@ -37,6 +37,11 @@ class Powers {
   // Why there is none, or what it says, for people: "redfish: unknown, PowerState PoweringOff";
   // "" where no fencer is bound to the node.
   [[nodiscard]] virtual std::string told_of(const NodeName& node) const = 0;
+  // Its machine was told to switch off, or nobody heard whether it was: it is read again soon, and
+  // for long enough that it is known by then what came of it.
+  virtual void ordered_off(const NodeName& node) = 0;
+  // When that last happened; nullopt: it did not, or long ago.
+  [[nodiscard]] virtual std::optional<Moment> last_order(const NodeName& node) const = 0;
 };
 
 }  // namespace moonfence::fence

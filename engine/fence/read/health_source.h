@@ -20,6 +20,9 @@ class HealthSource {
   struct Word {
     policy::NodeHealth health = policy::NodeHealth::Unknown;
     Moment asked{};  // when the question left: it was true then or later
+    // By the engine's own word: its machine was not heard for long enough, and its Lease is
+    // overdue.
+    bool lost = false;
   };
   using Done = std::function<void(const Result<Word>&)>;
 

@@ -4,6 +4,7 @@
 
 #include "base/overloaded.h"
 #include "fence/rules/our_taints.h"
+#include "fence/rules/triggers.h"
 
 namespace moonfence::fence {
 
@@ -83,7 +84,7 @@ std::string evidence_told(const Authority& authority, const DeletePod& verdict) 
       authority.protections != nullptr &&
       !policy::to_text(authority.protections->proof.of(verdict.pod.ref.space, verdict.drivers))
            .empty();
-  return of_engine || !policy::to_text(verdict.proof).empty()
+  return of_engine || is_by_fencers(authority.source) || !policy::to_text(verdict.proof).empty()
              ? evidence_text(sightings_of(authority))
              : std::string();
 }

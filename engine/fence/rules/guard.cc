@@ -32,10 +32,10 @@ std::optional<Reason> refuse_by_kernel(const Authority& authority) {
   return std::nullopt;
 }
 
-// Lost is a node of which nothing is heard. It may have been heard since the reading, and then
+// By detection nothing is heard of the machine. It may have been heard since the reading, and then
 // nothing else speaks against it.
 std::optional<Reason> refuse_by_silence(const Authority& authority) {
-  if (authority.kernels == nullptr || !authority.source.starts_with(kLostSignal)) {
+  if (authority.kernels == nullptr || !is_by_detection(authority.source)) {
     return std::nullopt;
   }
   switch (authority.kernels->kernel_of(authority.node)) {
@@ -112,8 +112,9 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   if (deleted && !binding.policy->trigger().deleted) {
     return Reason::SignalUnfit;
   }
-  if (signal_of(binding) != authority.source) {
-    return Reason::SignalUnfit;
+  const bool demands_off = binding.allow.act_on == policy::ActOn::Off;
+  if (signal_of(binding) != authority.source || (demands_off && !is_by_fencers(authority.source))) {
+    return Reason::SignalUnfit;  // its policy's own source: no fencer is asked by that
   }
   if (const auto reason = refuse_by_silence(authority)) {
     return reason;
@@ -251,25 +252,41 @@ std::optional<Reason> refuse(const Authority& authority, const Ground& ground, c
 
 }  // namespace
 
+namespace {
+
+// A kubelet that speaks has a machine with power, and so has one that was heard after its fencer
+// was asked. By a health source's word nobody reads the Lease.
+std::optional<PowerReading> power_of(const Authority& authority) {
+  const bool is_silent = authority.reading.kubelet_lease == KubeletLease::Dead &&
+                         (authority.source.empty() || is_by_fencers(authority.source));
+  if (authority.powers == nullptr || !is_silent) {
+    return std::nullopt;
+  }
+  const auto reading = authority.powers->reading_of(authority.node, authority.node_uid);
+  const auto heard =
+      authority.kernels == nullptr ? std::nullopt : authority.kernels->heard_at(authority.node);
+  return reading && heard && *heard > reading->asked ? std::nullopt : reading;
+}
+
+}  // namespace
+
 Sightings sightings_of(const Authority& authority) {
   const Reading& reading = authority.reading;
   const cluster::Kernels* kernels = authority.kernels;
   const Powers* powers = authority.powers;
-  // A kubelet that speaks has a machine with power. By a health source's word nobody reads its
-  // Lease.
-  const bool is_silent =
-      powers != nullptr && authority.source.empty() && reading.kubelet_lease == KubeletLease::Dead;
   const cluster::Kernel kernel =
       kernels == nullptr ? cluster::Kernel::NotObservable : kernels->kernel_of(authority.node);
-  return {
-      .exists = !has_no_object(reading),
-      .unreachable = reading.readiness == cluster::Readiness::Unknown &&
-                     reading.kubelet_lease == KubeletLease::Dead,
-      .silent = kernels != nullptr && kernels->is_confirmed(authority.node),
-      .may_live = kernel == cluster::Kernel::Answers || kernel == cluster::Kernel::Unsure,
-      .attestation = reading.attestation,
-      .power = is_silent ? powers->reading_of(authority.node, authority.node_uid) : std::nullopt,
-      .fencers = powers == nullptr ? std::string() : powers->told_of(authority.node)};
+  const bool by_fencers = is_by_fencers(authority.source);
+  return {.exists = !has_no_object(reading),
+          .unreachable = reading.readiness == cluster::Readiness::Unknown &&
+                         reading.kubelet_lease == KubeletLease::Dead,
+          .silent = kernels != nullptr && kernels->is_confirmed(authority.node),
+          .may_live = by_fencers
+                          ? kernel != cluster::Kernel::Silent
+                          : kernel == cluster::Kernel::Answers || kernel == cluster::Kernel::Unsure,
+          .attestation = reading.attestation,
+          .power = power_of(authority),
+          .fencers = powers == nullptr ? std::string() : powers->told_of(authority.node)};
 }
 
 namespace {
@@ -283,6 +300,11 @@ std::optional<Unmet> unmet_of(const Authority& authority, const Ground& ground,
                               const kube::Pod& pod, EvidenceSet there) {
   if (const auto own = ground.proof == nullptr ? std::nullopt : unmet(*ground.proof, there)) {
     return Unmet{.by = "its policy", .demanded = *own};
+  }
+  if (is_by_fencers(authority.source) && !there.contains(policy::Evidence::Off)) {
+    EvidenceSet off;
+    off.insert(policy::Evidence::Off);
+    return Unmet{.by = "its binding, by actOn: off,", .demanded = off};
   }
   if (authority.protections == nullptr) {
     return std::nullopt;  // the guard permits nothing without them
@@ -379,11 +401,15 @@ std::optional<Reason> refuse_out_of_service(const Authority& authority, const Gr
 std::optional<Reason> refuse_power_off(const Authority& authority, const Ground& ground,
                                        const kube::Pod& pod, const PowerOff& power, Moment now) {
   // A health source may call a node failed whose kubelet is well, and lost is no proof.
-  if (!authority.source.empty()) {
+  if (!authority.source.empty() && !is_by_fencers(authority.source)) {
     return Reason::SignalUnfit;
   }
   if (const auto reason = refuse(authority, ground, pod, Taint::NotNeeded, now)) {
     return reason;
+  }
+  // A machine that lives and is not heard for some seconds is left on: that happens.
+  if (is_by_fencers(authority.source) && !authority.reading.lost) {
+    return Reason::KernelUnsure;
   }
   const Duration lifetime = picture_lifetime(limits_of(authority.leadership), power.took);
   if (power.pods == nullptr || !power.complete || now - power.listed > lifetime + kConnecting) {
@@ -514,9 +540,6 @@ std::optional<Reason> refuse_on_attachment(const Authority& authority, const Gro
   if (attachment.node != authority.node || !is_of_volume(attachment, target)) {
     return Reason::AttachmentMismatch;
   }
-  if (authority.fencing_drivers == nullptr || !authority.fencing_drivers->contains(target.driver)) {
-    return Reason::DriverNotDeclared;
-  }
   if (!attachment.held_by_attacher) {
     return Reason::NotHeldByAttacher;
   }
@@ -526,7 +549,16 @@ std::optional<Reason> refuse_on_attachment(const Authority& authority, const Gro
   if (target.before_pod && !pod.deletion_timestamp) {
     return Reason::PodNotTerminating;
   }
-  return refuse(authority, ground, pod, Taint::Demanded, now);
+  if (const auto reason = refuse(authority, ground, pod, Taint::Demanded, now)) {
+    return reason;
+  }
+  // What has no power writes to no storage, whatever a detach does to it. Asked after the proof:
+  // one that is missing for a moment may be there again in the next.
+  const bool is_off = evidence_there(sightings_of(authority)).contains(policy::Evidence::Off);
+  return is_off || (authority.fencing_drivers != nullptr &&
+                    authority.fencing_drivers->contains(target.driver))
+             ? std::nullopt
+             : std::optional(Reason::DriverNotDeclared);
 }
 
 // Between two leaders the node may have been up without anybody's seeing it, and its kubelet may
@@ -595,8 +627,10 @@ std::optional<Reason> refuse_release(const Authority& authority, const Ground& g
     return Reason::ReadingTooOld;
   }
   const kube::NodeStorage& storage = *reading.storage;
-  // A health source may call a node failed whose kubelet is well: that one restores its list.
-  if (storage.ready_status == "True" || !authority.source.empty()) {
+  // A health source may call a node failed whose kubelet is well: that one restores its list. What
+  // is off does not, whatever Kubernetes believes of it yet.
+  if (!is_by_fencers(authority.source) &&
+      (storage.ready_status == "True" || !authority.source.empty())) {
     return Reason::NodeNotDown;
   }
   if (!storage.attach_managed) {

@@ -37,6 +37,7 @@ struct Reading {
   std::optional<std::string> hold =
       std::nullopt;  // why nobody may touch the node (fence/rules/hold_annotations)
   AttestationCheck attestation = {};  // that its machine is off
+  bool lost = false;                  // see HealthSource::Word
   // When the read was sent: what the server answered was true at this moment or later, never
   // earlier.
   Moment sent{};

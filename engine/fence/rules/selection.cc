@@ -61,7 +61,7 @@ std::optional<Reason> left_alone(const kube::Pod& pod, const policy::Allowances&
   const bool harms_nobody_twice = controller != nullptr && controller->kind == "ReplicaSet" &&
                                   controller->api_version.starts_with("apps/") &&
                                   !shares_volumes(pod);
-  if (allow.acts_on_lost() && !harms_nobody_twice) {
+  if (allow.act_on == policy::ActOn::Lost && !harms_nobody_twice) {
     return Reason::LostIsNoProof;
   }
   return std::nullopt;

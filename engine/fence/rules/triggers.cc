@@ -9,9 +9,23 @@ std::string signal_of(const policy::Binding& binding) {
   if (binding.policy != nullptr && binding.policy->health_source()) {
     return binding.digest;
   }
-  return binding.allow.acts_on_lost()
-             ? std::string(kLostSignal) + format_duration(binding.allow.lost_after)
-             : std::string();
+  switch (binding.allow.act_on) {
+    case policy::ActOn::Down:
+      return {};
+    case policy::ActOn::Lost:
+      return std::string(kLostSignal) + format_duration(binding.allow.after);
+    case policy::ActOn::Off:
+      return std::string(kOffSignal) + format_duration(binding.allow.after);
+  }
+  return {};
+}
+
+bool is_by_detection(std::string_view source) {
+  return source.starts_with(kLostSignal) || is_by_fencers(source);
+}
+
+bool is_by_fencers(std::string_view source) {
+  return source.starts_with(kOffSignal);
 }
 
 Duration hold_down(const policy::Trigger& trigger) {

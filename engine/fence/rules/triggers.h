@@ -36,9 +36,14 @@ struct Standing {
 
 // Whose word on a node's health a binding goes by: "" is Kubernetes', else it has a health source
 // of its own, which bindings of the same policy with the same settings share, or goes by what the
-// engine itself has heard of the machine ("lost:12s").
+// engine itself has heard of the machine ("lost:12s"), and what fencers say of it ("off:12s").
 [[nodiscard]] std::string signal_of(const policy::Binding& binding);
 inline constexpr std::string_view kLostSignal = "lost:";
+inline constexpr std::string_view kOffSignal = "off:";
+// What the engine has heard: nothing is done while the machine is not known to be silent.
+[[nodiscard]] bool is_by_detection(std::string_view source);
+// And nothing before a fencer has said that the machine is off.
+[[nodiscard]] bool is_by_fencers(std::string_view source);
 
 // `failures` = 1: at once. Otherwise observation k counts at k × interval after the first.
 [[nodiscard]] Duration hold_down(const policy::Trigger& trigger);

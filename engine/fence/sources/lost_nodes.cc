@@ -20,11 +20,8 @@ struct Taken final : HealthSource::Question {
 
 }  // namespace
 
-LostNodes::LostNodes(loop::Loop& loop, const cluster::Kernels& kernels, PeerLeaseReader& leases,
-                     Duration after, std::string key, Tell tell)
-    : loop_(loop),
-      kernels_(kernels),
-      leases_(leases),
+LostNodes::LostNodes(const Surroundings& surroundings, Duration after, std::string key, Tell tell)
+    : around_(surroundings),
       after_(after),
       key_(std::move(key)),
       tell_(std::move(tell)),
@@ -42,10 +39,14 @@ void LostNodes::stop() {
   asking_ = false;
   source_health_ = SourceHealth(kForEver);
   untold_.clear();
+  looked_.clear();
 }
 
 void LostNodes::poll() {
-  next_poll_ = loop_.after(kEvery, [this] { poll(); });
+  next_poll_ = around_.loop.after(kEvery, [this] { poll(); });
+  if (around_.powers != nullptr) {
+    ask_fencers();
+  }
   if (asking_) {
     return;
   }
@@ -54,8 +55,8 @@ void LostNodes::poll() {
     return;
   }
   asking_ = true;
-  asked_ = loop_.now();
-  leases_.ask(alive_, [this](const Result<void>& outcome) {
+  asked_ = around_.loop.now();
+  around_.leases.ask(alive_, [this](const Result<void>& outcome) {
     asking_ = false;
     if (outcome) {
       look();
@@ -64,10 +65,10 @@ void LostNodes::poll() {
 }
 
 bool LostNodes::wants_leases() const {
-  const Moment now = loop_.now();
-  const std::vector<NodeName> silent = kernels_.silent();
+  const Moment now = around_.loop.now();
+  const std::vector<NodeName> silent = around_.kernels.silent();
   return std::any_of(silent.begin(), silent.end(), [&](const NodeName& node) {
-    const auto since = kernels_.silent_since(node);
+    const auto since = around_.kernels.silent_since(node);
     if (!since || now - *since < after_ || source_health_.health(node) == NodeHealth::Failed) {
       return false;
     }
@@ -76,12 +77,76 @@ bool LostNodes::wants_leases() const {
   });
 }
 
+// Once one has called it off its incident has them asked.
+void LostNodes::ask_fencers() {
+  const Moment now = around_.loop.now();
+  std::map<NodeName, Looked> before = std::exchange(looked_, {});
+  std::vector<std::pair<std::optional<Moment>, NodeName>> due;  // who was looked at longest ago
+  std::size_t under_way = 0;
+  for (const NodeName& node : around_.kernels.silent()) {
+    const auto since = around_.kernels.silent_since(node);
+    if (!since) {
+      continue;
+    }
+    const auto known = before.extract(node);
+    Looked& looked = looked_[node];
+    if (known) {
+      looked = std::move(known.mapped());
+    }
+    const Duration pause = now - *since < std::chrono::minutes(1) ? kLookEvery : kSeldom;
+    if (looked.call) {
+      ++under_way;
+    } else if (!is_off(node) && (!looked.at || now - *looked.at >= pause)) {
+      due.emplace_back(looked.at, node);
+    }
+  }
+  std::sort(due.begin(), due.end());
+  for (std::size_t i = 0; i < due.size() && under_way + i < kLooksAtOnce; ++i) {
+    look_at(due[i].second);
+  }
+  policy::NodeStates off;
+  for (const auto& [node, looked] : looked_) {
+    if (is_off(node)) {
+      off.emplace(node, NodeHealth::Failed);
+    }
+  }
+  if (!off.empty()) {
+    take(off);
+  }
+}
+
+void LostNodes::look_at(const NodeName& node) {
+  Looked& looked = looked_.at(node);
+  looked.at = around_.loop.now();
+  looked.call = around_.reader.get_node(node, [this, node](const Result<kube::Node>& read) {
+    Looked& about = looked_.at(node);
+    const kube::CallHandle ended = std::move(about.call);
+    if (read) {
+      about.uid = read->uid;
+      around_.powers->look_at(*read);
+    }
+  });
+}
+
+bool LostNodes::is_off(const NodeName& node) const {
+  const auto looked = looked_.find(node);
+  const auto since = around_.kernels.silent_since(node);
+  if (around_.powers == nullptr || looked == looked_.end() || !since) {
+    return false;
+  }
+  const auto reading = around_.powers->reading_of(node, looked->second.uid);
+  return reading && reading->state.power == policy::Power::Off && reading->asked >= *since;
+}
+
 void LostNodes::look() {
   policy::NodeStates states;
   for (const NodeName& node : source_health_.failed()) {
-    states.emplace(node, health_of(node));
+    // Whose controller is silent for a while has not come back by it.
+    const bool stays =
+        around_.powers != nullptr && around_.kernels.kernel_of(node) == Kernel::Silent;
+    states.emplace(node, stays ? NodeHealth::Failed : health_of(node));
   }
-  for (const NodeName& node : kernels_.silent()) {
+  for (const NodeName& node : around_.kernels.silent()) {
     if (health_of(node) == NodeHealth::Failed) {
       states.emplace(node, NodeHealth::Failed);
     }
@@ -93,16 +158,19 @@ NodeHealth LostNodes::health_of(const NodeName& node) const {
   if (supposed_failed_.contains(node)) {
     return NodeHealth::Failed;
   }
-  if (kernels_.kernel_of(node) == Kernel::Answers) {
+  if (around_.kernels.kernel_of(node) == Kernel::Answers) {
     return NodeHealth::Healthy;
   }
-  const auto since = kernels_.silent_since(node);
-  const bool lost = since && loop_.now() - *since >= after_ && leases_.is_alone_overdue(node);
-  return lost ? NodeHealth::Failed : NodeHealth::Unknown;
+  return is_off(node) || is_lost(node) ? NodeHealth::Failed : NodeHealth::Unknown;
+}
+
+bool LostNodes::is_lost(const NodeName& node) const {
+  const auto since = around_.kernels.silent_since(node);
+  return since && around_.loop.now() - *since >= after_ && around_.leases.is_alone_overdue(node);
 }
 
 void LostNodes::take(const policy::NodeStates& states) {
-  const std::vector<SourceHealth::News> news = source_health_.read(states, loop_.now());
+  const std::vector<SourceHealth::News> news = source_health_.read(states, around_.loop.now());
   tell_again();
   for (const SourceHealth::News& item : news) {
     if (!tell_(item) && item.health == NodeHealth::Failed) {
@@ -127,10 +195,19 @@ void LostNodes::suppose_failed(const NodeName& node) {
 
 std::unique_ptr<HealthSource::Question> LostNodes::ask(const NodeName& node, Done done) {
   auto question = std::make_unique<Taken>();
-  leases_.ask(question->alive, [this, node, done = std::move(done),
-                                asked = loop_.now()](const Result<void>& outcome) {
+  if (is_off(node)) {
+    around_.loop.defer([alive = std::weak_ptr<const void>(question->alive), done = std::move(done),
+                        asked = around_.loop.now()] {
+      if (!alive.expired()) {
+        done(Word{.health = NodeHealth::Failed, .asked = asked});
+      }
+    });
+    return question;
+  }
+  around_.leases.ask(question->alive, [this, node, done = std::move(done),
+                                       asked = around_.loop.now()](const Result<void>& outcome) {
     if (outcome) {
-      done(Word{.health = health_of(node), .asked = asked});
+      done(Word{.health = health_of(node), .asked = asked, .lost = is_lost(node)});
     } else {
       done(failure(outcome.error()));
     }

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 10> kBindingKeys = {
     "allow",  "holdDown", "actOn",      "after", "onReject"};
 constexpr std::array<std::string_view, 3> kModes = {"off", "observe", "enforce"};
 constexpr std::array<std::string_view, 2> kOnReject = {"keep", "disable"};
-constexpr std::array<std::string_view, 2> kActOn = {"down", "lost"};  // "down": by Kubernetes' word
+constexpr std::array<std::string_view, 3> kActOn = {"down", "lost", "off"};  // in ActOn's order
 constexpr std::array<std::string_view, 3> kAllow = {"out-of-service", "bare-pods", "finished-pods"};
 
 // The first fault of the file; what is read after it does not matter.
@@ -190,29 +190,33 @@ Duration read_hold_down(Reader& reader, const Yaml& value, const std::string& fi
 Duration read_after(Reader& reader, const Yaml& value, const std::string& field) {
   const auto given = value.kind == Yaml::Kind::Scalar ? parse_duration(value.text) : std::nullopt;
   if (!given || *given < kLostAfter || *given > std::chrono::hours(1)) {
-    reader.refuse(value.line, field, "must be a duration from 12s to 1h, not " + described(value),
-                  "what it costs to act earlier is in docs/detection.md; the default is 12s");
+    reader.refuse(
+        value.line, field, "must be a duration from 12s to 1h, not " + described(value),
+        "what it costs to act earlier is in docs/detection.md; without it lost is 12s, off 1m");
     return kLostAfter;
   }
   return *given;
 }
 
 // In place of Kubernetes' word.
-Duration read_act_on(Reader& reader, const Yaml& value, const std::string& field) {
+void read_act_on(Reader& reader, const Yaml& value, const std::string& field, Allowances& into) {
   const Yaml* act_on = value.find("actOn");
   const Yaml* after = value.find("after");
   if (act_on == nullptr) {
     if (after != nullptr) {
       reader.refuse(after->line, Reader::name(field, "after"), "says nothing without actOn",
-                    "write actOn: lost beside it, or leave it out");
+                    "write actOn: lost or actOn: off beside it, or leave it out");
     }
-    return Duration::zero();
+    return;
   }
   const auto word = reader.word(*act_on, Reader::name(field, "actOn"), kActOn, "signal");
   if (reader.fault() || word == 0) {
-    return Duration::zero();
+    return;
   }
-  return after != nullptr ? read_after(reader, *after, Reader::name(field, "after")) : kLostAfter;
+  into.act_on = static_cast<ActOn>(word);
+  into.after = after != nullptr ? read_after(reader, *after, Reader::name(field, "after"))
+               : into.act_on == ActOn::Off ? kOffAfter
+                                           : kLostAfter;
 }
 
 nlohmann::json read_settings_map(Reader& reader, const Yaml& value, const std::string& field) {
@@ -284,7 +288,7 @@ BindingSpec read_binding(Reader& reader, const Yaml& value, const std::string& f
   if (const Yaml* hold_down = value.find("holdDown")) {
     binding.hold_down = read_hold_down(reader, *hold_down, Reader::name(field, "holdDown"));
   }
-  binding.allow.lost_after = read_act_on(reader, value, field);
+  read_act_on(reader, value, field, binding.allow);
   if (const Yaml* on_reject = value.find("onReject")) {
     binding.on_reject =
         reader.word(*on_reject, Reader::name(field, "onReject"), kOnReject, "answer") == 0
@@ -328,7 +332,7 @@ std::vector<BindingSpec> read_bindings(Reader& reader, const Yaml& root) {
           list->items[i].line, field,
           "policy '" + bindings.back().policy + "' is bound to these namespaces twice",
           "one policy may have several bindings, each with namespaces of its own; for the same "
-          "ones two, of which one has actOn: lost");
+          "ones one for each actOn: down, lost, off");
     }
   }
   return bindings;

@@ -38,12 +38,12 @@ struct BindingSpec {
   std::string place;  // "moonfence.yaml:12: bindings[2]", for messages
 
   // Which binding of the policy it is: no two of a file have the same policy and namespaces, unless
-  // one acts on lost nodes and the other does not.
+  // they act by different words.
   [[nodiscard]] bool is_same_place(const BindingSpec& other) const {
     return is_same_kind(other) && scope == other.scope;
   }
   [[nodiscard]] bool is_same_kind(const BindingSpec& other) const {
-    return policy == other.policy && allow.acts_on_lost() == other.allow.acts_on_lost();
+    return policy == other.policy && allow.act_on == other.allow.act_on;
   }
   [[nodiscard]] Reach reach() const {
     return {.scope = scope, .mode = mode, .allow = allow, .hold_down = hold_down};

@@ -52,6 +52,10 @@ constexpr std::array<std::pair<std::string_view, bool Allowances::*>, 3> kAllowa
      {"bare-pods", &Allowances::bare_pods},
      {"finished-pods", &Allowances::finished_pods}}};
 
+// How long each waits, by its key; the other one goes by Kubernetes' word.
+constexpr std::array<std::pair<std::string_view, ActOn>, 2> kAfterKeys = {
+    {{"lostAfter", ActOn::Lost}, {"offAfter", ActOn::Off}}};
+
 json allow_json(const Allowances& allow) {
   json words = json::array();
   for (const auto& [word, member] : kAllowances) {
@@ -70,9 +74,15 @@ void read_reach(const json& row, LastGoodEntry& into) {
   if (const auto held = row.find("holdDown"); held != row.end() && held->is_string()) {
     into.hold_down = parse_duration(held->get_ref<const std::string&>()).value_or(kHoldDown);
   }
-  if (const auto lost = row.find("lostAfter"); lost != row.end() && lost->is_string()) {
-    into.allow.lost_after =
-        parse_duration(lost->get_ref<const std::string&>()).value_or(Duration::zero());
+  for (const auto& [key, act_on] : kAfterKeys) {
+    const auto found = row.find(key);
+    const auto after = found != row.end() && found->is_string()
+                           ? parse_duration(found->get_ref<const std::string&>())
+                           : std::nullopt;
+    if (after) {
+      into.allow.act_on = act_on;
+      into.allow.after = *after;
+    }
   }
   const auto allow = row.find("allow");
   if (allow == row.end() || !allow->is_array()) {
@@ -117,8 +127,7 @@ const LastGoodEntry* LastGood::find(const BindingSpec& binding, bool only) const
   const LastGoodEntry* same_policy = nullptr;
   std::size_t count = 0;
   for (const LastGoodEntry& entry : entries) {
-    if (entry.policy != binding.policy ||
-        entry.allow.acts_on_lost() != binding.allow.acts_on_lost()) {
+    if (entry.policy != binding.policy || entry.allow.act_on != binding.allow.act_on) {
       continue;
     }
     if (entry.scope == binding.scope) {
@@ -148,8 +157,10 @@ ConfigMapData encode_last_good(const LastGood& good) {
                 {"allow", allow_json(entry.allow)},
                 {"holdDown", format_duration(entry.hold_down)},
                 {"digest", digest}};
-    if (entry.allow.acts_on_lost()) {
-      row["lostAfter"] = format_duration(entry.allow.lost_after);
+    for (const auto& [after_key, act_on] : kAfterKeys) {
+      if (entry.allow.act_on == act_on) {
+        row[after_key] = format_duration(entry.allow.after);
+      }
     }
     const std::size_t more =
         kube::to_text(row).size() + (data.contains(key) ? 0 : key.size() + entry.source.size());

@@ -13,6 +13,7 @@
 
 #include "base/names.h"
 #include "policy/host/policy.h"
+#include "policy/values/act_on.h"
 #include "policy/values/mode.h"
 
 namespace moonfence::policy {
@@ -44,11 +45,8 @@ struct Allowances {
   bool out_of_service = false;
   bool bare_pods = false;
   bool finished_pods = false;
-  // It acts when the engine itself has not heard the machine for so long (`actOn: lost`), in place
-  // of Kubernetes' word; zero: it does not. Only on pods of which two at a time do no harm.
-  Duration lost_after{};
-
-  [[nodiscard]] bool acts_on_lost() const { return lost_after > Duration::zero(); }
+  ActOn act_on = ActOn::Down;
+  Duration after{};  // zero of Down
   friend bool operator==(const Allowances&, const Allowances&) = default;
 };
 
@@ -57,6 +55,9 @@ constexpr Duration kHoldDown = std::chrono::seconds(10);
 
 // The least of `after`, and what it is when nothing is said.
 constexpr Duration kLostAfter = std::chrono::seconds(12);
+// What it is of `actOn: off`: whoever is switched off by it stays off, and a machine that merely
+// starts anew is not heard for about as long.
+constexpr Duration kOffAfter = std::chrono::minutes(1);
 
 struct Binding {
   std::string name;  // of the policy

@@ -34,16 +34,15 @@ Allowances common(const Allowances& a, const Allowances& b) {
   return {.out_of_service = a.out_of_service && b.out_of_service,
           .bare_pods = a.bare_pods && b.bare_pods,
           .finished_pods = a.finished_pods && b.finished_pods,
-          .lost_after = a.lost_after == Duration::zero() || b.lost_after == Duration::zero()
-                            ? Duration::zero()
-                            : std::max(a.lost_after, b.lost_after)};
+          .act_on = a.act_on == b.act_on ? a.act_on : ActOn::Down,
+          .after = a.act_on == b.act_on ? std::max(a.after, b.after) : Duration::zero()};
 }
 
 }  // namespace
 
 Reach narrower(const Reach& a, const Reach& b) {
-  // Who acts on lost nodes and who goes by Kubernetes' word have nothing in common.
-  const bool is_alike = a.allow.acts_on_lost() == b.allow.acts_on_lost();
+  // Who goes by the engine's own word and who by Kubernetes' have nothing in common.
+  const bool is_alike = a.allow.act_on == b.allow.act_on;
   return {.scope = is_alike ? common(a.scope, b.scope) : NamespaceScope::of({}),
           .mode = lowest(a.mode, b.mode),
           .allow = common(a.allow, b.allow),

@@ -40,9 +40,10 @@ struct ReloadRules {
   Mode ceiling = Mode::Enforce;                 // --mode
   std::map<std::string, std::string> builtins;  // source by name
   ValidationRules validation;
-  // Why a binding with `actOn: lost` will do nothing, or wait for Kubernetes all the same; "" it
-  // works.
+  // Why a binding with `actOn: lost` or `off` will do nothing, or wait for Kubernetes all the same;
+  // "" it works.
   std::string lost_is_inert = {};
+  std::string off_is_inert = {};  // the same of `off` alone
   Duration quiet = std::chrono::milliseconds(200);
   Duration patience = std::chrono::milliseconds(500);
 };
@@ -145,6 +146,7 @@ class Reloader {
   [[nodiscard]] Ceiling ceiling_of(const Sight& sight) const;
   [[nodiscard]] PolicySet make_set() const;
   [[nodiscard]] ReloadReport make_report(const std::string& set_digest) const;
+  [[nodiscard]] std::string act_on_fault(ActOn act_on, const Policy* policy) const;
   [[nodiscard]] PolicyStatus status_of(const Entry& entry) const;
   [[nodiscard]] LastGood make_last_good() const;
   void keep(LastGood good);

@@ -24,8 +24,9 @@ json scope_json(const Binding& binding) {
               {binding.allow.out_of_service, binding.allow.bare_pods, binding.allow.finished_pods},
               format_duration(binding.hold_down)};
   // Only where it is said: every other set keeps its digest.
-  if (binding.allow.acts_on_lost()) {
-    row.push_back(format_duration(binding.allow.lost_after));
+  if (binding.allow.act_on != ActOn::Down) {
+    row.push_back((binding.allow.act_on == ActOn::Off ? "off:" : "") +
+                  format_duration(binding.allow.after));
   }
   return row;
 }
@@ -70,12 +71,28 @@ PolicySet Reloader::make_set() const {
   return set;
 }
 
+// Why the engine's own word changes nothing for the binding, or not as much as it should.
+std::string Reloader::act_on_fault(ActOn act_on, const Policy* policy) const {
+  if (act_on == ActOn::Down) {
+    return {};
+  }
+  if (!rules_.lost_is_inert.empty()) {
+    return rules_.lost_is_inert;
+  }
+  if (policy != nullptr && policy->health_source()) {
+    return act_on == ActOn::Off ? "deletes nothing: the policy goes by its own source, and no "
+                                  "fencer is asked by that"
+                                : "changes nothing: the policy goes by its own source";
+  }
+  return act_on == ActOn::Off ? rules_.off_is_inert : std::string();
+}
+
 PolicyStatus Reloader::status_of(const Entry& entry) const {
   using State = PolicyStatus::State;
   PolicyStatus status;
   status.name = entry.spec.policy;
   status.namespaces = to_text(entry.spec.scope);
-  status.acts_on_lost = entry.spec.allow.acts_on_lost();
+  status.act_on = entry.spec.allow.act_on;
   status.source = entry.is_stale ? entry.substitute->source_name : entry.spec.source;
   status.digest = entry.digest;
   status.mode = lowest(ceiling_.mode, entry.reach.mode);
@@ -85,10 +102,9 @@ PolicyStatus Reloader::status_of(const Entry& entry) const {
   status.holds = entry.holds && status.mode != Mode::Off;
   status.error = entry.rejection;
   status.warnings = entry.warnings;
-  if (status.acts_on_lost && !rules_.lost_is_inert.empty()) {
-    status.warnings.push_back("actOn: lost " + rules_.lost_is_inert);
-  } else if (status.acts_on_lost && entry.policy != nullptr && entry.policy->health_source()) {
-    status.warnings.emplace_back("actOn: lost changes nothing: the policy goes by its own source");
+  const std::string fault = act_on_fault(status.act_on, entry.policy.get());
+  if (!fault.empty()) {
+    status.warnings.push_back("actOn: " + std::string(to_string(status.act_on)) + " " + fault);
   }
   status.since = current_->at;
   if (entry.rejection && entry.wanted) {

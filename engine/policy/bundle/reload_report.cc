@@ -52,8 +52,8 @@ json policy_json(const PolicyStatus& policy) {
   if (policy.held_back) {
     out["heldBackFrom"] = to_string(*policy.held_back);
   }
-  if (policy.acts_on_lost) {
-    out["actOn"] = "lost";
+  if (policy.act_on != ActOn::Down) {
+    out["actOn"] = to_string(policy.act_on);
   }
   if (policy.holds) {
     out["holds"] = true;
@@ -262,7 +262,7 @@ std::vector<ReloadNews> Newsroom::news_in(const ReloadReport& report) {
   told_unbound_ = {report.unbound.begin(), report.unbound.end()};
   std::map<Binding, Told> told;
   for (const PolicyStatus& policy : report.policies) {
-    const Binding binding{policy.name, policy.namespaces, policy.acts_on_lost};
+    const Binding binding{policy.name, policy.namespaces, policy.act_on};
     const auto before = told_.find(binding);
     ReloadNews item{.policy = policy.name};
     if (policy.error) {
@@ -275,7 +275,7 @@ std::vector<ReloadNews> Newsroom::news_in(const ReloadReport& report) {
       item.text = "policy " + policy.name + " (" + policy.source + ", " + shortened(policy.digest) +
                   ") is active in mode " + std::string(to_string(policy.mode)) +
                   " for namespaces " + policy.namespaces +
-                  (policy.acts_on_lost ? ", on lost nodes" : "");
+                  std::string(which_nodes(to_string(policy.act_on)));
       const std::string held = held_back_text(policy, report);
       item.text += held.empty() ? std::string() : ": it " + held;
     } else {

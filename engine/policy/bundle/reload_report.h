@@ -17,6 +17,7 @@
 #include "base/names.h"
 #include "base/time.h"
 #include "policy/bundle/validation.h"
+#include "policy/values/act_on.h"
 #include "policy/values/mode.h"
 
 namespace moonfence::policy {
@@ -31,8 +32,8 @@ struct PolicyStatus {
     Failing,   // accepted, but the breaker has stopped it for an incident
   };
   std::string name;
-  std::string namespaces;     // "*" or "db, web": two bindings of a policy differ in them,
-  bool acts_on_lost = false;  // or in this
+  std::string namespaces;      // "*" or "db, web": two bindings of a policy differ in them,
+  ActOn act_on = ActOn::Down;  // or in this
   State state = State::Off;
   std::string source;  // "builtin" or the key
   std::string digest;  // hex, of what runs; "" when nothing does
@@ -47,8 +48,7 @@ struct PolicyStatus {
   WallTime since;                   // of this state and digest
 
   [[nodiscard]] bool is_same_binding(const PolicyStatus& other) const {
-    return name == other.name && namespaces == other.namespaces &&
-           acts_on_lost == other.acts_on_lost;
+    return name == other.name && namespaces == other.namespaces && act_on == other.act_on;
   }
   friend bool operator==(const PolicyStatus&, const PolicyStatus&) = default;
 };
@@ -122,7 +122,7 @@ class Newsroom {
   [[nodiscard]] std::vector<ReloadNews> news_in(const ReloadReport& report);
 
  private:
-  using Binding = std::tuple<std::string, std::string, bool>;  // policy, namespaces, acts_on_lost
+  using Binding = std::tuple<std::string, std::string, ActOn>;  // policy, namespaces
   struct Told {
     ReloadNews::Kind kind;
     std::string digest;

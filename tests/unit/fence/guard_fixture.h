@@ -23,6 +23,20 @@ using audit::Reason;
 using cluster::Readiness;
 using policy::Mode;
 
+struct FakePowers final : Powers {
+  std::optional<PowerReading> reading;
+  [[nodiscard]] bool may_switch_off() const override { return true; }
+  void look_at(const kube::Node&) override {}
+  [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName&, const Uid&) const override {
+    return reading;
+  }
+  [[nodiscard]] std::string told_of(const NodeName&) const override { return "bmc: no answer"; }
+  void ordered_off(const NodeName&) override {}
+  [[nodiscard]] std::optional<Moment> last_order(const NodeName&) const override {
+    return std::nullopt;
+  }
+};
+
 struct GuardTest : testing::Test {
   Moment now = Moment{} + 1h;
   Moment judged{};

@@ -103,6 +103,7 @@ TEST_F(ProvenOutOfServiceTest, the_taint_waits_for_the_proof_that_its_policy_dem
   open({retires_by("'attested'")});
   tell(Look::Fell);
   run_for(2min);
+  EXPECT_EQ(refused(Reason::ProofMissing), 0U) << "nobody tries to set it";
   EXPECT_EQ(patches().size(), 0U);
   EXPECT_EQ(deletes(), Lines{});
   attest();

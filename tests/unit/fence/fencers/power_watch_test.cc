@@ -18,7 +18,8 @@ std::string fencer_text(const std::string& name, const std::string& path = "/pow
     state = function(node, s, got)
       if got.power.status ~= 200 then return "failed", "no such machine" end
       return got.power.body.state, "it says so"
-    end })";
+    end,
+    off = function(node) return fence.post("vendor", "/switch", { of = node.name }) end })";
 }
 
 struct PowerWatchTest : FenceTest {
@@ -89,6 +90,66 @@ TEST_F(PowerWatchTest, it_is_not_asked_more_often_than_that) {
     look();
   }
   EXPECT_EQ(asked, 1);
+}
+
+// Most controllers cut the power at once.
+TEST_F(PowerWatchTest, after_an_order_it_is_read_again_soon_by_itself) {
+  open({bound("bmc")});
+  look();
+  power->ordered_off(NodeName("n1"));
+  run_for(50ms);
+  for (const int seconds : {1, 2, 3, 4, 5}) {
+    run_for(1s);
+    EXPECT_EQ(asked, 1 + std::min(seconds, 3) + seconds / 5) << seconds;
+  }
+  run_for(1min);
+  EXPECT_EQ(asked, 5);
+  EXPECT_EQ(power->last_order(NodeName("n1")), Moment{} + 100ms);
+}
+
+// Its kubelet does not speak before it has booted.
+TEST_F(PowerWatchTest, whoever_was_switched_on_by_somebody_is_left_on_for_a_while) {
+  const auto has_order = [this] {
+    look();
+    return power->reading_of(NodeName("n1"), Uid("node-1"))->off.has_value();
+  };
+  BoundFencer fencer = bound("bmc");
+  fencer.switches_off = true;
+  open({fencer});
+  EXPECT_TRUE(has_order());
+  said["state"] = "off";
+  run_for(PowerWatch::kEvery);
+  look();
+  said["state"] = "on";
+  run_for(PowerWatch::kEvery);
+  EXPECT_FALSE(has_order());
+  EXPECT_NE(power->told_of(NodeName("n1")).find("somebody has switched it on"), std::string::npos);
+  run_for(PowerWatch::kSwitchedOn);
+  EXPECT_TRUE(has_order());
+}
+
+TEST_F(PowerWatchTest, whose_kubelet_has_spoken_since_it_was_switched_on_is_in_another_outage) {
+  BoundFencer fencer = bound("bmc");
+  fencer.switches_off = true;
+  open({fencer});
+  said["state"] = "off";
+  look();
+  said["state"] = "on";
+  run_for(PowerWatch::kEvery);
+  kube::Node booted = node();
+  booted.boot_id = "another";
+  power->look_at(booted);
+  run_for(100ms);
+  EXPECT_TRUE(power->reading_of(NodeName("n1"), Uid("node-1"))->off);
+}
+
+TEST_F(PowerWatchTest, and_no_more_once_it_is_off) {
+  open({bound("bmc")});
+  look();
+  power->ordered_off(NodeName("n1"));
+  said["state"] = "off";
+  run_for(1min);
+  EXPECT_EQ(asked, 2);
 }
 
 TEST_F(PowerWatchTest, a_reading_grows_old) {

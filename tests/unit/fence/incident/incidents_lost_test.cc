@@ -33,7 +33,8 @@ struct IncidentsLostTest : FenceTest {
   }
   void open(Duration after = 12s, Mode mode = Mode::Enforce) {
     Binding binding = binding_of(deleting_policy(), mode);
-    binding.allow.lost_after = after;
+    binding.allow.act_on = policy::ActOn::Lost;
+    binding.allow.after = after;
     activate({binding});
     for (const auto& [name, state] : nodes) {
       known[name] = view(name);
@@ -149,7 +150,8 @@ TEST_F(IncidentsLostTest, without_a_taint_of_ours_it_waits_for_the_one_of_kubern
 
 TEST_F(IncidentsLostTest, where_nobody_watches_the_machines_nothing_is_lost) {
   Binding binding = binding_of(deleting_policy());
-  binding.allow.lost_after = 12s;
+  binding.allow.act_on = policy::ActOn::Lost;
+  binding.allow.after = 12s;
   activate({binding});
   known["n1"] = view("n1");
   IncidentContext context = surroundings();

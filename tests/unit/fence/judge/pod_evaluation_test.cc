@@ -668,6 +668,7 @@ TEST_F(ProofTest, what_one_policy_demands_holds_the_pod_for_every_other) {
       std::swap(bindings[0], bindings[1]);
     }
     run_pass(bindings);
+    EXPECT_THAT(told_by(), testing::Contains("verdict proof_missing b")) << "not at the wire";
     EXPECT_EQ(deletes(), Lines{});
   }
   attest();
@@ -707,9 +708,17 @@ TEST_F(ProofTest, what_is_demanded_of_a_driver_is_demanded_of_pods_that_may_use_
   policy::EvidenceSet word;
   word.insert(policy::Evidence::Attested);
   protections.proof.drivers = {{"csi.example.com", word}};
-  // A claim that is not there, or that nobody may read, may be anybody's.
+  // A claim that nobody may read, or that is not there, may be anybody's.
   pods.at("web-0")["spec"]["volumes"] = {
       {{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data"}}}}};
+  run_pass({deletes_it("a")});
+  EXPECT_EQ(told_by(), Lines{"verdict proof_missing a"});
+  EXPECT_EQ(deletes(), Lines{});
+  http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims",
+          [](const test::FakeRequest&) {
+            return test::FakeAnswer{.body = R"({"kind": "PersistentVolumeClaimList",
+                "metadata": {"resourceVersion": "9"}, "items": []})"};
+          });
   run_pass({deletes_it("a")});
   EXPECT_EQ(deletes(), Lines{});
   pods.at("web-0")["spec"]["volumes"] = {

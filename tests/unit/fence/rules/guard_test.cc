@@ -81,7 +81,8 @@ TEST_F(GuardTest, a_binding_that_goes_by_another_word_is_out_of_reach) {
 // A link that was mended between the reading and the deletion: the pods lived.
 TEST_F(GuardTest, a_lost_node_that_is_heard_again_is_out_of_reach_at_once) {
   policy::Binding lost = binding(Mode::Enforce);
-  lost.allow.lost_after = std::chrono::seconds(12);
+  lost.allow.act_on = policy::ActOn::Lost;
+  lost.allow.after = std::chrono::seconds(12);
   activate({lost});
   authority.source = "lost:12s";
   pod.owners = {{.api_version = "apps/v1",
@@ -98,6 +99,65 @@ TEST_F(GuardTest, a_lost_node_that_is_heard_again_is_out_of_reach_at_once) {
     kernels.kernel = kernel;
     EXPECT_EQ(answer(), Reason::KernelUnsure);
   }
+}
+
+struct OffGuardTest : GuardTest {
+  FakePowers powers;
+  OffGuardTest() {
+    policy::Binding off = binding(Mode::Enforce);
+    off.allow.act_on = policy::ActOn::Off;
+    off.allow.after = 12s;
+    activate({off});
+    authority.source = "off:12s";
+    authority.powers = &powers;
+    kernels.since[authority.node] = now - 5s;
+    powers.reading = PowerReading{
+        .state = {.power = policy::Power::Off, .why = "x"}, .fencer = "bmc", .asked = now - 1s};
+  }
+};
+
+TEST_F(OffGuardTest, what_a_binding_with_act_on_off_deletes_is_proven_to_be_off_and_not_heard) {
+  EXPECT_EQ(answer(), std::nullopt);
+  for (const policy::Power other :
+       {policy::Power::On, policy::Power::Unknown, policy::Power::Failed}) {
+    powers.reading->state.power = other;
+    EXPECT_EQ(answer(), Reason::ProofMissing);
+  }
+  powers.reading->state.power = policy::Power::Off;
+  powers.reading->asked = now - 6s;  // it was heard since
+  EXPECT_EQ(answer(), Reason::ProofMissing);
+  powers.reading.reset();
+  EXPECT_EQ(answer(), Reason::ProofMissing);
+  authority.powers = nullptr;
+  EXPECT_EQ(answer(), Reason::ProofMissing);
+}
+
+TEST_F(OffGuardTest, whoever_is_heard_at_the_wire_is_out_of_reach) {
+  kernels.since.clear();
+  kernels.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(answer(), Reason::KernelAnswers);
+  for (const cluster::Kernel kernel : {cluster::Kernel::Unsure, cluster::Kernel::NotObservable}) {
+    kernels.kernel = kernel;
+    EXPECT_EQ(answer(), Reason::KernelUnsure);
+  }
+}
+
+TEST_F(OffGuardTest, where_no_fencer_is_asked_it_deletes_nothing) {
+  policy::Binding own = binding(Mode::Enforce, "d1",
+                                "source = { every = '5s', expiry = '1h', plan = function() end, "
+                                "nodes = function() return {} end },");
+  own.allow.act_on = policy::ActOn::Off;
+  own.allow.after = 12s;
+  activate({own});
+  authority.source = "d1";
+  authority.reading.readiness = Readiness::Failed;
+  EXPECT_EQ(answer(), Reason::SignalUnfit);
+}
+
+// Its incident is nobody else's.
+TEST_F(OffGuardTest, a_binding_that_goes_by_kubernetes_word_does_nothing_by_it) {
+  in_force(Mode::Enforce);
+  EXPECT_EQ(answer(), Reason::SignalUnfit);
 }
 
 TEST_F(GuardTest, a_living_kubelet_is_out_of_reach_for_a_policy_that_wants_silence) {
@@ -527,6 +587,20 @@ TEST_F(AttachmentGuardTest, only_drivers_that_fence_are_detached) {
   EXPECT_EQ(refuse(), Reason::DriverNotDeclared);
 }
 
+TEST_F(AttachmentGuardTest, what_has_no_power_writes_to_no_storage_whatever_the_driver) {
+  drivers.clear();
+  FakePowers powers;
+  authority.powers = &powers;
+  EXPECT_EQ(refuse(), Reason::DriverNotDeclared);
+  powers.reading = PowerReading{.state = {.power = policy::Power::On, .why = "x"}, .fencer = "bmc"};
+  EXPECT_EQ(refuse(), Reason::DriverNotDeclared);
+  powers.reading->state.power = policy::Power::Off;
+  EXPECT_EQ(refuse(), std::nullopt);
+  kernels.kernel = cluster::Kernel::Unsure;
+  activate({binding(Mode::Enforce, "d1", "trigger = { live_kernel = true },")});
+  EXPECT_EQ(refuse(), Reason::DriverNotDeclared);
+}
+
 TEST_F(AttachmentGuardTest, what_others_use_or_nobody_holds_stays) {
   target.used_by_others = true;
   EXPECT_EQ(refuse(), Reason::VolumeInUse);
@@ -621,16 +695,6 @@ TEST_F(ProofGuardTest, silence_is_proof_when_both_replicas_know_it) {
   EXPECT_EQ(proven(), Reason::ProofMissing);
 }
 
-struct FakePowers final : Powers {
-  std::optional<PowerReading> reading;
-  [[nodiscard]] bool may_switch_off() const override { return true; }
-  void look_at(const kube::Node&) override {}
-  [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName&, const Uid&) const override {
-    return reading;
-  }
-  [[nodiscard]] std::string told_of(const NodeName&) const override { return "bmc: no answer"; }
-};
-
 TEST_F(ProofGuardTest, off_is_what_a_fencer_has_read_of_a_machine_that_is_not_heard) {
   demanded = {policy::EvidenceSet()};
   demanded.front().insert(policy::Evidence::Off);
@@ -647,6 +711,13 @@ TEST_F(ProofGuardTest, off_is_what_a_fencer_has_read_of_a_machine_that_is_not_he
   }
   powers.reading->state.power = policy::Power::Off;
   EXPECT_EQ(proven(), std::nullopt);
+  // It was heard after its BMC was asked.
+  powers.reading->asked = now - 5s;
+  kernels.since[authority.node] = now - 4s;
+  EXPECT_EQ(proven(), Reason::ProofMissing);
+  kernels.since[authority.node] = now - 6s;
+  EXPECT_EQ(proven(), std::nullopt);
+  kernels.since.clear();
   // A kubelet that renews its Lease has a machine with power, whatever its BMC says.
   authority.reading.readiness = Readiness::False;
   authority.reading.kubelet_lease = KubeletLease::Alive;
@@ -789,6 +860,23 @@ TEST_F(PowerOffGuardTest, where_proof_is_there_by_now_it_stays_on) {
   EXPECT_EQ(answer(), std::nullopt);
   authority.reading.attestation.counted = Attestation{};
   EXPECT_EQ(answer(), Reason::PowerNotOn);
+}
+
+TEST_F(PowerOffGuardTest, by_detection_a_machine_is_switched_off_that_is_lost_and_not_before) {
+  policy::Binding off = binding(Mode::Enforce);
+  off.allow.act_on = policy::ActOn::Off;
+  off.allow.after = 12s;
+  activate({off});
+  authority.source = "off:12s";
+  demands.clear();  // its binding demands it
+  kernels.since[authority.node] = now - 1h;
+  EXPECT_EQ(answer(), Reason::KernelUnsure) << "its kubelet may renew its Lease";
+  authority.reading.lost = true;
+  EXPECT_EQ(answer(), std::nullopt);
+  kernels.since.clear();
+  EXPECT_EQ(answer(), Reason::KernelUnsure);
+  kernels.kernel = cluster::Kernel::Answers;
+  EXPECT_EQ(answer(), Reason::KernelAnswers);
 }
 
 TEST_F(PowerOffGuardTest, neither_a_health_source_nor_lost_is_word_enough) {

@@ -77,6 +77,25 @@ TEST_F(ReleaseGuardTest, never_beside_kubernetes_that_detaches_from_a_node_out_o
   }
 }
 
+// Kubernetes still believes that it is Ready. What has no power restores no list.
+TEST_F(ReleaseGuardTest, of_a_machine_that_is_off_whatever_kubernetes_believes) {
+  FakePowers powers;
+  powers.reading = PowerReading{
+      .state = {.power = policy::Power::Off, .why = "x"}, .fencer = "bmc", .asked = now};
+  authority.powers = &powers;
+  policy::Binding off = binding(Mode::Enforce);
+  off.allow.act_on = policy::ActOn::Off;
+  off.allow.after = 12s;
+  activate({off});
+  authority.source = "off:12s";
+  authority.reading.readiness = Readiness::Failed;
+  kernels.since[authority.node] = now - 5s;
+  storage->ready_status = "True";
+  EXPECT_EQ(refuse(), std::nullopt);
+  powers.reading->state.power = policy::Power::On;
+  EXPECT_EQ(refuse(), Reason::ProofMissing);
+}
+
 // A storage system calls a node failed whose kubelet is well, and will restore its list.
 TEST_F(ReleaseGuardTest, never_on_the_word_of_a_health_source) {
   storage->ready_status = "True";

@@ -65,7 +65,8 @@ kube::Pod with_volumes(const std::string& kind, const char* spec) {
 // A machine that is not heard may run it still.
 TEST(LeftAlone, on_a_lost_node_only_what_may_run_twice_is_offered) {
   using namespace std::chrono_literals;
-  const policy::Allowances lost = {.bare_pods = true, .finished_pods = true, .lost_after = 12s};
+  const policy::Allowances lost = {
+      .bare_pods = true, .finished_pods = true, .act_on = policy::ActOn::Lost, .after = 12s};
   for (const char* spec :
        {"{}", R"({"volumes": []})", R"({"volumes": [{"name": "a", "emptyDir": {}}]})",
         R"({"volumes": [{"name": "a", "projected": {}}, {"name": "b", "configMap": {}}]})"}) {

@@ -25,13 +25,16 @@ std::string one(const std::string& lines) {
 
 TEST(BindingsTest, whoever_acts_on_lost_nodes_says_so_and_waits_for_twelve_seconds_at_least) {
   using namespace std::chrono_literals;
-  const auto lost_after = [](const std::string& lines) {
-    return parse_bindings(one(lines)).file->bindings[0].reach().allow.lost_after;
+  const auto allowed = [](const std::string& lines) {
+    const Allowances allow = parse_bindings(one(lines)).file->bindings[0].reach().allow;
+    return std::string(to_string(allow.act_on)) + " " + format_duration(allow.after);
   };
-  EXPECT_EQ(lost_after(""), 0s);
-  EXPECT_EQ(lost_after("  actOn: down\n"), 0s);
-  EXPECT_EQ(lost_after("  actOn: lost\n"), 12s);
-  EXPECT_EQ(lost_after("  actOn: lost\n  after: 1m\n"), 1min);
+  EXPECT_EQ(allowed(""), "down 0s");
+  EXPECT_EQ(allowed("  actOn: down\n"), "down 0s");
+  EXPECT_EQ(allowed("  actOn: lost\n"), "lost 12s");
+  EXPECT_EQ(allowed("  actOn: lost\n  after: 1m\n"), "lost 1m");
+  EXPECT_EQ(allowed("  actOn: off\n"), "off 1m");
+  EXPECT_EQ(allowed("  actOn: off\n  after: 20s\n"), "off 20s");
   for (const char* wrong : {"11s", "0s", "2h", "soon", "[12s]"}) {
     EXPECT_THAT(error_of(one(std::string("  actOn: lost\n  after: ") + wrong + "\n")),
                 HasSubstr("bindings[0].after: must be a duration from 12s to 1h"))

@@ -45,6 +45,13 @@ TEST(LastGoodTest, it_is_read_back_as_it_was) {
   EXPECT_EQ(decoded.good, sample());
 }
 
+TEST(LastGoodTest, by_whose_word_a_binding_acts_is_read_back_too) {
+  LastGood good = sample();
+  good.entries[0].allow = {.act_on = ActOn::Lost, .after = std::chrono::seconds(12)};
+  good.entries[2].allow = {.act_on = ActOn::Off, .after = std::chrono::seconds(20)};
+  EXPECT_EQ(decode_last_good(encode_last_good(good)).good, good);
+}
+
 TEST(LastGoodTest, a_source_that_was_tampered_with_is_not_used) {
   ConfigMapData data = encode_last_good(sample());
   for (auto& [key, text] : data) {

@@ -46,6 +46,16 @@ TEST_F(ReloadTest, whoever_acts_on_lost_nodes_is_told_when_the_engine_cannot) {
   EXPECT_THAT(status(1).warnings, IsEmpty());
 }
 
+TEST_F(ReloadTest, whoever_waits_for_a_fencer_s_word_is_told_when_there_is_none) {
+  rules.off_is_inert = "deletes nothing: no fencer";
+  data = {{"moonfence.yaml", file_of(bind("a", "actOn: off") + bind("b", "actOn: lost"))},
+          {"a.lua", deleting("a")},
+          {"b.lua", deleting("b")}};
+  apply();
+  EXPECT_THAT(status(0).warnings, ElementsAre("actOn: off deletes nothing: no fencer"));
+  EXPECT_THAT(status(1).warnings, IsEmpty());
+}
+
 TEST_F(ReloadTest, whoever_acts_on_lost_nodes_with_a_source_of_its_own_is_told) {
   rules.validation.needs = {"source"};
   data = {{"moonfence.yaml", file_of(bind("a", "actOn: lost, after: 12s"))},
