@@ -240,7 +240,8 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
                 ({"metadata": {"annotations": {"a": "b"}}}, "", "its own annotation only"),
                 ({"status": {"addresses": []}}, "status", "changes volumesInUse only"),
                 ({"status": {"volumesInUse": ["kubernetes.io/csi/a^b"]}}, "status", "adds none"),
-                ({"status": {"volumesInUse": []}}, "status", "the node is Ready"), (taint, "", "done"),
+                (taint, "", "done"), ({"status": {"volumesInUse": []}}, "status", "the node is Ready"),
+                ({"metadata": {"annotations": {"moonfence.io/fenced": "{}"}}}, "", "done"),
                 ({"status": {"volumesInUse": []}}, "status", "done")):
             assert word in says(lambda: leader.patch("nodes", node, body, subresource=subresource)), body
         assert "configured by" in says(lambda: leader.patch("configmaps", "moonfence-policies", {"data": {}}, NAMESPACE))

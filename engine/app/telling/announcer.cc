@@ -477,7 +477,8 @@ EventNews news_of(const fence::FencerCheck::Broken& broken) {
                         .uid = broken.uid},
           .action = "AskFencers",
           .reason = "FencerBroken",
-          .note = "A fencer could not prove that its machine is off: " + broken.why};
+          .note = "The node is Ready, and a fencer of its machine does not say that it is on: " +
+                  broken.why};
 }
 
 }  // namespace moonfence::app

@@ -73,13 +73,14 @@ class Endpoints::One final : private kube::Credentials {
   One(const One&) = delete;
   One& operator=(const One&) = delete;
 
-  kube::CallHandle get(const std::string& path, Done done) {
+  kube::CallHandle get(const std::string& path, Done done, std::size_t body_limit) {
     kube::ApiRequest request;
     const std::size_t mark = path.find('?');
     request.path = path.substr(0, mark);
     request.query = kube::decoded_query(mark == path.npos ? "" : path.substr(mark + 1));
     request.timeout = rules_.timeout;
-    request.body_limit = kBodyLimit;
+    request.body_limit = body_limit;
+    request.logs_warnings = false;  // nothing that an endpoint says is quoted
     return caller_.call(std::move(request), [this, path, sent = loop_.now(),
                                              done = std::move(done)](Result<kube::ApiReply> reply) {
       done(answer_of(std::move(reply), path, loop_.now() - sent));
@@ -95,6 +96,7 @@ class Endpoints::One final : private kube::Credentials {
     request.timeout = std::min(rules_.timeout, order.limit);
     request.may_send = order.may_send;
     request.ignores_body = true;
+    request.logs_warnings = false;
     return caller_.call(std::move(request), [this, path = order.path,
                                              done](Result<kube::ApiReply> reply) {
       if (reply) {
@@ -130,10 +132,11 @@ class Endpoints::One final : private kube::Credentials {
     if (refused) {
       // Its own words may repeat what we sent.
       error.text = "GET " + escaped(path, 512) + ": HTTP " + std::to_string(error.http_status);
-    } else if (error.kind == Error::Kind::Malformed) {
+    } else if (error.http_status != 0 && error.kind != Error::Kind::Limit) {
       error.text = "GET " + escaped(path, 512) + ": the answer is not the JSON that was expected";
     }
     error.hint.clear();  // speaks of the API server
+    error.reason.clear();
     return tl::unexpected<EndpointFailure>(
         EndpointFailure{.why = why,
                         .error = std::move(error).within("endpoint " + name_),
@@ -217,12 +220,13 @@ Endpoints::Endpoints(const Surroundings& surroundings, const EndpointTable& tabl
 
 Endpoints::~Endpoints() = default;
 
-kube::CallHandle Endpoints::get(const std::string& name, const std::string& path, Done done) {
+kube::CallHandle Endpoints::get(const std::string& name, const std::string& path, Done done,
+                                std::size_t body_limit) {
   const auto found = all_.find(name);
   if (found == all_.end()) {
     return std::make_unique<Unknown>(loop_, name, std::move(done));
   }
-  return found->second->get(path, std::move(done));
+  return found->second->get(path, std::move(done), body_limit);
 }
 
 kube::CallHandle Endpoints::post(const std::string& name, const Order& order,

@@ -93,8 +93,10 @@ class Endpoints {
   Endpoints& operator=(const Endpoints&) = delete;
 
   // `path` begins with "/" and may have a query. `done` is called once, in a later turn, and never
-  // after the handle has died; the handle may die in it, and not after the Endpoints.
-  [[nodiscard]] kube::CallHandle get(const std::string& name, const std::string& path, Done done);
+  // after the handle has died; the handle may die in it, and not after the Endpoints. An answer of
+  // more than `body_limit` bytes is none.
+  [[nodiscard]] kube::CallHandle get(const std::string& name, const std::string& path, Done done,
+                                     std::size_t body_limit = kBodyLimit);
 
   // Sends `body`, JSON, once. A 2xx says that it was accepted, and no more; Unknown: it left, and
   // nobody heard what came of it.

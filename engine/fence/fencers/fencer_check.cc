@@ -8,6 +8,7 @@ namespace moonfence::fence {
 namespace {
 
 constexpr std::size_t kLongestWhy = 512;
+constexpr int kMostDoublings = 6;
 
 }  // namespace
 
@@ -131,7 +132,9 @@ void FencerCheck::settle(const NodeName& name, Machine& machine, FencerState fou
                          std::string why) {
   const bool failed = found == FencerState::Broken;
   machine.failures = failed ? machine.failures + 1 : 0;
-  machine.due = around_.loop.now() + (failed ? kAgain : kEvery);
+  // Ever less often: a password that is refused again and again locks its account.
+  const Duration again = kAgain * (1 << std::clamp(machine.failures - 1, 0, kMostDoublings));
+  machine.due = around_.loop.now() + (failed ? std::min<Duration>(again, kEvery) : kEvery);
   machine.why = std::move(why);
   if (machine.state == found || (failed && machine.failures < kFailures)) {
     return;
@@ -164,8 +167,8 @@ std::size_t FencerCheck::under_way() const {
 void FencerCheck::tell() {
   told_ = {};
   for (const auto& [name, machine] : machines_) {
-    if (!machine.state) {
-      continue;
+    if (!machine.state || !machine.is_ready) {
+      continue;  // one that is down nobody tests
     }
     told_.counts.add(*machine.state);
     if (*machine.state != FencerState::Broken) {

@@ -31,9 +31,10 @@ class FencerCheck {
   // After we began to lead, or the node came.
   static constexpr Duration kFirst = std::chrono::minutes(5);
   static constexpr Duration kEvery = std::chrono::hours(6);
-  static constexpr Duration kAgain = std::chrono::minutes(10);  // after a failure
-  static constexpr int kFailures = 2;                           // in a row
-  static constexpr Duration kPause = std::chrono::seconds(1);   // between two nodes
+  // After the first failure, and doubled with each that follows, up to kEvery.
+  static constexpr Duration kAgain = std::chrono::minutes(10);
+  static constexpr int kFailures = 2;                          // in a row
+  static constexpr Duration kPause = std::chrono::seconds(1);  // between two nodes
   static constexpr std::size_t kAtOnce = 4;
   // Between two looks at which nodes there are; what is told changes as often.
   static constexpr Duration kLook = std::chrono::minutes(1);
@@ -45,7 +46,8 @@ class FencerCheck {
     std::string why = {};  // "bmc: unknown, HTTP 401"
     WallTime since{};
   };
-  // Of nodes that were asked about; one that has failed for the first time is as it was before.
+  // Of nodes that are Ready and were asked about; one that has failed for the first time is as it
+  // was before.
   struct Told {
     FencerCounts counts = {};
     std::vector<Broken> broken = {};  // by name

@@ -60,7 +60,7 @@ void PowerQuestion::ask() {
   waits_ = true;
   policy_fetch_.reset();
   lookups_ = std::make_unique<Lookups>(around_.reader);
-  endpoint_lookups_ = std::make_unique<EndpointLookups>(around_.endpoints);
+  endpoint_lookups_ = std::make_unique<EndpointLookups>(around_.endpoints, kAnswer);
   policy_fetch_ =
       std::make_unique<PolicyFetch>(*lookups_, around_.allowed_reads, *endpoint_lookups_);
   limit_ = around_.loop.after(kLimit, [this] {

@@ -38,6 +38,9 @@ class PowerQuestion {
  public:
   // How long one fencer may take: what it would say then is too old to count.
   static constexpr Duration kLimit = std::chrono::seconds(8);
+  // Of an answer. What a controller says of a machine is a few dozen kilobytes; as JSON in memory
+  // it takes many times its length, and every controller of the cluster is asked now and then.
+  static constexpr std::size_t kAnswer = std::size_t{512} << 10U;
 
   enum class Until {
     FirstAnswer,  // who says on or off is the last; who cannot say leaves it to the next

@@ -70,7 +70,9 @@ void NodeReading::begin() {
     word_.reset();
     question_ = around_.access.source->ask(
         authority_->node, [this](const Result<HealthSource::Word>& word) { word_arrived(word); });
-    return;
+    if (!is_by_fencers(authority_->source)) {
+      return;
+    }
   }
   ask_for_the_lease();
 }
@@ -271,7 +273,7 @@ void NodeReading::take_if_complete() {
     }
     return;
   }
-  if (!word_) {
+  if (!word_ || (is_by_fencers(authority_->source) && !lease_)) {
     return;
   }
   under_way_ = false;
@@ -312,8 +314,19 @@ Result<Reading> NodeReading::by_source() const {
       .own_taint = carried_by(*fresh_),
       .out_of_service = carried_by(*fresh_, OwnTaint::OutOfService),
       .kubelet_lease = KubeletLease::Dead,
-      .lost = word.lost,
+      .lost = word.lost && stands_still(),
       .sent = asked};
+}
+
+// By the Lease itself: the list that calls it overdue may have been some seconds old.
+bool NodeReading::stands_still() const {
+  if (!lease_ || !*lease_) {
+    return false;
+  }
+  const kube::Lease& lease = **lease_;
+  const auto by = around_.access.when_written(lease).by;
+  const Duration told = lease.record.duration;
+  return by && sent_ - *by > (told > Duration::zero() ? told : kLeaseDuration) / 4;
 }
 
 Reading NodeReading::by_lease() {

@@ -76,6 +76,7 @@ class NodeReading {
   void heed_peer_leases(Duration stood_still);
   // What the answers come to; an error when that is nothing to go by.
   [[nodiscard]] Result<Reading> by_source() const;
+  [[nodiscard]] bool stands_still() const;
   [[nodiscard]] Reading by_lease();
   void take(Reading reading);
   [[nodiscard]] AttestationCheck read_attestation() const;

@@ -29,7 +29,8 @@ void EndpointLookups::pump() {
     ++in_flight_;
     next.call = endpoints_->get(
         next.endpoint, next.path,
-        [this, &next](const cluster::EndpointResult& answer) { arrived(next, answer); });
+        [this, &next](const cluster::EndpointResult& answer) { arrived(next, answer); },
+        body_limit_);
   }
 }
 

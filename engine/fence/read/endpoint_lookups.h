@@ -24,8 +24,10 @@ class EndpointLookups {
 
   using Done = std::function<void(const cluster::EndpointResult&)>;
 
-  // Null: no endpoint can be asked.
-  explicit EndpointLookups(cluster::Endpoints* endpoints) : endpoints_(endpoints) {}
+  // Null: no endpoint can be asked. `body_limit`: of each answer.
+  explicit EndpointLookups(cluster::Endpoints* endpoints,
+                           std::size_t body_limit = cluster::Endpoints::kBodyLimit)
+      : endpoints_(endpoints), body_limit_(body_limit) {}
   EndpointLookups(const EndpointLookups&) = delete;
   EndpointLookups& operator=(const EndpointLookups&) = delete;
 
@@ -44,6 +46,7 @@ class EndpointLookups {
   void arrived(Lookup& lookup, const cluster::EndpointResult& answer);
 
   cluster::Endpoints* endpoints_;
+  const std::size_t body_limit_;
   std::map<std::pair<std::string, std::string>, Lookup> lookups_;  // its elements stay in place
   std::deque<Lookup*> queue_;
   std::size_t in_flight_ = 0;

@@ -112,9 +112,12 @@ std::optional<Reason> refuse_by(const Binding& binding, const Authority& authori
   if (deleted && !binding.policy->trigger().deleted) {
     return Reason::SignalUnfit;
   }
-  const bool demands_off = binding.allow.act_on == policy::ActOn::Off;
-  if (signal_of(binding) != authority.source || (demands_off && !is_by_fencers(authority.source))) {
-    return Reason::SignalUnfit;  // its policy's own source: no fencer is asked by that
+  if (signal_of(binding) != authority.source) {
+    return Reason::SignalUnfit;
+  }
+  // Its policy has a source of its own, by which no fencer is asked.
+  if (binding.allow.act_on == policy::ActOn::Off && !is_by_fencers(authority.source)) {
+    return Reason::ProofMissing;
   }
   if (const auto reason = refuse_by_silence(authority)) {
     return reason;

@@ -40,6 +40,7 @@ void LostNodes::stop() {
   source_health_ = SourceHealth(kForEver);
   untold_.clear();
   looked_.clear();
+  proven_.clear();
 }
 
 void LostNodes::poll() {
@@ -69,8 +70,13 @@ bool LostNodes::wants_leases() const {
   const std::vector<NodeName> silent = around_.kernels.silent();
   return std::any_of(silent.begin(), silent.end(), [&](const NodeName& node) {
     const auto since = around_.kernels.silent_since(node);
-    if (!since || now - *since < after_ || source_health_.health(node) == NodeHealth::Failed) {
+    const bool failed = source_health_.health(node) == NodeHealth::Failed;
+    if (!since || now - *since < after_ ||
+        (failed && (around_.powers == nullptr || is_off(node)))) {
       return false;
+    }
+    if (failed) {
+      return !asked_ || now - *asked_ >= kSeldom;
     }
     const bool is_fresh = now - *since < after_ + std::chrono::minutes(1);
     return is_fresh || !asked_ || now - *asked_ >= kSeldom;
@@ -141,10 +147,7 @@ bool LostNodes::is_off(const NodeName& node) const {
 void LostNodes::look() {
   policy::NodeStates states;
   for (const NodeName& node : source_health_.failed()) {
-    // Whose controller is silent for a while has not come back by it.
-    const bool stays =
-        around_.powers != nullptr && around_.kernels.kernel_of(node) == Kernel::Silent;
-    states.emplace(node, stays ? NodeHealth::Failed : health_of(node));
+    states.emplace(node, stays_failed(node) ? NodeHealth::Failed : health_of(node));
   }
   for (const NodeName& node : around_.kernels.silent()) {
     if (health_of(node) == NodeHealth::Failed) {
@@ -162,6 +165,20 @@ NodeHealth LostNodes::health_of(const NodeName& node) const {
     return NodeHealth::Healthy;
   }
   return is_off(node) || is_lost(node) ? NodeHealth::Failed : NodeHealth::Unknown;
+}
+
+// Whose controller is silent for a while has not come back by it.
+bool LostNodes::stays_failed(const NodeName& node) {
+  if (around_.powers == nullptr || around_.kernels.kernel_of(node) != Kernel::Silent) {
+    proven_.erase(node);
+    return false;
+  }
+  const Moment now = around_.loop.now();
+  if (is_off(node) || is_lost(node)) {
+    proven_[node] = now;
+  }
+  const auto proven = proven_.find(node);
+  return proven != proven_.end() && now - proven->second < kStays;
 }
 
 bool LostNodes::is_lost(const NodeName& node) const {

@@ -36,6 +36,9 @@ class LostNodes final : public NodeHealthFeed {
   static constexpr Duration kSeldom = std::chrono::seconds(10);
   // Between two readings of a Node for its fencers; after a minute kSeldom.
   static constexpr Duration kLookEvery = std::chrono::seconds(1);
+  // How long a node stays failed that was off or lost while neither can be shown: its controller or
+  // the API server does not answer.
+  static constexpr Duration kStays = std::chrono::minutes(1);
   // Of so many silent machines at a time.
   static constexpr std::size_t kLooksAtOnce = 8;
 
@@ -79,6 +82,8 @@ class LostNodes final : public NodeHealthFeed {
   // By the newest list of Leases, and what fencers say.
   [[nodiscard]] policy::NodeHealth health_of(const NodeName& node) const;
   [[nodiscard]] bool is_lost(const NodeName& node) const;
+  // It was off or lost a while ago, and was not heard since.
+  [[nodiscard]] bool stays_failed(const NodeName& node);
   // By a fencer that was asked since it is silent.
   [[nodiscard]] bool is_off(const NodeName& node) const;
   void take(const policy::NodeStates& states);
@@ -91,6 +96,7 @@ class LostNodes final : public NodeHealthFeed {
   SourceHealth source_health_;
   std::map<NodeName, SourceHealth::Change> untold_;
   std::map<NodeName, Looked> looked_;
+  std::map<NodeName, Moment> proven_;  // off or lost: when it last was
   std::set<NodeName> supposed_failed_;
   loop::Timer next_poll_;
   bool asking_ = false;

@@ -41,6 +41,7 @@ struct ApiRequest {
   // false: the CallObserver is not told. For calls that are made for their connection alone.
   bool observed = true;
   bool ignores_body = false;  // a 2xx is a success, whatever stands in it
+  bool logs_warnings = true;  // those that the server's answer carries
 };
 
 struct ApiReply {

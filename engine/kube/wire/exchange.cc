@@ -176,7 +176,7 @@ void Exchange::give_up(Error error) {
 }
 
 void Exchange::note_head() {
-  if (!is_relayed()) {
+  if (!is_relayed() && request_.logs_warnings) {
     warn_once();
   }
   tell_observer(head_->status, parse_http_date(head_->find("date")));

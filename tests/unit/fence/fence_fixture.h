@@ -556,8 +556,10 @@ struct FenceTest : testing::Test {
 
   // That of a silent node was written long ago, every other after the store was last looked at.
   static std::string lease_version(const NodeState& state) {
-    return state.ready == "Unknown" && state.renewed <= state.since ? kWrittenLongAgo
-                                                                    : kWrittenSince;
+    const bool stands_still = state.ready == "Unknown"
+                                  ? state.renewed <= state.since
+                                  : state.ready == "True" && state.renewed < NodeState().renewed;
+    return stands_still ? kWrittenLongAgo : kWrittenSince;
   }
 
   test::FakeAnswer read_lease(const test::FakeRequest& request) {

@@ -167,12 +167,25 @@ TEST_F(EndpointTest, an_answer_that_is_no_json_is_none) {
   EndpointRules rules;
   rules.url = "http://vendor:5705/api";
   use(rules);
-  for (const std::string body : {"<html>secret</html>", "", "[1,", "{\"a\":}"}) {
+  for (const std::string body :
+       {"<html>secret</html>", "", "[1,", "{\"a\":}",
+        R"({"kind": "Status", "status": "Failure", "message": "secret", "reason": "secret"})"}) {
     http.on(port::Method::Get, "/api/odd", FakeAnswer{.body = body});
     const auto odd = get("/odd");
     ASSERT_FALSE(odd) << body;
     EXPECT_EQ(odd.error().error.message().find("secret"), std::string::npos);
+    EXPECT_EQ(odd.error().error.reason, "");
   }
+}
+
+TEST_F(EndpointTest, a_warning_of_an_endpoint_is_not_logged) {
+  use(EndpointRules{.url = "http://vendor:5705/api"});
+  http.on(port::Method::Get, "/api/a",
+          FakeAnswer{
+              .body = "{}",
+              .headers = {{"content-type", "application/json"}, {"warning", "299 - \"secret\""}}});
+  ASSERT_TRUE(get("/a"));
+  EXPECT_TRUE(log.lines.empty());
 }
 
 TEST_F(EndpointTest, an_answer_that_is_too_large_or_too_slow_is_none) {
@@ -186,6 +199,13 @@ TEST_F(EndpointTest, an_answer_that_is_too_large_or_too_slow_is_none) {
   const auto large = get("/large");
   ASSERT_FALSE(large);
   EXPECT_EQ(large.error().error.kind, Error::Kind::Limit);
+  http.on(port::Method::Get, "/api/less", FakeAnswer{.body = "\"" + std::string(100, 'x') + "\""});
+  std::optional<EndpointResult> less;
+  const auto call = endpoints->get(
+      "vendor", "/less", [&less](const EndpointResult& answer) { less.emplace(answer); }, 100);
+  ASSERT_TRUE(test::run_until(
+      loop, [&less] { return less.has_value(); }, 1min));
+  EXPECT_FALSE(*less);
   http.on(port::Method::Get, "/api/slow", FakeAnswer::silent());
   const Moment before = loop.now();
   ASSERT_FALSE(get("/slow"));

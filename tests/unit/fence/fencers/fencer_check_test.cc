@@ -92,6 +92,15 @@ TEST_F(FencerCheckTest, one_failure_is_no_fault_and_two_in_a_row_are) {
   EXPECT_EQ(broke[0].since, check->told().broken[0].since);
 }
 
+// A password that is refused again and again locks its account.
+TEST_F(FencerCheckTest, whoever_goes_on_failing_is_asked_ever_less_often) {
+  given["bmc"] = refused();
+  begin({bound("bmc")});
+  run_for(24h);
+  EXPECT_LE(asked.size(), 10U);
+  EXPECT_GE(asked.size(), 7U) << "but every six hours at least";
+}
+
 TEST_F(FencerCheckTest, failures_that_are_not_in_a_row_are_no_fault) {
   given["bmc"] = refused();
   begin({bound("bmc")});
@@ -111,7 +120,7 @@ TEST_F(FencerCheckTest, a_mended_one_is_seen_within_minutes) {
   begin({bound("bmc")});
   once_more();
   given["bmc"] = power("on");
-  once_more();
+  once_more(2 * FencerCheck::kAgain);
   EXPECT_EQ(counts(), "1 0 0");
   EXPECT_TRUE(check->told().broken.empty());
   const std::size_t before = asked.size();

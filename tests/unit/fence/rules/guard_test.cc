@@ -151,7 +151,7 @@ TEST_F(OffGuardTest, where_no_fencer_is_asked_it_deletes_nothing) {
   activate({own});
   authority.source = "d1";
   authority.reading.readiness = Readiness::Failed;
-  EXPECT_EQ(answer(), Reason::SignalUnfit);
+  EXPECT_EQ(answer(), Reason::ProofMissing);
 }
 
 // Its incident is nobody else's.
