@@ -21,11 +21,24 @@ void end(Drawing& drawing) {
   drawing.plan.length = drawing.noise + closing_time(drawing.plan) + seconds(5);
 }
 
+bool acts_on_off(std::uint64_t seed) {
+  return seed >= kFirstThatActOnOff && seed < kFirstThatLie;
+}
+
+// A machine is silent where a second replica bears that out.
+void draw_witness(Drawing& drawing, port::Random& random) {
+  if (happens(random, 0.7)) {
+    drawing.plan.engines = std::max(drawing.plan.engines, 2);
+  }
+}
+
 // What is demanded before anything is deleted.
 void draw_demands(Drawing& drawing, port::Random& random, std::uint64_t seed) {
   if (seed >= kFirstWithFencers && seed <= kLastWithFencers) {
     draw_fencers(drawing, *random.fork("fencers"));
-    if (seed >= kFirstThatLie) {
+    if (acts_on_off(seed)) {
+      draw_act_on_off(drawing, *random.fork("act-on-off"));
+    } else if (seed >= kFirstThatLie) {
       draw_liars(drawing, *random.fork("liars"));
     }
   } else if (seed >= kFirstWithProof) {
@@ -38,6 +51,9 @@ Plan draw_all(port::Random& random, std::uint64_t seed) {
   Drawing drawing;
   drawing.plan.name = "seed";
   draw_shape(drawing, *random.fork("shape"));
+  if (acts_on_off(seed)) {
+    draw_witness(drawing, *random.fork("witness"));
+  }
   draw_uncommon_nodes(drawing, *random.fork("uncommon-nodes"));
   draw_replicas(drawing, *random.fork("replicas"));
   draw_workloads(drawing, *random.fork("workloads"));
@@ -74,7 +90,7 @@ Plan draw_all(port::Random& random, std::uint64_t seed) {
   draw_marks(drawing, *random.fork("marks"));
   draw_last_word(drawing, *random.fork("last-word"));
   draw_relief(drawing, *random.fork("relief"));
-  if (seed >= kFirstThatDetects && seed % 2 == 0) {
+  if (seed >= kFirstThatDetects && (seed % 2 == 0 || acts_on_off(seed))) {
     draw_detection(drawing, *random.fork("detection"));
     draw_silent_taint(drawing, *random.fork("silent-taint"));
   }

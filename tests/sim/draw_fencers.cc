@@ -81,6 +81,16 @@ void draw_fencers(Drawing& drawing, port::Random& random) {
   }
 }
 
+// Somebody does not wait for Kubernetes where a machine is silent and off.
+void draw_act_on_off(Drawing& drawing, port::Random& random) {
+  bind_to_silence(drawing, "powerless",
+                  {.mostly = "  actOn: off\n  after: 12s\n", .sometimes = "  actOn: off\n"},
+                  random);
+  for (auto failures = number(random, 1, 3); failures > 0; --failures) {
+    draw_long_failure(drawing, random);
+  }
+}
+
 // Some of them say that a machine is off which runs, which nobody can know.
 void draw_liars(Drawing& drawing, port::Random& random) {
   for (BmcPlan& bmc : drawing.plan.bmcs) {

@@ -177,11 +177,13 @@ return policy {
 }
 )";
 
-// Beside the others, in some worlds: for pods of which two at a time do no harm.
-constexpr std::string_view kStateless = R"(
+// Beside the others, in some worlds: for a node whose machine is lost, or is off.
+std::string deletes_all(const std::string& name) {
+  return R"(
 return policy {
   api = 1,
-  name = "stateless",
+  name = ")" +
+         name + R"(",
   version = "1.0.0",
   summary = "Delete the pods of a lost node",
   trigger = { failures = 1 },
@@ -190,6 +192,7 @@ return policy {
   end,
 }
 )";
+}
 
 struct Choice {
   std::string_view name;
@@ -280,15 +283,22 @@ std::map<std::string, std::string> draw_policies(port::Random& random) {
   return data;
 }
 
-void draw_lost(Drawing& drawing, port::Random& random) {
-  if (!happens(random, 0.34)) {
-    return;
-  }
+void bind_to_silence(Drawing& drawing, const std::string& policy, const WhenSilent& when,
+                     port::Random& random) {
   drawing.plan.settings["quarantine"] = happens(random, 0.5) ? "always" : "missing";
-  drawing.plan.policies["stateless.lua"] = kStateless;
-  std::string text = binding("stateless", false, draw_spaces(random), "enforce");
-  text += happens(random, 0.7) ? "  actOn: lost\n  after: 12s\n" : "  actOn: lost\n  after: 20s\n";
+  drawing.plan.policies[policy + ".lua"] = deletes_all(policy);
+  std::string text = binding(policy, false, draw_spaces(random), "enforce");
+  text += happens(random, 0.7) ? when.mostly : when.sometimes;
   drawing.plan.policies["moonfence.yaml"] += text;
+}
+
+void draw_lost(Drawing& drawing, port::Random& random) {
+  if (happens(random, 0.34)) {
+    bind_to_silence(
+        drawing, "stateless",
+        {.mostly = "  actOn: lost\n  after: 12s\n", .sometimes = "  actOn: lost\n  after: 20s\n"},
+        random);
+  }
 }
 
 void draw_asking(Drawing& drawing, port::Random& random) {

@@ -65,6 +65,7 @@ void draw_silent_taint(Drawing& drawing, port::Random& random);
 
 void draw_fencers(Drawing& drawing, port::Random& random);
 void draw_liars(Drawing& drawing, port::Random& random);
+void draw_act_on_off(Drawing& drawing, port::Random& random);
 
 void draw_wire(Drawing& drawing, port::Random& random);
 void draw_servers(Drawing& drawing, port::Random& random);
@@ -92,6 +93,13 @@ void draw_relief(Drawing& drawing, port::Random& random);
 
 // A binding that acts on lost nodes, in a third of the worlds.
 void draw_lost(Drawing& drawing, port::Random& random);
+// Binds a policy that deletes every pod of what is not heard; the lines of the binding say when.
+struct WhenSilent {
+  std::string_view mostly;
+  std::string_view sometimes;
+};
+void bind_to_silence(Drawing& drawing, const std::string& policy, const WhenSilent& when,
+                     port::Random& random);
 
 [[nodiscard]] std::vector<WorkloadPlan> default_workloads();
 [[nodiscard]] WorkloadPlan workload(WorkloadKind kind, const std::string& path, int replicas,

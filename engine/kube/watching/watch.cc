@@ -355,7 +355,9 @@ void WatchMachine::on(const Stalled&) {
   if (watching == nullptr) {
     return;
   }
-  note(Note::What::Stalled, "no bytes for " + format_duration(rules_.stall_limit));
+  note(Note::What::Stalled, watching->opened
+                                ? "no bytes for " + format_duration(rules_.stall_limit)
+                                : "no answer for " + format_duration(rules_.answer_stall_limit));
   version_in_doubt_ = true;
   if (watching->opened) {
     go_on();  // the start replaces the silent request

@@ -41,8 +41,10 @@ struct WatchRules {
   // Silence after which a stream counts as dead. Bookmarks come about once a minute but are not
   // promised, hence two of them and some.
   Duration stall_limit = std::chrono::seconds(130);
-  // The same for a list. A server works on one without a pause; while it hangs we are blind.
-  Duration list_stall_limit = std::chrono::seconds(30);
+  // The same for a list, and for a watch that was not answered yet: somebody on the way has lost
+  // it. A server works on a list without a pause, and answers a watch before there is anything to
+  // tell; while it hangs we are blind.
+  Duration answer_stall_limit = std::chrono::seconds(30);
   // A watch that ends sooner with nothing said has failed, or a server that closes at once would be
   // asked a thousand times a second.
   Duration short_life = std::chrono::seconds(1);

@@ -88,7 +88,7 @@ class Watcher::Impl final : public StreamSink {
         listener_(listener),
         compare_every_(rules.compare_every),
         stall_limit_(rules.stall_limit),
-        list_stall_limit_(rules.list_stall_limit),
+        answer_stall_limit_(rules.answer_stall_limit),
         machine_(rules),
         item_parser_(target_.omitted),
         frame_parser_(within_frames(target_.omitted)) {}
@@ -105,10 +105,12 @@ class Watcher::Impl final : public StreamSink {
   [[nodiscard]] const WatchHealth& health() const { return health_; }
 
   void on_open() override {
-    hear();
     if (!listing_) {
       health_.connected = true;
       health_.last_error.clear();
+    }
+    hear();
+    if (!listing_) {
       feed(WatchOpened{});
     }
   }
@@ -398,7 +400,8 @@ class Watcher::Impl final : public StreamSink {
 
   // A timer that is set already looks again when it fires: bytes come by the thousand.
   void hear() {
-    stalls_at_ = loop_.now() + (listing_ ? list_stall_limit_ : stall_limit_);
+    stalls_at_ =
+        loop_.now() + (listing_ || !health_.connected ? answer_stall_limit_ : stall_limit_);
     if (!stall_timer_.pending()) {
       watch_silence();
     }
@@ -423,7 +426,7 @@ class Watcher::Impl final : public StreamSink {
   WatchListener& listener_;
   const Duration compare_every_;
   const Duration stall_limit_;
-  const Duration list_stall_limit_;
+  const Duration answer_stall_limit_;
   WatchMachine machine_;
   WatchHealth health_;
   ItemSplitter items_;

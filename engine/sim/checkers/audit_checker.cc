@@ -67,7 +67,7 @@ void AuditChecker::on_audit(const AuditLine& line) {
         std::count_if(book.incidents.begin(), book.incidents.end(),
                       [&line](const auto& entry) { return entry.second.node == line.node; });
     book.incidents.emplace(line.incident, Open{.node = line.node, .since = now()});
-    if (others >= (acts_on_lost() ? 2 : 1)) {
+    if (others >= signals()) {
       accuse(rules::kOneIncident,
              line.life.replica + " opened a second incident of node " + line.node);
     }
@@ -130,6 +130,9 @@ void AuditChecker::on_outcome(const AuditLine& line) {
              line.life.replica + " tells the outcome for pod " + line.pod + " without an intent");
     }
     return;
+  }
+  if (line.kind == "refusal" && intent->second.left) {
+    return;  // of another try; what came of the one that left is still to be told
   }
   book.intents.erase(intent);
   if (line.kind == "outcome" && line.attachment_uid.empty() && !line.changes_node()) {
@@ -235,14 +238,17 @@ bool AuditChecker::may_wait() const {
                      [](const BindingReach& binding) { return !binding.deletes; });
 }
 
-// Then a node may have an incident for each of the two signals.
-bool AuditChecker::acts_on_lost() const {
-  const std::vector<PolicyEdit>& edits = truth().policy_edits();
-  return std::any_of(edits.begin(), edits.end(), [](const PolicyEdit& edit) {
-    return edit.reach != nullptr &&
-           std::any_of(edit.reach->bindings.begin(), edit.reach->bindings.end(),
-                       [](const BindingReach& binding) { return binding.lost; });
-  });
+// A node may have an incident for each of them: Kubernetes' word, and what bindings go by instead.
+std::ptrdiff_t AuditChecker::signals() const {
+  std::set<std::string> all = {""};
+  for (const PolicyEdit& edit : truth().policy_edits()) {
+    if (edit.reach != nullptr) {
+      for (const BindingReach& binding : edit.reach->bindings) {
+        all.insert(binding.signal);
+      }
+    }
+  }
+  return std::ssize(all);
 }
 
 bool AuditChecker::is_held_up(const std::string& node) const {

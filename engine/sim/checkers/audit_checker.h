@@ -56,7 +56,7 @@ class AuditChecker final : public Checker {
   void check_claim(const AuditLine& line);
   // A policy that waits for something holds its incident open for as long.
   [[nodiscard]] bool may_wait() const;
-  [[nodiscard]] bool acts_on_lost() const;
+  [[nodiscard]] std::ptrdiff_t signals() const;
   [[nodiscard]] std::string node_uid(const std::string& name) const;
   // Somebody holds it, or something on it.
   [[nodiscard]] bool is_held_up(const std::string& node) const;

@@ -1,5 +1,6 @@
 #include "sim/checkers/budget_checker.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "sim/checkers/leadership_checker.h"
@@ -21,12 +22,16 @@ double lists_of(Moment since, Moment now) {
 
 }  // namespace
 
+auto BudgetChecker::older(Account* oldest, Account& account) -> Account* {
+  return oldest == nullptr || account.since < oldest->since ? &account : oldest;
+}
+
 void BudgetChecker::on_audit(const AuditLine& line) {
   Accounts& accounts = accounts_[line.life];
   if (line.kind == "incident_opened") {
-    accounts.insert_or_assign(line.node, Account{.since = now()});
+    accounts.insert_or_assign(line.incident, Account{.node = line.node, .since = now()});
   } else if (line.kind == "incident_closed") {
-    const auto closed = accounts.find(line.node);
+    const auto closed = accounts.find(line.incident);
     if (closed != accounts.end()) {
       lists_[line.life].allowed += lists_of(closed->second.since, now());
       accounts.erase(closed);
@@ -62,18 +67,25 @@ void BudgetChecker::on_left(const WireRequest& request) {
   }
 }
 
+// The call does not say which incident it belongs to, where a node has several: it is charged to
+// all of them, and the oldest decides.
 void BudgetChecker::count_look(const WireRequest& request, const std::string& node) {
-  Accounts& accounts = accounts_[life_of(request)];
-  const auto found = accounts.find(node);
-  if (found == accounts.end()) {
+  Account* oldest = nullptr;
+  int incidents = 0;
+  for (auto& [incident, account] : accounts_[life_of(request)]) {
+    if (account.node == node) {
+      ++account.looks;
+      ++incidents;
+      oldest = older(oldest, account);
+    }
+  }
+  if (oldest == nullptr) {
     return;
   }
-  Account& account = found->second;
-  ++account.looks;
-  const auto age = std::chrono::duration_cast<std::chrono::seconds>(now() - account.since).count();
-  if (account.looks > kLooksAtFirst + kLooksEachSecond * age) {
-    overdraw(account, request.replica + " looks at node " + node + " for the " +
-                          std::to_string(account.looks) + "th time in " + std::to_string(age) +
+  const auto age = std::chrono::duration_cast<std::chrono::seconds>(now() - oldest->since).count();
+  if (oldest->looks > incidents * (kLooksAtFirst + kLooksEachSecond * age)) {
+    overdraw(*oldest, request.replica + " looks at node " + node + " for the " +
+                          std::to_string(oldest->looks) + "th time in " + std::to_string(age) +
                           " s");
   }
 }
@@ -82,7 +94,7 @@ void BudgetChecker::count_list(const WireRequest& request) {
   Lists& lists = lists_[life_of(request)];
   Accounts& accounts = accounts_[life_of(request)];
   double allowed = lists.allowed;
-  for (const auto& [node, account] : accounts) {
+  for (const auto& [incident, account] : accounts) {
     allowed += lists_of(account.since, now());
   }
   if (++lists.made > allowed && !accounts.empty()) {
@@ -91,22 +103,23 @@ void BudgetChecker::count_list(const WireRequest& request) {
   }
 }
 
-// The call does not say which incident it belongs to. It is charged to all that are open: the
-// youngest of them, which allows least, may be too young, so the oldest decides.
+// Nor which node. It is charged to all that are open: the youngest of them, which allows least, may
+// be too young, so the oldest decides.
 void BudgetChecker::count_try(const WireRequest& request, const std::string& target) {
   Account* oldest = nullptr;
-  for (auto& [node, account] : accounts_[life_of(request)]) {
+  std::map<std::string, int> of_node;
+  int incidents = 0;
+  for (auto& [incident, account] : accounts_[life_of(request)]) {
     ++account.tries[target];
-    if (oldest == nullptr || account.since < oldest->since) {
-      oldest = &account;
-    }
+    incidents = std::max(incidents, ++of_node[account.node]);
+    oldest = older(oldest, account);
   }
   if (oldest == nullptr) {
     return;
   }
   const auto more = (now() - oldest->since) / kSecondsForATry;
   const int tries = oldest->tries[target];
-  if (tries > kTriesAtFirst + more) {
+  if (tries > incidents * (kTriesAtFirst + more)) {
     overdraw(*oldest, request.replica + " sends " + request.target + " for the " +
                           std::to_string(tries) + "th time");
   }

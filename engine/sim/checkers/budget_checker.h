@@ -32,17 +32,19 @@ class BudgetChecker final : public Checker {
 
  private:
   struct Account {
+    std::string node;
     Moment since{};
     int looks = 0;
     std::map<std::string, int> tries = {};  // by target
     bool told = false;
   };
-  using Accounts = std::map<std::string, Account>;  // of open incidents, by node
+  using Accounts = std::map<std::string, Account>;  // of open incidents
   struct Lists {
     int made = 0;
     double allowed = 0;  // by the incidents that are closed
   };
 
+  [[nodiscard]] static Account* older(Account* oldest, Account& account);
   void count_look(const WireRequest& request, const std::string& node);
   void count_list(const WireRequest& request);
   void count_try(const WireRequest& request, const std::string& target);

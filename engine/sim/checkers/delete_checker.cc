@@ -430,6 +430,15 @@ void DeleteChecker::check_lost(const std::string& what, const NodeTruth& node,
   }
 }
 
+// Whoever hears a machine does not switch it off.
+void DeleteChecker::on_ordered(const Life& life, const BmcPlan& bmc) {
+  const auto heard = kernels_.heard_for(truth().machines(), bmc.node, life.replica, now());
+  if (detects(plan()) && heard && *heard >= kHeard) {
+    accuse(rules::kSwitchedOff, life.replica + " orders " + bmc.node +
+                                    " off: its kernel has answered for " + format_duration(*heard));
+  }
+}
+
 // Of all bindings in force that go by a source, each goes by what the engine hears.
 bool DeleteChecker::goes_by_silence(const Known& known) const {
   const auto in_force = known.policies.in_force(truth().policy_edits(), now());

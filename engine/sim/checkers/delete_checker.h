@@ -34,6 +34,7 @@ class DeleteChecker final : public Checker {
   void on_paused(const Life& life, bool paused) override;
   void on_partitioned(const std::string& replica, bool partitioned) override;
   void on_link_cut(const std::string& replica, const std::string& node, bool cut) override;
+  void on_ordered(const Life& life, const BmcPlan& bmc) override;
 
  private:
   struct Reading {

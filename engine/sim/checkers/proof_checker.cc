@@ -79,8 +79,43 @@ void ProofChecker::on_left(const WireRequest& request) {
 
 void ProofChecker::on_audit(const AuditLine& line) {
   if (line.kind == "intent" && line.action == "switch_off") {
-    orders_.insert_or_assign({line.life, line.node}, line.node_uid);
+    orders_.insert_or_assign(
+        {line.life, line.node},
+        Order{.node_uid = line.node_uid, .by_silence = lost_.contains(line.incident)});
+  } else if (line.kind == "incident_opened" && line.reason == "node_lost") {
+    lost_.insert(line.incident);
   }
+}
+
+void ProofChecker::check_down(const std::string& what, const NodeTruth& node,
+                              const Order& order) const {
+  if (!order.by_silence && !node.down.held_within(now(), kOldest)) {
+    accuse(rules::kSwitchedOff, what + "its node is not down");
+  }
+  if (!truth().restored_at() && is_renewed(node, order)) {
+    accuse(rules::kSwitchedOff, what + "its kubelet renews its Lease");
+  }
+}
+
+// By the rule of fence/leases/kubelet_lease: half of what the Lease names is enough where
+// Kubernetes calls the node Unknown and the Lease has not moved since; a quarter where nothing is
+// heard of the machine either.
+bool ProofChecker::is_renewed(const NodeTruth& node, const Order& order) const {
+  const LeaseTruth* lease = truth().lease(node.name);
+  if (lease == nullptr || !lease->exists) {
+    return false;
+  }
+  const auto moved_within = [&](Duration time) {
+    // What stood there when the run began may be old.
+    return lease->changed_between(std::max(now() - time, Moment()), now() - kOldest);
+  };
+  if (order.by_silence) {
+    return moved_within(lease->duration / 4);
+  }
+  return node.silent.holds
+             ? moved_within(lease->duration / 2) ||
+                   moved_within(std::min(lease->duration, now() - node.silent.changed))
+             : moved_within(lease->duration);
 }
 
 void ProofChecker::on_ordered(const Life& life, const BmcPlan& bmc) {
@@ -93,17 +128,12 @@ void ProofChecker::on_ordered(const Life& life, const BmcPlan& bmc) {
     accuse(rules::kSwitchedOff, what + (switches_off(plan()) ? "no intent" : "no fencer may"));
     return;
   }
-  const NodeTruth* node = truth().node(intent->second);
+  const Order order = intent->second;
   orders_.erase(intent);
-  if (node == nullptr || !node->down.held_within(now(), kOldest)) {
-    accuse(rules::kSwitchedOff, what + "its node is not down");
-  }
-  const LeaseTruth* lease = truth().lease(bmc.node);
-  // What stood there when the run began may be old.
-  const Moment since = lease == nullptr ? now() : std::max(now() - lease->duration, Moment());
-  if (!truth().restored_at() && lease != nullptr && lease->exists &&
-      lease->changed_between(since, now() - kOldest)) {
-    accuse(rules::kSwitchedOff, what + "its kubelet renews its Lease");
+  if (const NodeTruth* node = truth().node(order.node_uid)) {
+    check_down(what, *node, order);
+  } else {
+    accuse(rules::kSwitchedOff, what + "its node never was");
   }
   const Object held =
       truth().store().find({.resource = "leases", .space = "moonfence", .name = "moonfence"});

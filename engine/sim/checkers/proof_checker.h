@@ -29,11 +29,18 @@ class ProofChecker final : public Checker {
  private:
   [[nodiscard]] bool is_proof_certain(const std::string& node) const;
   void check_power(const std::string& what, const std::string& node, Duration on_its_way) const;
+  struct Order {
+    std::string node_uid;
+    bool by_silence = false;  // no word of Kubernetes', but what the engine hears of the machine
+  };
+  void check_down(const std::string& what, const NodeTruth& node, const Order& order) const;
+  [[nodiscard]] bool is_renewed(const NodeTruth& node, const Order& order) const;
   void note_removed(const Change& change);
   void look_at(const Machine& machine, const Container& ghost);
 
-  // Intents of orders that have not left: the Node's UID, by its name.
-  std::map<std::pair<Life, std::string>, std::string> orders_;
+  // Intents of orders that have not left, by the Node's name.
+  std::map<std::pair<Life, std::string>, Order> orders_;
+  std::set<std::string> lost_;     // incidents that began with a machine that is not heard
   std::set<std::string> evicted_;  // nodes that the engine has put out of service
   std::set<std::string> removed_;  // UIDs of pods that are gone by the engine's doing
   std::set<std::pair<std::string, std::string>> overlaps_;  // UIDs

@@ -129,6 +129,7 @@ bool read_binding(const YAML::Node& node, const std::map<std::string, std::strin
   const std::string act_on = node["actOn"] ? node["actOn"].as<std::string>() : "down";
   if (act_on == "lost" || act_on == "off") {
     reach.lost = true;
+    reach.signal = act_on + (node["after"] ? " " + node["after"].as<std::string>() : "");
     reach.by_source = true;
     reach.live_kubelet = true;
     reach.deletes = false;  // of what may run twice, and only where the engine has heard nothing

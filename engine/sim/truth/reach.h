@@ -31,6 +31,7 @@ struct BindingReach {
   bool deleted = false;    // acts on a node whose object is gone
   bool by_source = false;  // a source of its own says which nodes are down
   bool lost = false;       // the engine itself does, by what it hears of machines
+  std::string signal;      // of that: one node has an incident for each
   bool unread = false;     // its text is not known here: it may have one
   std::map<std::string, std::string> labels;  // of the pods it selects
   std::string spared_prefix;                  // of pods' names

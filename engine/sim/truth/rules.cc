@@ -52,7 +52,8 @@ constexpr std::array kAll = {
          "machine has had power for more than 10 s"},
     Rule{kSwitchedOff,
          "a machine is ordered off only where a fencer may, by an intent for it, while its node is "
-         "down and its kubelet's Lease is dead, by the replica that leads; and it is that node's"},
+         "down and its kubelet's Lease is dead, or its machine is lost and its Lease stands still; "
+         "by the replica that leads, which has not heard it for 10 s; and it is that node's"},
     Rule{kTaintedNode,
          "when a deletion leaves, the node carries a NoSchedule taint that says down, or did "
          "when the reading was made (`live-read`), or does not exist"},
@@ -97,7 +98,7 @@ constexpr std::array kAll = {
          "audit as an intent before it"},
     Rule{kAuditTrue, "an outcome that says done, marked or gone is true"},
     Rule{kOneIncident,
-         "a replica has at most one open incident a node, and closes what it "
+         "a replica has at most one open incident a node and signal, and closes what it "
          "opened"},
     Rule{kSingleWriter,
          "no volume of a single writer has running containers on two machines, or "

@@ -116,6 +116,19 @@ TEST(Draw, in_worlds_with_fencers_every_machine_has_a_bmc_and_what_it_says_is_de
   EXPECT_TRUE(draw(kLastWithFencers + 1).bmcs.empty());
 }
 
+TEST(Draw, in_the_second_quarter_of_them_a_binding_acts_on_machines_that_are_off) {
+  int with_witness = 0;
+  for (std::uint64_t seed = kFirstThatActOnOff; seed < kFirstThatActOnOff + 50; ++seed) {
+    const Plan plan = draw(seed);
+    EXPECT_NE(plan.policies.at("moonfence.yaml").find("actOn: off"), std::string::npos) << seed;
+    EXPECT_TRUE(detects(plan)) << seed;
+    with_witness += plan.engines > 1 ? 1 : 0;
+  }
+  EXPECT_GT(with_witness, 25);
+  EXPECT_EQ(draw(kFirstThatLie).policies.at("moonfence.yaml").find("actOn: off"),
+            std::string::npos);
+}
+
 TEST(Draw, in_the_second_half_of_them_some_bmcs_lie) {
   int lying = 0;
   for (std::uint64_t seed = kFirstThatLie; seed < kFirstThatLie + 100; ++seed) {

@@ -326,6 +326,22 @@ TEST_F(WatcherTest, a_list_that_falls_silent_is_asked_for_again_within_half_a_mi
   EXPECT_TRUE(watcher->health().synced);
 }
 
+// Seen in a simulated world: the request was lost on its way, and for 130 s a leader did not learn
+// of the replica that heard the machine it took for dead.
+TEST_F(WatcherTest, a_watch_that_is_not_answered_is_asked_for_again_within_half_a_minute) {
+  http.on(Method::Get, nodes, list("", "10"));
+  http.sequence(Method::Get, nodes + "?watch=1", {FakeAnswer::silent(), FakeAnswer::watch()});
+  start(29s);
+  EXPECT_EQ(watches(), 1U);
+  EXPECT_FALSE(watcher->health().connected);
+  test::run_for(loop, 4s);
+  EXPECT_EQ(watches(), 2U);
+  EXPECT_TRUE(watcher->health().connected);
+  EXPECT_EQ(watcher->health().stalls, 1U);
+  test::run_for(loop, 120s);
+  EXPECT_EQ(watches(), 2U) << "one that was answered may be quiet for longer";
+}
+
 TEST_F(WatcherTest, a_frame_of_three_mebibytes_arrives) {
   const std::string big = R"({"metadata":{"name":"big","resourceVersion":"11"},"x":")" +
                           std::string(3U << 20U, 'x') + "\"}";

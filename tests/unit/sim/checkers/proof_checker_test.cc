@@ -166,6 +166,53 @@ TEST_F(ProofCheckerTest, nor_is_one_whose_kubelet_renews_its_lease) {
   EXPECT_TRUE(breaks(rules::kSwitchedOff));
 }
 
+// Half of it is enough for the engine where Kubernetes has called the node Unknown since.
+TEST_F(ProofCheckerTest, twenty_seconds_of_a_lease_are_enough_on_kubernetes_s_word) {
+  make_lease();
+  recover("n1");
+  renew_lease();
+  pass(20s);
+  fall("n1");
+  mean_to_switch_off();
+  order();
+  EXPECT_FALSE(breaks(rules::kSwitchedOff));
+}
+
+TEST_F(ProofCheckerTest, and_not_where_the_lease_has_moved_since_that_word) {
+  make_lease();
+  pass(1s);
+  renew_lease();
+  pass(25s);
+  mean_to_switch_off();
+  order();
+  EXPECT_TRUE(breaks(rules::kSwitchedOff));
+}
+
+TEST_F(ProofCheckerTest, of_a_machine_that_is_lost_kubernetes_need_say_nothing) {
+  recover("n1");
+  make_lease();
+  pass(11s);
+  tell("incident_opened", "node_lost");
+  mean_to_switch_off();
+  order();
+  EXPECT_FALSE(breaks(rules::kSwitchedOff));
+  renew_lease();
+  pass(9s);
+  mean_to_switch_off();
+  order();
+  EXPECT_TRUE(breaks(rules::kSwitchedOff));
+}
+
+TEST_F(ProofCheckerTest, nor_is_one_whose_kernel_the_replica_hears) {
+  plan.settings["detection"] = "on";
+  machines.by_name["n1"].connected = true;
+  machines.by_name["n1"].answers_since = time.now;
+  pass(11s);
+  mean_to_switch_off();
+  order();
+  EXPECT_TRUE(breaks(rules::kSwitchedOff));
+}
+
 TEST_F(ProofCheckerTest, a_lease_that_stood_there_when_the_run_began_may_be_old) {
   time.now = Moment();
   make_lease();
