@@ -209,7 +209,7 @@ void IncidentsBySignal::close_unclaimed() {
       closed.incident = found.record.id;
       closed.node = found.record.node;
       closed.node_uid = found.record.node_uid;
-      closed.text = "no policy asks its health source any more";
+      closed.text = "no policy goes by what it was opened for any more";
       closed.took =
           std::max<Duration>(around_.output.journal.now() - found.record.opened, Duration::zero());
       (void)around_.output.trail.write(closed);

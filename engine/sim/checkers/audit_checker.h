@@ -66,6 +66,7 @@ class AuditChecker final : public Checker {
   std::map<Life, Book> books_;  // of those that live
   // UIDs of pods, attachments and nodes, by anybody.
   std::set<std::string> intended_;
+  std::set<std::string> opened_by_anybody_;  // incidents, by their ids
   BrakeTruth brake_;
   int opened_ = 0;
   int closed_ = 0;
