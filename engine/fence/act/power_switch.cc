@@ -101,7 +101,7 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
     return Next::Wait;
   }
   if (const auto outcome = std::exchange(outcome_, std::nullopt)) {
-    return after(*outcome, result);
+    return ended(*outcome, result);
   }
   auto ordered = order();
   const Moment now = around_.access.loop.now();
@@ -127,6 +127,7 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
     tell(*ordered, *refused, more);
     return after({.reason = *refused, .retry_after = std::nullopt, .text = more}, result);
   }
+  around_.in_force.powers->order_begins(authority_->node);
   waits_ = true;
   sending_ = true;
   around_.actions.perform(*std::move(ordered), authority_, alive_,
@@ -138,7 +139,7 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
                             }
                           });
   sending_ = false;
-  return waits_ ? Next::Wait : after(*std::exchange(outcome_, std::nullopt), result);
+  return waits_ ? Next::Wait : ended(*std::exchange(outcome_, std::nullopt), result);
 }
 
 PowerSwitch::Next PowerSwitch::read_node(PassResult& result) {
@@ -151,16 +152,22 @@ PowerSwitch::Next PowerSwitch::read_node(PassResult& result) {
   return Next::Nothing;
 }
 
+PowerSwitch::Next PowerSwitch::ended(const ActionOutcome& outcome, PassResult& result) {
+  const bool may_have_arrived =
+      outcome.reason == Reason::Done || outcome.reason == Reason::OutcomeLost;
+  around_.in_force.powers->order_ended(authority_->node, may_have_arrived);
+  if (may_have_arrived) {
+    result.look_by(around_.access.loop.now() + kAgain);
+  }
+  return after(outcome, result);
+}
+
 PowerSwitch::Next PowerSwitch::after(const ActionOutcome& outcome, PassResult& result) {
   if (outcome.reason == Reason::ReadingTooOld) {
     return read_node(result);
   }
   ended_ = true;
   const Moment now = around_.access.loop.now();
-  if (outcome.reason == Reason::Done || outcome.reason == Reason::OutcomeLost) {
-    around_.in_force.powers->ordered_off(authority_->node);
-    result.look_by(now + kAgain);
-  }
   if (outcome.reason == Reason::Done) {
     memory_.failed.succeeded(kAct);
   } else if (outcome.reason == Reason::PolicyChanged) {

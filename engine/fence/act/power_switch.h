@@ -50,6 +50,8 @@ class PowerSwitch {
   [[nodiscard]] std::optional<SwitchOff> order() const;
   [[nodiscard]] bool was_just_told() const;
   [[nodiscard]] Next read_node(PassResult& result);
+  // Of what was tried.
+  [[nodiscard]] Next ended(const ActionOutcome& outcome, PassResult& result);
   [[nodiscard]] Next after(const ActionOutcome& outcome, PassResult& result);
   // What speaks against it before it is tried.
   void tell(const SwitchOff& order, audit::Reason reason, const std::string& more);

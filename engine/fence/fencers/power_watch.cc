@@ -45,10 +45,20 @@ void PowerWatch::look_at(const kube::Node& node) {
   give_turns();
 }
 
-void PowerWatch::ordered_off(const NodeName& node) {
-  const auto found = machines_.find(node);
-  if (found != machines_.end()) {
+void PowerWatch::order_begins(const NodeName& node) {
+  if (const auto found = machines_.find(node); found != machines_.end()) {
     found->second.ordered = around_.loop.now();
+  }
+}
+
+void PowerWatch::order_ended(const NodeName& node, bool may_have_arrived) {
+  const auto found = machines_.find(node);
+  if (found == machines_.end()) {
+    return;
+  }
+  found->second.ordered =
+      may_have_arrived ? std::optional<Moment>(around_.loop.now()) : std::nullopt;
+  if (may_have_arrived) {
     read_after_order(node, 0);
   }
 }

@@ -63,7 +63,8 @@ class PowerWatch final : public Powers {
   [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName& node,
                                                        const Uid& uid) const override;
   [[nodiscard]] std::string told_of(const NodeName& node) const override;
-  void ordered_off(const NodeName& node) override;
+  void order_begins(const NodeName& node) override;
+  void order_ended(const NodeName& node, bool may_have_arrived) override;
   [[nodiscard]] std::optional<Moment> last_order(const NodeName& node) const override;
 
  private:

@@ -1,6 +1,9 @@
 #include "fence/leases/kubelet_lease.h"
 
 #include <algorithm>
+#include <compare>
+
+#include "kube/wire/list_plan.h"
 
 namespace moonfence::fence {
 
@@ -10,6 +13,11 @@ LeaseWatch::Finding LeaseWatch::feel(const Result<kube::Lease>& lease, cluster::
   if (!lease && !absent) {
     return {};
   }
+  if (lease && kube::compare_versions(lease->version, version_) == std::strong_ordering::less) {
+    went_back_ = arrived;
+    last_.reset();
+  }
+  version_ = lease ? lease->version : version_;
   const Beat beat = absent ? Beat{} : Beat{.lease = lease->uid, .renewed = lease->record.renewed};
   if (last_ != beat) {
     last_ = beat;
@@ -19,8 +27,8 @@ LeaseWatch::Finding LeaseWatch::feel(const Result<kube::Lease>& lease, cluster::
   const Duration duration = names_one ? lease->record.duration : kLeaseDuration;
   const Moment unwritten = absent ? since_ : known.unwritten_since.value_or(since_);
   // What nobody could write in an outage, nobody failed to write.
-  const Moment since =
-      std::min(since_, std::max(unwritten, known.outage_ended.value_or(unwritten)));
+  const Moment since = std::min(since_, std::max({unwritten, known.outage_ended.value_or(unwritten),
+                                                  went_back_.value_or(unwritten)}));
   // Two witnesses, of which one has seen half of it: Kubernetes, and we. Once the Lease moves after
   // its word, or we have found it alive, the first is not believed any more.
   const bool is_believed = readiness == cluster::Readiness::Unknown && !found_alive_ &&

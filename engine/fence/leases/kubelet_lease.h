@@ -15,7 +15,8 @@
 // reached when (kube/leases/revisions.h). The stamps in it are those of another machine: one whose
 // clock was put back renews its Lease to an older stamp, which kube-controller-manager takes for
 // silence. That a stamp is another one shows that the Lease moves; what it says counts for nothing,
-// in either direction. Of an outage in which nobody could renew nothing is made.
+// in either direction. Of an outage in which nobody could renew nothing is made. Nor of what a
+// store shows that was restored from a backup: there every Lease is as old as the backup.
 
 #include <optional>
 
@@ -62,7 +63,9 @@ class LeaseWatch {
     friend bool operator==(const Beat&, const Beat&) = default;
   };
   std::optional<Beat> last_;
-  Moment since_{};  // when the reading arrived that showed it first
+  ResourceVersion version_;          // of the Lease as it was read last
+  std::optional<Moment> went_back_;  // when it was read in an older one: the store was restored
+  Moment since_{};                   // when the reading arrived that showed it first
   bool found_alive_ = false;
 };
 

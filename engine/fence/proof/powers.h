@@ -37,9 +37,11 @@ class Powers {
   // Why there is none, or what it says, for people: "redfish: unknown, PowerState PoweringOff";
   // "" where no fencer is bound to the node.
   [[nodiscard]] virtual std::string told_of(const NodeName& node) const = 0;
-  // Its machine was told to switch off, or nobody heard whether it was: it is read again soon, and
-  // for long enough that it is known by then what came of it.
-  virtual void ordered_off(const NodeName& node) = 0;
+  // Its machine is told to switch off. Whoever comes while that is under way knows by last_order().
+  virtual void order_begins(const NodeName& node) = 0;
+  // It may have arrived: the machine is read again soon, and for long enough that it is known by
+  // then what came of it. Or it has not left.
+  virtual void order_ended(const NodeName& node, bool may_have_arrived) = 0;
   // When that last happened; nullopt: it did not, or long ago.
   [[nodiscard]] virtual std::optional<Moment> last_order(const NodeName& node) const = 0;
 };

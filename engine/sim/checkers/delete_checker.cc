@@ -18,6 +18,9 @@ constexpr Duration kListTime = std::chrono::seconds(6);
 constexpr int kServesOutOfService = 26;
 // Whoever asks a kernel that long has heard it: a link is opened, or found dead and opened again.
 constexpr Duration kHeard = std::chrono::seconds(10);
+// When a Lease was written the engine knows by the versions that the store had reached when, for
+// which it asks now and then.
+constexpr Duration kLeaseKnown = std::chrono::seconds(20);
 // Replicas tell each other in a ConfigMap how to ask them.
 constexpr Duration kHeardElsewhere = std::chrono::seconds(60);
 // One that is silent is asked once a second; what left before may be on its way.
@@ -457,8 +460,7 @@ void DeleteChecker::check_kernel(const std::string& what, const AuditLine& inten
   if (restored && lease != nullptr && now() - *restored < lease->duration + kHeard) {
     return;
   }
-  if (!detects(plan()) || !node.down.holds || !is_dead(truth().lease(node.name)) ||
-      accepts_living_kernel(pod, known)) {
+  if (!detects(plan()) || !node.down.holds || !is_dead(node) || accepts_living_kernel(pod, known)) {
     return;
   }
   const auto heard = kernels_.heard_for(truth().machines(), node.name, intent.life.replica, now());
@@ -487,9 +489,16 @@ bool DeleteChecker::accepts_living_kernel(const PodTruth* pod, const Known& know
 }
 
 // For so long that every reading said it.
-bool DeleteChecker::is_dead(const LeaseTruth* lease) const {
-  const Duration lived = lease != nullptr && lease->exists ? lease->duration : Duration::zero();
-  return lease == nullptr || !lease->changed_between(now() - lived - lifetime_, Moment::max());
+// For so long that the engine must know. On Unknown half of it is enough, and it need not be there.
+bool DeleteChecker::is_dead(const NodeTruth& node) const {
+  const LeaseTruth* lease = truth().lease(node.name);
+  if (lease == nullptr) {
+    return true;
+  }
+  const Duration lived = !node.silent.holds ? lease->duration + kLeaseKnown
+                         : lease->exists    ? lease->duration
+                                            : Duration::zero();
+  return !lease->changed_between(now() - lived - lifetime_, Moment::max());
 }
 
 bool DeleteChecker::stands_still(const NodeTruth& node) const {
@@ -526,8 +535,10 @@ void DeleteChecker::check_reach(const std::string& what, const PodTruth& pod,
   bool permits_kind = false;
   bool fits_signal = false;
   bool fits_deleted = signal != Signal::Deleted;
-  const bool was_silent = signal == Signal::Succeeded || node == nullptr
-                              ? signal == Signal::Succeeded
+  const bool succeeded =
+      signal == Signal::Succeeded || (!signal && was_read(intent, known, Signal::Succeeded));
+  const bool was_silent = succeeded || node == nullptr
+                              ? succeeded
                               : (node->silent.held_within(now(), lifetime_) || stands_still(*node));
   // Finished only since it was listed: the list could not know.
   const auto listed = known.listed.find(intent.pod_uid);

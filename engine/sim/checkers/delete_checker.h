@@ -78,7 +78,7 @@ class DeleteChecker final : public Checker {
   void check_kernel(const std::string& what, const AuditLine& intent, const PodTruth* pod,
                     const Known& known) const;
   [[nodiscard]] bool accepts_living_kernel(const PodTruth* pod, const Known& known) const;
-  [[nodiscard]] bool is_dead(const LeaseTruth* lease) const;
+  [[nodiscard]] bool is_dead(const NodeTruth& node) const;
   [[nodiscard]] bool stands_still(const NodeTruth& node) const;
   [[nodiscard]] bool was_bound_before_successor(const PodTruth& pod, const AuditLine& intent) const;
   [[nodiscard]] bool was_down_for(const NodeTruth& node, Duration time) const;

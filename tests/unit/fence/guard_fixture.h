@@ -31,7 +31,8 @@ struct FakePowers final : Powers {
     return reading;
   }
   [[nodiscard]] std::string told_of(const NodeName&) const override { return "bmc: no answer"; }
-  void ordered_off(const NodeName&) override {}
+  void order_begins(const NodeName&) override {}
+  void order_ended(const NodeName&, bool) override {}
   [[nodiscard]] std::optional<Moment> last_order(const NodeName&) const override {
     return std::nullopt;
   }

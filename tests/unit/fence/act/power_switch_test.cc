@@ -98,6 +98,16 @@ TEST_F(PowerSwitchTest,
   EXPECT_EQ(incidents->open_incidents(), 1U);
 }
 
+// Two incidents may be open of one node, by two signals: one order is enough.
+TEST_F(PowerSwitchTest, that_it_is_being_told_is_known_before_it_has_answered) {
+  std::optional<Moment> known;
+  obey = [this, &known] { known = watch->last_order(NodeName("n1")); };
+  open();
+  fall(20s);
+  EXPECT_NE(known, std::nullopt);
+  EXPECT_EQ(orders.size(), 1U);
+}
+
 // Some controllers do it although their answer is lost: it is read before it is repeated.
 TEST_F(PowerSwitchTest, an_answer_that_was_lost_is_not_repeated_blindly) {
   order_answer = test::FakeAnswer::lost();

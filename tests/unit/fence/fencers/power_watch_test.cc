@@ -96,7 +96,7 @@ TEST_F(PowerWatchTest, it_is_not_asked_more_often_than_that) {
 TEST_F(PowerWatchTest, after_an_order_it_is_read_again_soon_by_itself) {
   open({bound("bmc")});
   look();
-  power->ordered_off(NodeName("n1"));
+  power->order_ended(NodeName("n1"), true);
   run_for(50ms);
   for (const int seconds : {1, 2, 3, 4, 5}) {
     run_for(1s);
@@ -143,10 +143,21 @@ TEST_F(PowerWatchTest, whose_kubelet_has_spoken_since_it_was_switched_on_is_in_a
   EXPECT_TRUE(power->reading_of(NodeName("n1"), Uid("node-1"))->off);
 }
 
+// Two incidents may be open of one node: the other one gives no order beside it.
+TEST_F(PowerWatchTest, an_order_is_known_while_it_is_under_way_and_not_when_it_has_not_left) {
+  open({bound("bmc")});
+  look();
+  const Moment before = loop.now();
+  power->order_begins(NodeName("n1"));
+  EXPECT_EQ(power->last_order(NodeName("n1")), before);
+  power->order_ended(NodeName("n1"), false);
+  EXPECT_EQ(power->last_order(NodeName("n1")), std::nullopt);
+}
+
 TEST_F(PowerWatchTest, and_no_more_once_it_is_off) {
   open({bound("bmc")});
   look();
-  power->ordered_off(NodeName("n1"));
+  power->order_ended(NodeName("n1"), true);
   said["state"] = "off";
   run_for(1min);
   EXPECT_EQ(asked, 2);

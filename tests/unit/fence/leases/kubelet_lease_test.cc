@@ -111,6 +111,21 @@ TEST_F(KubeletLeaseTest, after_an_outage_a_lease_that_nobody_could_renew_proves_
       << "whoever could renew for 40 s and did not is silent";
 }
 
+// A simulated world: etcd was restored, and 0.2 s later a living kubelet's Lease was read as it
+// stood in the backup, which its version said nobody had written for 25 s.
+TEST_F(KubeletLeaseTest, what_a_restored_store_shows_proves_nothing) {
+  auto newer = lease(stamp + 20s);
+  newer->version = ResourceVersion("300");
+  auto older = lease(stamp);
+  older->version = ResourceVersion("299");
+  EXPECT_EQ(feel(newer, Readiness::False, 0s), KubeletLease::Alive);
+  unwritten = t0 - 60s;
+  EXPECT_EQ(feel(older, Readiness::False, 5s), KubeletLease::Alive);
+  EXPECT_EQ(feel(older, Readiness::False, 44s), KubeletLease::Alive);
+  EXPECT_EQ(feel(older, Readiness::False, 45s + way), KubeletLease::Dead)
+      << "whoever could renew for 40 s and did not is silent";
+}
+
 // It was dead at once: a Lease that somebody had just deleted, and that of a kubelet that may not
 // write any.
 TEST_F(KubeletLeaseTest, on_unknown_no_lease_is_one_that_stands_still) {
