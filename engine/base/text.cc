@@ -153,6 +153,15 @@ bool is_dns_label(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&inner](char c) { return c == '-' || inner(c); });
 }
 
+bool is_csi_driver_name(std::string_view text) {
+  const auto outer = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return !text.empty() && text.size() <= 63 && outer(text.front()) && outer(text.back()) &&
+         std::all_of(text.begin(), text.end(),
+                     [&outer](char c) { return c == '-' || c == '.' || outer(c); });
+}
+
 std::string lower_cased(std::string_view text) {
   std::string out(text);
   for (char& c : out) {

@@ -27,6 +27,10 @@ namespace moonfence {
 // takes for the name of a namespace.
 [[nodiscard]] bool is_dns_label(std::string_view text);
 
+// The name of a CSI driver, as the API server takes it: letters, digits and inner '-' and '.', at
+// most 63.
+[[nodiscard]] bool is_csi_driver_name(std::string_view text);
+
 // Lower case for ASCII letters, the rest untouched.
 [[nodiscard]] std::string lower_cased(std::string_view text);
 

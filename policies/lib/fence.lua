@@ -155,7 +155,7 @@
 ---@field doc? string More, for people; at most 16 KiB.
 ---@field settings? table<string, PolicySetting> What the engine's configuration may set, by name.
 ---@field plan fun(node: Node, s: Settings, got: table<string, Answer>): table<string, Request>? Names what has to be read about the machine; called again with the answers until it returns nil.
----@field state fun(node: Node, s: Settings, got: table<string, Answer>): "on"|"off"|"unknown"|"failed", string What the answers say of the machine's power, and why. Only off is evidence: a state that is not known to mean it is unknown.
+---@field state fun(node: Node, s: Settings, got: table<string, Answer>): "on"|"off"|"isolated"|"unknown"|"failed", string, { drivers: string[] }? What the answers say of the machine's power, and why; isolated with the CSI drivers whose storage refuses it. Only off and isolated are evidence: a state that is not known to mean it is unknown.
 ---@field off? fun(node: Node, s: Settings, got: table<string, Answer>): Request?, string? How the machine is switched off, when state has said on by these answers: a request of fence.post; or nil, and why it cannot be.
 
 ---Which pods a policy is asked about.
@@ -191,19 +191,19 @@
 
 ---Options of fence.delete_pod and fence.taint_out_of_service.
 ---@class ProofOptions
----@field proof? ("silent"|"unreachable"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
+---@field proof? ("silent"|"unreachable"|"isolated"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
 ---Options of fence.delete_pod_and_attachments.
 ---@class ReleaseOptions
 ---@field release? boolean Release the volumes to another node once every attachment is absent; false.
----@field proof? ("silent"|"unreachable"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
+---@field proof? ("silent"|"unreachable"|"isolated"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
 ---Options of fence.delete_attachments.
 ---@class AttachmentOptions
 ---@field order? "attachments-first" Before the pod; the only order.
 ---@field wait? string|number How long the attachments may take; 60s, from 1s to 1h.
 ---@field on_timeout? "hold"|"delete" What becomes of the pod when they do not go in time; hold.
----@field proof? ("silent"|"unreachable"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
+---@field proof? ("silent"|"unreachable"|"isolated"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
 ---@class fencelib
 fence = {}
@@ -508,6 +508,14 @@ function fence.http(endpoint, path, ...) end
 ---@return Request
 ---@nodiscard
 function fence.get(apiVersion, resource, namespace, name) end
+
+---All objects of one kind that the engine's configuration allows, in plan() of a fencer; answered whole, in at most 512 KiB, or not at all.
+---@param apiVersion string
+---@param resource string
+---@param namespace? string
+---@return Request
+---@nodiscard
+function fence.list(apiVersion, resource, namespace) end
 
 ---What switches a machine off, in off() of a fencer: a POST of a flat table as JSON.
 ---@param endpoint string

@@ -45,6 +45,9 @@ RESOURCES = {
     "roles": ("apis/rbac.authorization.k8s.io/v1", True),
     "rolebindings": ("apis/rbac.authorization.k8s.io/v1", True),
     "validatingwebhookconfigurations": ("apis/admissionregistration.k8s.io/v1", False),
+    "customresourcedefinitions": ("apis/apiextensions.k8s.io/v1", False),
+    "csiaddonsnodes": ("apis/csiaddons.openshift.io/v1alpha1", True),
+    "networkfences": ("apis/csiaddons.openshift.io/v1alpha1", False),
 }
 
 PATCH_TYPES = {

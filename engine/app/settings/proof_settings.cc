@@ -69,6 +69,7 @@ std::optional<EvidenceSet> first_hopeless(const Settings& settings) {
   }
   if (settings.fencers.empty()) {
     possible.remove(policy::Evidence::Off);
+    possible.remove(policy::Evidence::Isolated);
   }
   policy::ProofDemands demands = {settings.proof.everywhere};
   for (const auto& [space, demand] : settings.proof.namespaces) {
@@ -115,8 +116,8 @@ Result<void> check_proof(const std::string& file, const Settings& settings) {
   }
   return failure(Error::Kind::Invalid,
                  file + ": proof: where only " + policy::evidence_words(*hopeless, " or ") +
-                     " is demanded nothing is ever deleted: silent needs detection: on, and off "
-                     "needs fencers",
+                     " is demanded nothing is ever deleted: silent needs detection: on; off and "
+                     "isolated need fencers",
                  "set them, or name other evidence beside it");
 }
 

@@ -1,7 +1,5 @@
 #include "app/settings/settings_values.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 
 namespace moonfence::app {
@@ -63,14 +61,7 @@ Result<void> read_switch(const std::string& file, const YAML::Node& name, const 
 }
 
 bool is_driver_name(const std::string& name) {
-  constexpr std::size_t kLongestDriver = 63;
-  const auto is_inner = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.';
-  };
-  return !name.empty() && name.size() <= kLongestDriver && name.front() != '.' &&
-         name.front() != '-' && name.back() != '.' && name.back() != '-' &&
-         std::all_of(name.begin(), name.end(), is_inner);
+  return is_csi_driver_name(name);
 }
 
 }  // namespace moonfence::app

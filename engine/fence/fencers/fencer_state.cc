@@ -13,6 +13,11 @@ std::string fault_of(const policy::PowerState& said, bool is_ready) {
                             "; but the node is Ready: it asks about another machine, or the "
                             "power has failed this minute"
                       : std::string();
+    case Power::Isolated:
+      return is_ready ? said.why +
+                            "; but the node is Ready: its pods cannot write to that storage until "
+                            "the isolation is lifted"
+                      : std::string();
     case Power::Unknown:
     case Power::Failed:
       return said.why;

@@ -1,5 +1,6 @@
 #include "fence/fencers/power_question.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -12,7 +13,14 @@ using policy::PowerState;
 namespace {
 
 bool is_answer(const PowerState& said) {
-  return said.power == Power::On || said.power == Power::Off;
+  return said.power == Power::On || said.power == Power::Off || said.power == Power::Isolated;
+}
+
+// Of those asked before, who says on; "" nobody. Whoever says off then contradicts it.
+std::string who_says_on(const std::vector<PowerQuestion::Word>& words) {
+  const auto found = std::find_if(words.begin(), words.end(),
+                                  [](const auto& word) { return word.state.power == Power::On; });
+  return found == words.end() ? std::string() : found->fencer;
 }
 
 }  // namespace
@@ -98,9 +106,14 @@ void PowerQuestion::heard(PowerState said) {
   }
   waits_ = false;
   limit_.cancel();
-  const bool answered = is_answer(said);
+  if (const std::string other = who_says_on(words_); said.power == Power::Off && !other.empty()) {
+    said = {.power = Power::Unknown, .why = "off, " + said.why + "; but " + other + " says on"};
+  }
+  // One that is on and may not be switched off here may be isolated by another.
+  const bool ends = said.power == Power::Off || said.power == Power::Isolated ||
+                    (said.power == Power::On && last().switches_off);
   words_.push_back({.fencer = last().fencer->name(), .state = std::move(said)});
-  if (at_ + 1 < fencers_.size() && (until_ == Until::All || !answered)) {
+  if (at_ + 1 < fencers_.size() && (until_ == Until::All || !ends)) {
     // It is up the stack: the next one gets its own in a turn to come.
     turn_ = around_.loop.in_next_turn([this] {
       ++at_;

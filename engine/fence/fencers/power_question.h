@@ -43,8 +43,10 @@ class PowerQuestion {
   static constexpr std::size_t kAnswer = std::size_t{512} << 10U;
 
   enum class Until {
-    FirstAnswer,  // who says on or off is the last; who cannot say leaves it to the next
-    All,          // every one is asked
+    // Who says off or isolated is the last, and so is who says on and may switch it off; any other
+    // leaves it to the next. Where one says on, no later one is believed that says off.
+    FirstAnswer,
+    All,  // every one is asked
   };
   struct Surroundings {
     loop::Loop& loop;

@@ -143,6 +143,7 @@ void PowerWatch::ended(const PowerQuestion& question) {
   std::string told = question.told();
   auto off = order_of(machine, question, told);
   const bool is_news = !machine.reading || machine.reading->state.power != said.power ||
+                       machine.reading->state.drivers != said.drivers ||
                        machine.reading->fencer != fencer;
   if (is_news) {
     around_.log.info("power_read", {{"node", node.text()}, {"text", told}});
@@ -154,7 +155,8 @@ void PowerWatch::ended(const PowerQuestion& question) {
     machine.off = around_.loop.now();
     machine.after_order.cancel();
   }
-  const bool may_be_acted_by = said.power == Power::Off || off;
+  const bool may_be_acted_by =
+      said.power == Power::Off || said.power == Power::Isolated || off.has_value();
   machine.reading = PowerReading{.state = said,
                                  .fencer = fencer,
                                  .node = machine.node,

@@ -164,7 +164,8 @@ void PlanAhead::judge(kube::Pod pod, const Gathered& known, const policy::Cluste
                                             .digest = deletion.policy_digest,
                                             .set = deletion.set_digest,
                                             .proof = &deletion.proof,
-                                            .drivers = &deletion.drivers},
+                                            .drivers = &deletion.drivers,
+                                            .storage = deletion.storage},
                                            deletion.pod, around_.access.loop.now());
   // What the pass will have: the taint, a record, and a reading of its own.
   const bool expected =

@@ -6,6 +6,7 @@
 #include "fence/rules/eviction.h"
 #include "fence/rules/selection.h"
 #include "fence/verify/replacement.h"
+#include "policy/input/pod_storage.h"
 #include "policy/input/translated.h"
 
 namespace moonfence::fence {
@@ -122,7 +123,7 @@ bool PodEvaluation::guard_reads_spec() const {
 Wants PodEvaluation::wants_of(const kube::Pod& pod) const {
   Wants wants;
   policy::Needs& all = wants.needs;
-  all.volumes = !around_.in_force.protections.proof.drivers.empty();
+  all.volumes = !around_.in_force.protections.proof.drivers.empty() || is_isolated();
   for (const std::size_t index : selecting(pod)) {
     if (binding(index).policy != nullptr) {
       const policy::Needs& needs = binding(index).policy->needs();
@@ -489,8 +490,9 @@ std::pair<std::optional<Reason>, std::string> PodEvaluation::power_objection_of(
   if (std::string missing = asked.known.missing_for(*by.policy); !missing.empty()) {
     return {Reason::NeedsUnread, std::move(missing)};
   }
-  const auto said = by.policy->evaluate(asked.pod, node_, asked.cluster, node_facts(index),
-                                        asked.known.facts_for(*by.policy), nullptr);
+  const auto said =
+      by.policy->evaluate(asked.pod, node_, asked.cluster, node_facts(index, storage_of(asked)),
+                          asked.known.facts_for(*by.policy), nullptr);
   if (!said.verdict) {
     return {Reason::GuardFailed, said.verdict.error().message()};
   }
@@ -503,14 +505,15 @@ std::pair<std::optional<Reason>, std::string> PodEvaluation::power_objection_of(
           {}};
 }
 
-policy::NodeFacts PodEvaluation::node_facts(std::size_t index) const {
+policy::NodeFacts PodEvaluation::node_facts(std::size_t index,
+                                            std::set<std::string> storage) const {
   const Duration down_for = around_.access.loop.now() - context_.downtime.since;
   const Duration unbroken = around_.access.loop.now() - memory_.word.heard;
   return {.exists = !is_of_deleted_node(authority_->reading),
           .failures = failures_of(binding(index).policy->trigger(), down_for),
           .since = std::chrono::ceil<std::chrono::seconds>(around_.access.cluster_facts().now -
                                                            unbroken),
-          .evidence = evidence_there(sightings_of(*authority_))};
+          .evidence = evidence_there(sightings_of(*authority_, std::move(storage)))};
 }
 
 void PodEvaluation::ask(std::size_t index, Case& asked) {
@@ -599,8 +602,8 @@ Opinion PodEvaluation::run(std::size_t index, Case& asked) {
   policy::Trace trace;
   breaker.asked(key, asked.pod.uid);
   const policy::Evaluation evaluation = asking.policy->evaluate(
-      asked.pod, node_, cluster, node_facts(index), asked.known.facts_for(*asking.policy),
-      around_.output.on_evaluation ? &trace : nullptr);
+      asked.pod, node_, cluster, node_facts(index, storage_of(asked)),
+      asked.known.facts_for(*asking.policy), around_.output.on_evaluation ? &trace : nullptr);
   if (around_.output.on_evaluation) {
     around_.output.on_evaluation(asked.pod.ref, asking, trace);
   }
@@ -640,8 +643,9 @@ void PodEvaluation::hold_unproven(Opinion& opinion, Case& asked) {
   const policy::EvidenceSet own = opinion.verdict->proof;
   const policy::ProofDemands demands = {own};
   const KnownDrivers drivers = drivers_of(asked);
-  std::string missing =
-      missing_proof(*authority_, {.proof = &demands, .drivers = &drivers}, asked.pod);
+  std::string missing = missing_proof(
+      *authority_, {.proof = &demands, .drivers = &drivers, .storage = storage_of(asked)},
+      asked.pod);
   if (!missing.empty()) {
     if (opinion.mode == Mode::Enforce) {
       asked.unmet.push_back(own);
@@ -681,7 +685,9 @@ void PodEvaluation::wish_power_off(const Case& asked) {
     demands.push_back(demanded);
   }
   const KnownDrivers drivers = drivers_of(asked);
-  if (!lacks_only_off(*authority_, {.proof = &demands, .drivers = &drivers}, asked.pod)) {
+  if (!lacks_only_off(*authority_,
+                      {.proof = &demands, .drivers = &drivers, .storage = storage_of(asked)},
+                      asked.pod)) {
     return;
   }
   const Binding& by = binding(index);
@@ -694,7 +700,8 @@ void PodEvaluation::wish_power_off(const Case& asked) {
                           .attempt = context_.attempt,
                           .judged = around_.access.loop.now(),
                           .proof = std::move(demands),
-                          .drivers = drivers};
+                          .drivers = drivers,
+                          .storage = storage_of(asked)};
   if (!guard_reads_spec()) {
     power_wish_->pod.raw.reset();
   }
@@ -734,6 +741,17 @@ KnownDrivers PodEvaluation::drivers_of(const Case& asked) const {
     drivers.insert(volume.driver);
   }
   return drivers;
+}
+
+bool PodEvaluation::is_isolated() const {
+  const auto power = sightings_of(*authority_).power;
+  return power && power->state.power == policy::Power::Isolated;
+}
+
+std::set<std::string> PodEvaluation::storage_of(const Case& asked) const {
+  return is_isolated() && asked.pod.raw != nullptr && asked.known.volumes_missing.empty()
+             ? policy::storage_drivers(*asked.pod.raw, asked.known.facts.volumes)
+             : std::set<std::string>();
 }
 
 void PodEvaluation::log_lines(const Binding& by, const kube::Pod& pod,
@@ -846,6 +864,7 @@ PodPlan PodEvaluation::pod_plan_of(Case& asked, const Opinion& opinion) {
     verdict_log_.mention_once(by, Reason::ReleaseNotServed, verdict.reason);
   }
   KnownDrivers drivers = drivers_of(asked);
+  std::set<std::string> storage = storage_of(asked);
   for (const policy::EvidenceSet& demanded : node_demands_on(asked.pod)) {
     asked.proof.push_back(demanded);
   }
@@ -861,7 +880,8 @@ PodPlan PodEvaluation::pod_plan_of(Case& asked, const Opinion& opinion) {
                        .attempt = context_.attempt,
                        .judged = around_.access.loop.now(),
                        .proof = std::move(asked.proof),
-                       .drivers = std::move(drivers)};
+                       .drivers = std::move(drivers),
+                       .storage = std::move(storage)};
   pod_plan.deletion.evidence = evidence_told(*authority_, pod_plan.deletion);
   return pod_plan;
 }
@@ -874,7 +894,10 @@ void PodEvaluation::observe(const Case& asked, PassResult& result) {
     result.failed_observing += decision.ask_again ? 1 : 0;
     return;
   }
-  observed_.push_back({.pod = asked.pod, .by = *decision.by, .drivers = drivers_of(asked)});
+  observed_.push_back({.pod = asked.pod,
+                       .by = *decision.by,
+                       .drivers = drivers_of(asked),
+                       .storage = storage_of(asked)});
   if (!guard_reads_spec()) {
     observed_.back().pod.raw.reset();
   }
@@ -906,7 +929,8 @@ void PodEvaluation::tell_observed(const Observed& observed, PassResult& result) 
                                       .digest = by.digest,
                                       .set = context_.set->digest,
                                       .proof = &proof,
-                                      .drivers = &observed.drivers},
+                                      .drivers = &observed.drivers,
+                                      .storage = observed.storage},
                                      pod, around_.access.loop.now());
   result.policies_changed = result.policies_changed || refused == Reason::PolicyChanged;
   // Enforcing would have set our taint.

@@ -121,6 +121,9 @@ class PodEvaluation {
   [[nodiscard]] policy::ProofDemands node_demands_on(const kube::Pod& pod) const;
   void note_proof(policy::EvidenceSet demanded);
   [[nodiscard]] KnownDrivers drivers_of(const Case& asked) const;
+  // Sightings::storage of the pod, while somebody has read that the node is isolated.
+  [[nodiscard]] std::set<std::string> storage_of(const Case& asked) const;
+  [[nodiscard]] bool is_isolated() const;
   [[nodiscard]] std::optional<PodPlan> enforce(Case& asked, PassResult& result);
   // A release begins with a pod whose volumes somebody will detach, and can: why it does not begin
   // yet. Before the pod is gone that costs nothing.
@@ -142,6 +145,7 @@ class PodEvaluation {
     kube::Pod pod;
     Opinion by;
     KnownDrivers drivers;
+    std::set<std::string> storage;
   };
   void tell_observed(const Observed& observed, PassResult& result);
   [[nodiscard]] std::pair<audit::Reason, std::string> wait_of(const Opinion& opinion) const;
@@ -151,7 +155,8 @@ class PodEvaluation {
   [[nodiscard]] const policy::Binding& binding(std::size_t index) const {
     return context_.set->bindings[index];
   }
-  [[nodiscard]] policy::NodeFacts node_facts(std::size_t index) const;
+  [[nodiscard]] policy::NodeFacts node_facts(std::size_t index,
+                                             std::set<std::string> storage = {}) const;
   void tell_usage(const policy::Binding& binding, const policy::Usage& usage) const;
 
   Surroundings& around_;

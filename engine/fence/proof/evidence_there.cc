@@ -1,9 +1,32 @@
 #include "fence/proof/evidence_there.h"
 
+#include <algorithm>
+
 namespace moonfence::fence {
 
 using policy::Evidence;
 using policy::EvidenceSet;
+
+namespace {
+
+bool is_isolated(const Sightings& sightings) {
+  return sightings.power && sightings.power->state.power == policy::Power::Isolated &&
+         !sightings.storage.empty() &&
+         std::includes(sightings.power->state.drivers.begin(), sightings.power->state.drivers.end(),
+                       sightings.storage.begin(), sightings.storage.end());
+}
+
+// A pod that may write elsewhere too, or of which nobody could read where.
+std::string uncovered_text(EvidenceSet demanded, const Sightings& sightings) {
+  if (!demanded.contains(Evidence::Isolated) || !sightings.power ||
+      sightings.power->state.power != policy::Power::Isolated || is_isolated(sightings)) {
+    return {};
+  }
+  return "; that is not enough for this pod: every volume of it that lasts must be a claim whose "
+         "PersistentVolume is of an isolated CSI driver";
+}
+
+}  // namespace
 
 EvidenceSet evidence_there(const Sightings& sightings) {
   EvidenceSet there;
@@ -20,6 +43,9 @@ EvidenceSet evidence_there(const Sightings& sightings) {
       !sightings.may_live) {
     there.insert(Evidence::Off);
   }
+  if (is_isolated(sightings) && !sightings.may_live) {
+    there.insert(Evidence::Isolated);
+  }
   if (sightings.attestation.counted && !sightings.may_live) {
     there.insert(Evidence::Attested);
   }
@@ -29,7 +55,7 @@ EvidenceSet evidence_there(const Sightings& sightings) {
 std::string evidence_text(const Sightings& sightings) {
   const EvidenceSet there = evidence_there(sightings);
   std::string text = evidence_words(there, ", ");
-  if (there.contains(Evidence::Off)) {
+  if (there.contains(Evidence::Off) || there.contains(Evidence::Isolated)) {
     text.append(" (").append(sightings.power->fencer).append(": ");
     text.append(sightings.power->state.why).append(")");
   }
@@ -52,10 +78,11 @@ std::string missing_text(const NodeName& node, std::string_view by, EvidenceSet 
            "; the Node object is gone, so there can be none: see docs/runbook.md, Deleting "
            "by hand";
   }
-  if (demanded.contains(Evidence::Off)) {
+  if (demanded.contains(Evidence::Off) || demanded.contains(Evidence::Isolated)) {
     text.append("; ").append(sightings.fencers.empty()
                                  ? "no fencer is bound to it, or none has answered yet"
                                  : sightings.fencers);
+    text.append(uncovered_text(demanded, sightings));
   }
   if (!demanded.contains(Evidence::Attested)) {
     return text + "; it is looked at again, and its pods can be deleted by hand: docs/runbook.md";

@@ -3,6 +3,7 @@
 // What is known at this moment of a node that seems to be dead, and what to say when that is less
 // than what is demanded. Pure.
 
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -21,10 +22,15 @@ struct Sightings {
   const AttestationCheck& attestation;  // must outlive it
   std::optional<PowerReading> power = std::nullopt;
   std::string fencers = {};  // what they say, for people; "" where none is bound to the node
+  // CSI drivers of all storage of the pod, or the volume, that it is about
+  // (policy/input/pod_storage); empty: of none, or not of these alone, so that no isolation is
+  // enough.
+  std::set<std::string> storage = {};
 };
 
 // Of a node whose object is gone nothing is known: whose machine has the name nobody can say. A
-// machine that may live is not off, whoever says so.
+// machine that may live is not off, whoever says so. It is isolated where all of the storage
+// refuses it.
 [[nodiscard]] policy::EvidenceSet evidence_there(const Sightings& sightings);
 
 // Beside a deletion: "unreachable, attested: off by alice, 2026-01-02T03:04:05Z, power supply

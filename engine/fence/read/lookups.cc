@@ -29,9 +29,11 @@ void Lookups::get_of(const Collection& collection, const std::string& name,
   pump();
 }
 
-void Lookups::list(const Result<std::string>& path, const kube::Query& query, Done done) {
+void Lookups::list(const Result<std::string>& path, const kube::Query& query, Done done,
+                   std::size_t limit) {
   if (Lookup* lookup = look_up(path, query, std::move(done))) {
     lookup->is_list = true;
+    lookup->limit = limit;
     queue_.push_back(lookup);
     pump();
   }
@@ -91,7 +93,7 @@ void Lookups::send(Lookup& next) {
     arrived(next, std::move(reply));
   };
   const bool is_only_listed = next.group != nullptr && next.group->is_only_listed;
-  next.call = next.is_list            ? reader_.get_list(next.path, next.query, done)
+  next.call = next.is_list            ? reader_.get_list(next.path, next.query, done, next.limit)
               : is_only_listed        ? reader_.get_listed(next.group->path, next.name, done)
               : next.group != nullptr ? reader_.get_named(next.path, next.name, done)
                                       : reader_.get(next.path, done);

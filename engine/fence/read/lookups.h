@@ -72,8 +72,9 @@ class Lookups {
   // The same of an object whose collection may be listed; `path` tells it apart from others.
   void get_of(const Collection& collection, const std::string& name,
               const Result<std::string>& path, Done done);
-  // A collection: it may be large, and goes where it holds up no live read.
-  void list(const Result<std::string>& path, const kube::Query& query, Done done);
+  // A collection: it may be large, and goes where it holds up no live read. `limit`: of its answer.
+  void list(const Result<std::string>& path, const kube::Query& query, Done done,
+            std::size_t limit = kube::Reader::kListLimit);
 
   [[nodiscard]] std::size_t requests() const { return lookups_.size(); }
 
@@ -84,8 +85,9 @@ class Lookups {
     std::string path;
     kube::Query query;
     bool is_list = false;
-    Group* group = nullptr;  // null: it is read by itself
-    std::string name;        // within the group
+    std::size_t limit = kube::Reader::kListLimit;  // of a list's answer
+    Group* group = nullptr;                        // null: it is read by itself
+    std::string name;                              // within the group
     std::optional<Result<Body>> answer;
     std::vector<Done> waiting;
     kube::CallHandle call;

@@ -35,6 +35,20 @@ std::optional<policy::FailedAnswer> told_of(const cluster::EndpointFailure& fail
   return std::nullopt;
 }
 
+namespace {
+
+bool is_whole_list(const nlohmann::json& body) {
+  if (!body.is_object() || !body.contains("items") ||
+      !(body["items"].is_array() || body["items"].is_null())) {
+    return false;
+  }
+  const auto more = body.find("metadata");
+  return more == body.end() || !more->is_object() || !more->contains("continue") ||
+         (*more)["continue"] == "";
+}
+
+}  // namespace
+
 struct PolicyFetch::Job {
   Job(Plan planned, std::function<void(Fetched)> told)
       : plan(std::move(planned)), done(std::move(told)) {}
@@ -123,6 +137,10 @@ void PolicyFetch::perform(const std::shared_ptr<Job>& job, const std::string& na
     ended();
     return;
   }
+  if (request.kind == policy::Request::Kind::List) {
+    list(job, name, request, ended);
+    return;
+  }
   const auto path = kube::object_path(request.api_version, request.resource,
                                       Namespace(request.space), request.name);
   lookups_.get(path, [job, ended, name](const Result<Lookups::Body>& found) {
@@ -133,6 +151,25 @@ void PolicyFetch::perform(const std::shared_ptr<Job>& job, const std::string& na
     }
     ended();
   });
+}
+
+// All of them, or none: who judges by a part takes what it does not see for absent.
+void PolicyFetch::list(const std::shared_ptr<Job>& job, const std::string& name,
+                       const policy::Request& request, const std::function<void()>& ended) {
+  lookups_.list(
+      kube::objects_path(request.api_version, request.resource, Namespace(request.space)), {},
+      [job, ended, name, text = request.text()](const Result<Lookups::Body>& found) {
+        if (!found) {
+          job->lacks(found.error().message());
+        } else if (*found != nullptr && !is_whole_list(**found)) {
+          job->lacks(text + ": the answer is no list, or not all of it");
+        } else {
+          job->fetched.answers[name] =
+              policy::answer_json(*found == nullptr ? 404 : 200, found->get());
+        }
+        ended();
+      },
+      kListLimit);
 }
 
 std::string PolicyFetch::refusal(const policy::Request& request) const {

@@ -32,8 +32,10 @@ struct Fetched {
 class PolicyFetch {
  public:
   static constexpr int kMostRounds = 4;
+  // Of the answer to fence.list.
+  static constexpr std::size_t kListLimit = std::size_t{512} << 10U;
 
-  // "example.com/v1/arrays": what fence.get may read. All must outlive it.
+  // "example.com/v1/arrays": what fence.get and fence.list may read. All must outlive it.
   PolicyFetch(Lookups& lookups, const std::set<std::string>& allowed,
               EndpointLookups& endpoint_lookups)
       : lookups_(lookups), allowed_(allowed), endpoint_lookups_(endpoint_lookups) {}
@@ -52,6 +54,8 @@ class PolicyFetch {
   void next_round(const std::shared_ptr<Job>& job);
   void perform(const std::shared_ptr<Job>& job, const std::string& name,
                const policy::Request& request, const std::function<void()>& ended);
+  void list(const std::shared_ptr<Job>& job, const std::string& name,
+            const policy::Request& request, const std::function<void()>& ended);
   static void take(Job& job, const std::string& name, bool tries,
                    const cluster::EndpointResult& found);
   [[nodiscard]] std::string refusal(const policy::Request& request) const;

@@ -19,7 +19,12 @@ Ground ground_of(const DeletePod& verdict) {
           .set = verdict.set_digest,
           .judged = verdict.judged,
           .proof = &verdict.proof,
-          .drivers = &verdict.drivers};
+          .drivers = &verdict.drivers,
+          .storage = verdict.storage};
+}
+
+Ground ground_of(const DeletePod& verdict, const AttachmentCase& target) {
+  return on_volume(ground_of(verdict), target);
 }
 
 }  // namespace
@@ -78,15 +83,24 @@ Record about_node(const char* action, const Authority& authority, const By& by) 
 
 }  // namespace
 
+namespace {
+
 // As it is now, where some is demanded.
-std::string evidence_told(const Authority& authority, const DeletePod& verdict) {
+std::string evidence_told(const Authority& authority, const DeletePod& verdict,
+                          const std::set<std::string>& storage) {
   const bool of_engine =
       authority.protections != nullptr &&
       !policy::to_text(authority.protections->proof.of(verdict.pod.ref.space, verdict.drivers))
            .empty();
   return of_engine || is_by_fencers(authority.source) || !policy::to_text(verdict.proof).empty()
-             ? evidence_text(sightings_of(authority))
+             ? evidence_text(sightings_of(authority, storage))
              : std::string();
+}
+
+}  // namespace
+
+std::string evidence_told(const Authority& authority, const DeletePod& verdict) {
+  return evidence_told(authority, verdict, verdict.storage);
 }
 
 Record record_about(const char* action, const Authority& authority, const DeletePod& verdict) {
@@ -102,6 +116,7 @@ namespace {
 Record about_attachment(const char* action, const Authority& authority, const DeletePod& verdict,
                         const kube::Attachment& attachment) {
   Record record = record_about(action, authority, verdict);
+  record.evidence = evidence_told(authority, verdict, {attachment.attacher});
   record.attachment = attachment.name;
   record.attachment_uid = attachment.uid;
   return record;
@@ -137,7 +152,12 @@ std::string refusal_text(const Action& action, const Authority& authority, Reaso
     return {};
   }
   if (reason == Reason::ProofMissing) {
-    return missing_proof(authority, ground_of(*verdict), verdict->pod);
+    const auto* detachment = std::get_if<DeleteAttachment>(&action);
+    const auto* release = std::get_if<ReleaseVolume>(&action);
+    const Ground ground = detachment != nullptr ? ground_of(*verdict, detachment->target)
+                          : release != nullptr  ? ground_of(*verdict, release->target.attachment)
+                                                : ground_of(*verdict);
+    return missing_proof(authority, ground, verdict->pod);
   }
   // What is released is held by nobody's verdict any more.
   const bool is_deletion =

@@ -27,9 +27,10 @@ struct DeletePod {
   std::string set_digest;     // of the set that judged: all three must be in force when it leaves
   std::string why;            // the policy's reason
   std::uint32_t attempt = 1;
-  Moment judged{};                  // by then a list had shown it on the node
-  policy::ProofDemands proof = {};  // of the policies that enforce
-  KnownDrivers drivers = {};        // where the engine's configuration demands proof by driver
+  Moment judged{};                     // by then a list had shown it on the node
+  policy::ProofDemands proof = {};     // of the policies that enforce
+  KnownDrivers drivers = {};           // where the engine's configuration demands proof by driver
+  std::set<std::string> storage = {};  // isolates the pod when all of it refuses the node
   std::string evidence = {};  // what was known of the node, where some was demanded; for people
 };
 

@@ -1,5 +1,7 @@
 #include "fence/rules/guard.h"
 
+#include <utility>
+
 #include "fence/rules/selection.h"
 #include "fence/rules/triggers.h"
 #include "policy/input/pod_facts.h"
@@ -273,7 +275,7 @@ std::optional<PowerReading> power_of(const Authority& authority) {
 
 }  // namespace
 
-Sightings sightings_of(const Authority& authority) {
+Sightings sightings_of(const Authority& authority, std::set<std::string> storage) {
   const Reading& reading = authority.reading;
   const cluster::Kernels* kernels = authority.kernels;
   const Powers* powers = authority.powers;
@@ -289,7 +291,8 @@ Sightings sightings_of(const Authority& authority) {
                           : kernel == cluster::Kernel::Answers || kernel == cluster::Kernel::Unsure,
           .attestation = reading.attestation,
           .power = power_of(authority),
-          .fencers = powers == nullptr ? std::string() : powers->told_of(authority.node)};
+          .fencers = powers == nullptr ? std::string() : powers->told_of(authority.node),
+          .storage = std::move(storage)};
 }
 
 namespace {
@@ -321,14 +324,14 @@ std::optional<Unmet> unmet_of(const Authority& authority, const Ground& ground,
 }  // namespace
 
 std::string missing_proof(const Authority& authority, const Ground& ground, const kube::Pod& pod) {
-  const Sightings sightings = sightings_of(authority);
+  const Sightings sightings = sightings_of(authority, ground.storage);
   const auto missing = unmet_of(authority, ground, pod, evidence_there(sightings));
   return missing ? missing_text(authority.node, missing->by, missing->demanded, sightings)
                  : std::string();
 }
 
 bool lacks_only_off(const Authority& authority, const Ground& ground, const kube::Pod& pod) {
-  const Sightings sightings = sightings_of(authority);
+  const Sightings sightings = sightings_of(authority, ground.storage);
   EvidenceSet there = evidence_there(sightings);
   if (!sightings.exists || !unmet_of(authority, ground, pod, there)) {
     return false;
@@ -552,14 +555,20 @@ std::optional<Reason> refuse_on_attachment(const Authority& authority, const Gro
   if (target.before_pod && !pod.deletion_timestamp) {
     return Reason::PodNotTerminating;
   }
-  if (const auto reason = refuse(authority, ground, pod, Taint::Demanded, now)) {
+  const Ground of_it = on_volume(ground, target);
+  if (const auto reason = refuse(authority, of_it, pod, Taint::Demanded, now)) {
     return reason;
   }
-  // What has no power writes to no storage, whatever a detach does to it. Asked after the proof:
-  // one that is missing for a moment may be there again in the next.
-  const bool is_off = evidence_there(sightings_of(authority)).contains(policy::Evidence::Off);
-  return is_off || (authority.fencing_drivers != nullptr &&
-                    authority.fencing_drivers->contains(target.driver))
+  // What has no power, or is refused by the driver's storage, writes to none of its volumes,
+  // whatever a detach does. Asked after the proof: one that is missing for a moment may be there
+  // again in the next.
+  EvidenceSet stops_writes;
+  stops_writes.insert(policy::Evidence::Off);
+  stops_writes.insert(policy::Evidence::Isolated);
+  const bool is_stopped =
+      evidence_there(sightings_of(authority, of_it.storage)).shares_one_with(stops_writes);
+  return is_stopped || (authority.fencing_drivers != nullptr &&
+                        authority.fencing_drivers->contains(target.driver))
              ? std::nullopt
              : std::optional(Reason::DriverNotDeclared);
 }
@@ -581,6 +590,12 @@ std::optional<Reason> refuse_carried(const RecordLedger& ledger, const Uid& atta
 }
 
 }  // namespace
+
+Ground on_volume(const Ground& ground, const AttachmentCase& target) {
+  Ground of_it = ground;
+  of_it.storage = {target.driver};
+  return of_it;
+}
 
 std::optional<Reason> refuse_attachment_deletion(const Authority& authority, const Ground& ground,
                                                  const kube::Pod& pod, const AttachmentCase& target,

@@ -78,6 +78,8 @@ struct Ground {
   // What policies demand to be known of the node; null: nothing.
   const policy::ProofDemands* proof = nullptr;
   const KnownDrivers* drivers = nullptr;  // of the pod; null: nobody has looked
+  // What has to refuse the node before it is isolated: Sightings::storage.
+  std::set<std::string> storage = {};
 };
 
 // Why the pod lacks proof that its node is dead, for people; "" when it lacks none.
@@ -92,8 +94,9 @@ struct Ground {
 [[nodiscard]] std::string missing_proof_of_any(const Authority& authority,
                                                const Eviction& eviction);
 
-// What is known of the authority's node at this moment.
-[[nodiscard]] Sightings sightings_of(const Authority& authority);
+// What is known of the authority's node at this moment, for a pod or volume of this storage.
+[[nodiscard]] Sightings sightings_of(const Authority& authority,
+                                     std::set<std::string> storage = {});
 
 // nullopt: it may. Otherwise the first thing that speaks against it.
 [[nodiscard]] std::optional<audit::Reason> refuse_pod_deletion(const Authority& authority,
@@ -175,6 +178,10 @@ struct AttachmentCase {
   bool used_by_others = true;
   bool before_pod = false;  // the policy wants it to go before the pod, which must be terminating
 };
+
+// What rests on the verdict about a pod, and is done to a volume of it: its own driver is what has
+// to refuse the node.
+[[nodiscard]] Ground on_volume(const Ground& ground, const AttachmentCase& target);
 
 // Everything that speaks against deleting its pod speaks against it too; and more.
 [[nodiscard]] std::optional<audit::Reason> refuse_attachment_deletion(const Authority& authority,

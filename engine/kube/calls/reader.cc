@@ -15,7 +15,6 @@ namespace {
 // Where kubelets keep their Leases, one a node and of its name.
 constexpr const char* kNodeLeases = "kube-node-lease";
 constexpr Duration kListTimeout = std::chrono::seconds(30);
-constexpr std::size_t kGetLimit = 64U << 20U;
 
 ApiRequest read_request(std::string path) {
   return ApiRequest{
@@ -179,12 +178,12 @@ CallHandle Reader::get_listed(std::string path, const std::string& name,
 }
 
 CallHandle Reader::get_list(std::string path, Query query,
-                            std::function<void(Result<ApiReply>)> done) {
+                            std::function<void(Result<ApiReply>)> done, std::size_t limit) {
   ApiRequest request = read_request(std::move(path));
   request.query = std::move(query);
   request.lane = port::Lane::Bulk;
   request.timeout = kListTimeout;
-  request.body_limit = kGetLimit;
+  request.body_limit = limit;
   return caller_.call(std::move(request), std::move(done));
 }
 

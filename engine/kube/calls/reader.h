@@ -79,9 +79,11 @@ class Reader {
   // the server reads by its key. NotFound when it is empty.
   [[nodiscard]] CallHandle get_listed(std::string path, const std::string& name,
                                       std::function<void(Result<ApiReply>)> done);
-  // A collection in one answer of at most 64 MiB, on the lane of the lists.
+  static constexpr std::size_t kListLimit = std::size_t{64} << 20U;
+  // A collection in one answer, on the lane of the lists.
   [[nodiscard]] CallHandle get_list(std::string path, Query query,
-                                    std::function<void(Result<ApiReply>)> done);
+                                    std::function<void(Result<ApiReply>)> done,
+                                    std::size_t limit = kListLimit);
   // Many named objects of one collection by listing it; see find_items.
   [[nodiscard]] CallHandle find(std::string path, std::function<std::set<std::string>()> names,
                                 std::function<void(FoundItems, const Result<void>&)> done);

@@ -155,25 +155,33 @@ Result<std::string> attachment_path(std::string_view name) {
   return "/apis/storage.k8s.io/v1/volumeattachments/" + *segment;
 }
 
-Result<std::string> object_path(std::string_view api_version, std::string_view resource,
-                                const Namespace& space, std::string_view name) {
+Result<std::string> objects_path(std::string_view api_version, std::string_view resource,
+                                 const Namespace& space) {
   const std::size_t slash = api_version.find('/');
   const auto version = path_segment(api_version.substr(slash == api_version.npos ? 0 : slash + 1));
   const auto group = slash == api_version.npos ? Result<std::string>(std::string())
                                                : path_segment(api_version.substr(0, slash));
   const auto kind = path_segment(resource);
-  // Without a namespace it is an object of the cluster; a list it never is.
   const auto where =
       space.empty() ? Result<std::string>(std::string()) : path_segment(space.text());
-  const auto who = path_segment(name);
-  for (const auto* part : {&version, &group, &kind, &where, &who}) {
+  for (const auto* part : {&version, &group, &kind, &where}) {
     if (!*part) {
       return failure(Error(part->error()).within("object"));
     }
   }
   const std::string root = group->empty() ? "/api/" : "/apis/" + *group + "/";
-  return root + *version + (where->empty() ? "/" : "/namespaces/" + *where + "/") + *kind + "/" +
-         *who;
+  return root + *version + (where->empty() ? "/" : "/namespaces/" + *where + "/") + *kind;
+}
+
+// Without a namespace it is an object of the cluster; a list it never is.
+Result<std::string> object_path(std::string_view api_version, std::string_view resource,
+                                const Namespace& space, std::string_view name) {
+  auto path = objects_path(api_version, resource, space);
+  const auto who = path_segment(name);
+  if (path && !who) {
+    return failure(Error(who.error()).within("object"));
+  }
+  return path ? Result<std::string>(*path + "/" + *who) : path;
 }
 
 std::string selector_value(std::string_view text) {

@@ -37,6 +37,10 @@ namespace moonfence::kube {
                                               std::string_view resource, const Namespace& space,
                                               std::string_view name);
 
+// Of all objects of that kind: of the cluster, of the namespace, or of all namespaces.
+[[nodiscard]] Result<std::string> objects_path(std::string_view api_version,
+                                               std::string_view resource, const Namespace& space);
+
 // The value of a field selector: `\`, ',' and '=' would begin another condition.
 [[nodiscard]] std::string selector_value(std::string_view text);
 

@@ -47,9 +47,10 @@ inline constexpr std::array<Key, 9> kFencerKeys = {{
      true},
     {"state",
      "fun(node: Node, s: Settings, got: table<string, Answer>): "
-     "\"on\"|\"off\"|\"unknown\"|\"failed\", string",
-     "What the answers say of the machine's power, and why. Only off is evidence: a state that is "
-     "not known to mean it is unknown.",
+     "\"on\"|\"off\"|\"isolated\"|\"unknown\"|\"failed\", string, { drivers: string[] }?",
+     "What the answers say of the machine's power, and why; isolated with the CSI drivers whose "
+     "storage refuses it. Only off and isolated are evidence: a state that is not known to mean it "
+     "is unknown.",
      true},
     {"off", "fun(node: Node, s: Settings, got: table<string, Answer>): Request?, string?",
      "How the machine is switched off, when state has said on by these answers: a request of "
@@ -96,7 +97,7 @@ inline constexpr std::array<Key, 8> kSettingKeys = {{
 
 // The options of fence.delete_pod and of fence.taint_out_of_service.
 inline constexpr std::array<Key, 1> kProofOptionKeys = {{
-    {"proof", "(\"silent\"|\"unreachable\"|\"off\"|\"attested\")[]",
+    {"proof", "(\"silent\"|\"unreachable\"|\"isolated\"|\"off\"|\"attested\")[]",
      "One of these has to be known of the node before anything is deleted; none."},
 }};
 
@@ -104,7 +105,7 @@ inline constexpr std::array<Key, 1> kProofOptionKeys = {{
 inline constexpr std::array<Key, 2> kReleaseOptionKeys = {{
     {"release", "boolean",
      "Release the volumes to another node once every attachment is absent; false."},
-    {"proof", "(\"silent\"|\"unreachable\"|\"off\"|\"attested\")[]",
+    {"proof", "(\"silent\"|\"unreachable\"|\"isolated\"|\"off\"|\"attested\")[]",
      "One of these has to be known of the node before anything is deleted; none."},
 }};
 
@@ -114,7 +115,7 @@ inline constexpr std::array<Key, 4> kAttachmentOptionKeys = {{
     {"wait", "string|number", "How long the attachments may take; 60s, from 1s to 1h."},
     {"on_timeout", "\"hold\"|\"delete\"",
      "What becomes of the pod when they do not go in time; hold."},
-    {"proof", "(\"silent\"|\"unreachable\"|\"off\"|\"attested\")[]",
+    {"proof", "(\"silent\"|\"unreachable\"|\"isolated\"|\"off\"|\"attested\")[]",
      "One of these has to be known of the node before anything is deleted; none."},
 }};
 

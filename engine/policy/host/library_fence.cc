@@ -9,7 +9,7 @@
 namespace moonfence::policy {
 namespace {
 
-constexpr std::array<HostFunction, 13> kFence = {{
+constexpr std::array<HostFunction, 14> kFence = {{
     {"skip", fence_skip, "(reason: string): Verdict", "No reason to act on this pod."},
     {"forbid", fence_forbid, "(reason: string): Verdict",
      "Nobody may act on this pod; asked again every minute. The policy becomes a guard."},
@@ -37,6 +37,9 @@ constexpr std::array<HostFunction, 13> kFence = {{
     {"get", fence_get,
      "(apiVersion: string, resource: string, namespace: string, name: string): Request",
      "One object of the Kubernetes API that the engine's configuration allows; never a secret."},
+    {"list", fence_list, "(apiVersion: string, resource: string, namespace?: string): Request",
+     "All objects of one kind that the engine's configuration allows, in plan() of a fencer; "
+     "answered whole, in at most 512 KiB, or not at all."},
     {"post", fence_post, "(endpoint: string, path: string, body: table): Request",
      "What switches a machine off, in off() of a fencer: a POST of a flat table as JSON."},
     {"try", fence_try, "(request: Request): Request",

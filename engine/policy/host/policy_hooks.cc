@@ -204,6 +204,33 @@ Requests plan_power(lua_State* lua, const Program& program) {
   return take_requests(lua, -1, place + ": plan", *Sandbox::of(lua).session.inputs->answers);
 }
 
+// "" or what is wrong with the names that stand on top as { drivers = {…} }.
+std::string take_drivers(lua_State* lua, std::set<std::string>& drivers) {
+  constexpr std::size_t kMostDrivers = 16;
+  if (lua_type(lua, -1) != LUA_TTABLE) {
+    return "isolated needs { drivers = { … } } behind its text";
+  }
+  const int table = lua_gettop(lua);
+  lua_pushliteral(lua, "drivers");
+  lua_rawget(lua, table);
+  const bool is_list = lua_type(lua, -1) == LUA_TTABLE;
+  const lua_Integer count = is_list ? static_cast<lua_Integer>(lua_rawlen(lua, -1)) : 0;
+  std::string fault = count == 0 || count > static_cast<lua_Integer>(kMostDrivers)
+                          ? "isolated: drivers must be a list of 1 to 16 names of CSI drivers"
+                          : "";
+  for (lua_Integer i = 1; fault.empty() && i <= count; ++i) {
+    lua_rawgeti(lua, -1, i);
+    const std::string name(lua_type(lua, -1) == LUA_TSTRING ? text_at(lua, -1) : "");
+    lua_pop(lua, 1);
+    if (!is_csi_driver_name(name)) {
+      fault = "isolated: drivers: '" + escaped(name, 64) + "' is no name of a CSI driver";
+    }
+    drivers.insert(name);
+  }
+  lua_pop(lua, 1);
+  return fault;
+}
+
 PowerState state_of_power(lua_State* lua, const Program& program) {
   constexpr std::size_t kLongestWhy = 512;
   push_declared(lua, "state");
@@ -212,17 +239,24 @@ PowerState state_of_power(lua_State* lua, const Program& program) {
   push_node(lua);
   push_settings(lua, *program.settings);
   push_answers(lua);
-  lua_call(lua, 3, 2);
-  const std::string_view word = lua_type(lua, -2) == LUA_TSTRING ? text_at(lua, -2) : "";
+  lua_call(lua, 3, 3);
+  const std::string_view word = lua_type(lua, -3) == LUA_TSTRING ? text_at(lua, -3) : "";
   const auto power = find_power(word);
-  const std::string why = lua_type(lua, -1) == LUA_TSTRING
-                              ? escaped(trimmed(text_at(lua, -1)), kLongestWhy)
+  const std::string why = lua_type(lua, -2) == LUA_TSTRING
+                              ? escaped(trimmed(text_at(lua, -2)), kLongestWhy)
                               : std::string();
   if (!power || why.empty()) {
-    raise(lua, place + ": state returned " + described(lua, -2) + " and " + described(lua, -1) +
-                   "; it must return 'on', 'off', 'unknown' or 'failed', and a text that says why");
+    raise(lua, place + ": state returned " + described(lua, -3) + " and " + described(lua, -2) +
+                   "; it must return 'on', 'off', 'isolated', 'unknown' or 'failed', and a text "
+                   "that says why");
   }
-  return {.power = *power, .why = why};
+  PowerState state = {.power = *power, .why = why};
+  if (*power == Power::Isolated) {
+    if (const std::string fault = take_drivers(lua, state.drivers); !fault.empty()) {
+      raise(lua, place + ": state: " + fault);
+    }
+  }
+  return state;
 }
 
 OffOrder order(lua_State* lua, const Program& program) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Requests as scripts hold them: opaque values made by fence.http, fence.get, fence.try and
-// fence.post alone.
+// Requests as scripts hold them: opaque values made by fence.http, fence.get, fence.list,
+// fence.try and fence.post alone.
 
 #include <string>
 
@@ -18,6 +18,7 @@ inline constexpr OpaqueType kRequestType = {"request", "return it from fetch or 
 
 int fence_http(lua_State* lua);
 int fence_get(lua_State* lua);
+int fence_list(lua_State* lua);
 int fence_try(lua_State* lua);
 int fence_post(lua_State* lua);
 

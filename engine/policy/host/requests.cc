@@ -174,6 +174,9 @@ int push_request(lua_State* lua, Request request) {
   if (is_order && session.hook != Hook::Off) {
     raise(lua, function_name(lua) + ": is for off() of a fencer");
   }
+  if (request.kind == Request::Kind::List && session.hook != Hook::Power) {
+    raise(lua, function_name(lua) + ": is for plan() of a fencer");
+  }
   if (!is_order && session.hook != Hook::Fetch && session.hook != Hook::Plan &&
       session.hook != Hook::Power) {
     raise(lua, function_name(lua) + ": requests are made inside of fetch() and source.plan()");
@@ -214,6 +217,9 @@ std::string Request::text() const {
   }
   if (kind == Kind::Http) {
     return "http " + endpoint + " " + path;
+  }
+  if (kind == Kind::List) {
+    return "list " + api_version + " " + resource + (space.empty() ? "" : " " + space);
   }
   return "get " + api_version + " " + resource + " " + (space.empty() ? "" : space + "/") + name;
 }
@@ -287,14 +293,11 @@ int fence_post(lua_State* lua) {
                             .body = body_of(lua, 3)});
 }
 
-int fence_get(lua_State* lua) {
-  const std::string_view api_version = text_argument(lua, 1);
-  const std::string_view resource = text_argument(lua, 2);
-  const std::string_view space = text_argument(lua, 3, "");
-  if (lua_isnoneornil(lua, 4) || (lua_type(lua, 4) == LUA_TSTRING && text_at(lua, 4).empty())) {
-    raise(lua, "fence.get: argument 4 must be the name of one object; lists are not read");
-  }
-  const std::string_view name = text_argument(lua, 4);
+namespace {
+
+// Of fence.get and fence.list: which kind, and where.
+void check_kind(lua_State* lua, std::string_view api_version, std::string_view resource,
+                std::string_view space) {
   if (!is_api_version(api_version)) {
     refuse(lua, 1, api_version, "is no apiVersion such as v1 or apps/v1");
   }
@@ -307,6 +310,30 @@ int fence_get(lua_State* lua) {
   if (!space.empty() && !is_dns_label(space)) {
     refuse(lua, 3, space, "is no namespace; leave it empty for an object that has none");
   }
+}
+
+}  // namespace
+
+int fence_list(lua_State* lua) {
+  const std::string_view api_version = text_argument(lua, 1);
+  const std::string_view resource = text_argument(lua, 2);
+  const std::string_view space = text_argument(lua, 3, "");
+  check_kind(lua, api_version, resource, space);
+  return push_request(lua, {.kind = Request::Kind::List,
+                            .api_version = std::string(api_version),
+                            .resource = std::string(resource),
+                            .space = std::string(space)});
+}
+
+int fence_get(lua_State* lua) {
+  const std::string_view api_version = text_argument(lua, 1);
+  const std::string_view resource = text_argument(lua, 2);
+  const std::string_view space = text_argument(lua, 3, "");
+  if (lua_isnoneornil(lua, 4) || (lua_type(lua, 4) == LUA_TSTRING && text_at(lua, 4).empty())) {
+    raise(lua, "fence.get: argument 4 must be the name of one object; lists are not read");
+  }
+  const std::string_view name = text_argument(lua, 4);
+  check_kind(lua, api_version, resource, space);
   if (!is_dns_name(name)) {
     refuse(lua, 4, name, "is no name of an object");
   }

@@ -73,11 +73,14 @@ template <Evidence kEvidence>
 void push_evidence(lua_State* lua, const View&) {
   push_bool(lua, inputs_of(lua).facts.evidence.contains(kEvidence));
 }
-constexpr std::array<Field, 4> kEvidenceFields = {{
+constexpr std::array<Field, 5> kEvidenceFields = {{
     {"silent", push_evidence<Evidence::Silent>, "boolean",
      "its machine does not answer this replica, nor the other one"},
     {"unreachable", push_evidence<Evidence::Unreachable>, "boolean",
      "Kubernetes calls it Unknown, and its Lease is dead"},
+    {"isolated", push_evidence<Evidence::Isolated>, "boolean",
+     "a fencer has read that the storage of every persistent volume of the pod refuses it; in "
+     "node() always false"},
     {"off", push_evidence<Evidence::Off>, "boolean",
      "a fencer has read that its machine has no power"},
     {"attested", push_evidence<Evidence::Attested>, "boolean",

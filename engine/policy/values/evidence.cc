@@ -10,6 +10,8 @@ std::string_view to_string(Evidence evidence) {
       return "silent";
     case Evidence::Unreachable:
       return "unreachable";
+    case Evidence::Isolated:
+      return "isolated";
     case Evidence::Off:
       return "off";
     case Evidence::Attested:

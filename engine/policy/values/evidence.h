@@ -15,11 +15,12 @@ namespace moonfence::policy {
 enum class Evidence : unsigned char {
   Silent,       // its machine does not answer, and another replica has not heard it either
   Unreachable,  // Kubernetes calls it Unknown, and its Lease is dead: the kubelet is silent
+  Isolated,     // a fencer has read that its storage refuses it (fence/proof/evidence_there.h)
   Off,          // a fencer has read that the machine has no power (fence/fencers/power_watch.h)
   Attested,     // a person says that the machine is off (fence/proof/attestation.h)
 };
-inline constexpr std::array<Evidence, 4> kAllEvidence = {Evidence::Silent, Evidence::Unreachable,
-                                                         Evidence::Off, Evidence::Attested};
+inline constexpr std::array<Evidence, 5> kAllEvidence = {
+    Evidence::Silent, Evidence::Unreachable, Evidence::Isolated, Evidence::Off, Evidence::Attested};
 
 // As scripts and files write it: "silent".
 [[nodiscard]] std::string_view to_string(Evidence evidence);

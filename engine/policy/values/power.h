@@ -1,9 +1,10 @@
 #pragma once
 
-// What a fencer makes of the answers about one machine. Only Off is evidence; everything that is
-// not in the vendor's table of states is Unknown.
+// What a fencer makes of the answers about one machine. Only Off and Isolated are evidence;
+// everything that is not in the vendor's table of states is Unknown.
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -14,8 +15,9 @@ namespace moonfence::policy {
 enum class Power {
   On,
   Off,
-  Unknown,  // between two states, or the answer is none of those that are known
-  Failed,   // a person has to mend something: a credential, a wrong machine
+  Isolated,  // it may run, and the storage of some CSI drivers refuses it
+  Unknown,   // between two states, or the answer is none of those that are known
+  Failed,    // a person has to mend something: a credential, a wrong machine
 };
 
 // How a machine is switched off, by a fencer that can.
@@ -27,6 +29,7 @@ struct OffOrder {
 struct PowerState {
   Power power = Power::Unknown;
   std::string why;  // for people; never empty, at most 512 bytes, control characters escaped
+  std::set<std::string> drivers = {};  // of Isolated, never empty there: whose storage refuses it
 };
 
 // As scripts write them: "on".
@@ -36,6 +39,8 @@ struct PowerState {
       return "on";
     case Power::Off:
       return "off";
+    case Power::Isolated:
+      return "isolated";
     case Power::Unknown:
       return "unknown";
     case Power::Failed:
@@ -45,7 +50,8 @@ struct PowerState {
 }
 
 [[nodiscard]] constexpr std::optional<Power> find_power(std::string_view word) {
-  for (const Power power : {Power::On, Power::Off, Power::Unknown, Power::Failed}) {
+  for (const Power power :
+       {Power::On, Power::Off, Power::Isolated, Power::Unknown, Power::Failed}) {
     if (to_string(power) == word) {
       return power;
     }

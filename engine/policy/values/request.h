@@ -1,9 +1,9 @@
 #pragma once
 
 // What a policy asks to be read for it (`fetch`, `source.plan`): one GET of a vendor's endpoint, or
-// one object of the Kubernetes API; and what a fencer wants sent so that a machine is switched off.
-// Policies make requests; the engine checks them against its configuration, performs them and hands
-// the answers over in the next round.
+// one object of the Kubernetes API. A fencer may ask for all objects of a kind too, and says what
+// is to be sent so that a machine is switched off. Policies make requests; the engine checks them
+// against its configuration, performs them and hands the answers over in the next round.
 
 #include <map>
 #include <string>
@@ -14,6 +14,7 @@ struct Request {
   enum class Kind {
     Http,    // fence.http(endpoint, path)
     Object,  // fence.get(apiVersion, resource, namespace, name)
+    List,    // fence.list(apiVersion, resource, namespace), of a fencer
     Post,    // fence.post(endpoint, path, body)
   };
   Kind kind = Kind::Http;
@@ -23,7 +24,8 @@ struct Request {
   std::string path;
   std::string body = {};  // of Post: JSON
   bool tries = false;     // by fence.try: that it failed is an answer too
-  // Of Object. `space` is "" for a resource that has no namespace; never a list, never secrets.
+  // Of Object and List; never secrets. `space` is "" for a resource that has no namespace, and for
+  // a list of all namespaces. A list has no name.
   std::string api_version;
   std::string resource;
   std::string space;

@@ -35,7 +35,7 @@ Result<bool> apply_setting(Plan& plan, const ScenarioLine& line, std::string_vie
     if (value.empty() || value.find_first_not_of("abcdefghijklmnopqrstuvwxyz,") != value.npos) {
       return line.wrong(
           "proof: '" + escaped(value, 64) + "' is no evidence",
-          "write one or more of silent, unreachable, off, attested, with commas between");
+          "write one or more of silent, unreachable, isolated, off, attested, with commas between");
     }
     plan.settings["proof"] = value;
     return true;

@@ -17,6 +17,13 @@ TEST(FencerState, who_can_tell_works) {
   EXPECT_EQ(state_of({word("bmc", Power::Off)}, /*is_ready=*/false), FencerState::Works);
 }
 
+TEST(FencerState, one_that_says_isolated_of_a_node_that_is_ready_is_broken) {
+  EXPECT_EQ(state_of({word("storage", Power::Isolated)}, /*is_ready=*/true), FencerState::Broken);
+  EXPECT_EQ(state_of({word("storage", Power::Isolated)}, /*is_ready=*/false), FencerState::Works);
+  EXPECT_NE(fault_of({.power = Power::Isolated, .why = "x"}, /*is_ready=*/true).find("lifted"),
+            std::string::npos);
+}
+
 TEST(FencerState, one_that_says_off_of_a_node_that_is_ready_is_broken) {
   EXPECT_EQ(state_of({word("bmc", Power::Off)}, /*is_ready=*/true), FencerState::Broken);
   EXPECT_NE(

@@ -7,6 +7,12 @@ namespace {
 
 using Until = PowerQuestion::Until;
 
+constexpr const char* kStorage = R"(
+    plan = function(node, s, got)
+      if not got.x then return { x = fence.http("vendor", "/storage", node.name) } end
+    end,
+    state = function() return "isolated", "it refuses it", { drivers = { "a.example.com" } } end)";
+
 struct PowerQuestionTest : FencersTest {
   std::vector<BoundFencer> fencers;
   std::shared_ptr<PowerQuestion> question;
@@ -50,6 +56,102 @@ TEST_F(PowerQuestionTest, every_one_is_asked_where_all_are_wanted) {
   ASSERT_NE(told, std::nullopt);
   EXPECT_NE(told->find("bmc: off, it says so; pdu: unknown, "), std::string::npos) << *told;
   EXPECT_TRUE(told->ends_with("; cloud: on, it says so")) << *told;
+}
+
+TEST_F(PowerQuestionTest, who_says_on_and_may_do_nothing_leaves_it_to_the_next) {
+  fencers = {bound("bmc"), bound_text("storage", kStorage)};
+  fencers[0].switches_off = false;
+  ask(Until::FirstAnswer);
+  run_for(1s);
+  EXPECT_EQ(told, "bmc: on, it says so; storage: isolated, it refuses it");
+  fencers[0].switches_off = true;
+  told.reset();
+  ask(Until::FirstAnswer);
+  run_for(1s);
+  EXPECT_EQ(told, "bmc: on, it says so");
+}
+
+TEST_F(PowerQuestionTest, who_says_isolated_is_the_last) {
+  fencers = {bound_text("storage", kStorage), bound("bmc")};
+  ask(Until::FirstAnswer);
+  run_for(1s);
+  EXPECT_EQ(told, "storage: isolated, it refuses it");
+}
+
+// They look at two machines, or one of them lies.
+TEST_F(PowerQuestionTest, off_is_not_believed_behind_one_who_says_on) {
+  fencers = {bound("bmc"), bound("cloud"), bound_text("storage", kStorage)};
+  fencers[0].switches_off = false;
+  given["cloud"] = power("off");
+  ask(Until::FirstAnswer);
+  run_for(1s);
+  EXPECT_EQ(told,
+            "bmc: on, it says so; cloud: unknown, off, it says so; but bmc says on; "
+            "storage: isolated, it refuses it");
+}
+
+struct ListQuestionTest : PowerQuestionTest {
+  nlohmann::json list = {{"metadata", {{"resourceVersion", "9"}}},
+                         {"items", {{{"metadata", {{"name", "a"}}}}}}};
+  std::string path;
+  bool is_there = true;
+
+  ListQuestionTest() {
+    for (const char* each :
+         {"/apis/longhorn.io/v1beta2/volumes", "/apis/longhorn.io/v1beta2/namespaces/db/volumes"}) {
+      http.on(port::Method::Get, each, [this](const test::FakeRequest& request) {
+        path = request.path + "?" + request.query;
+        return is_there ? test::FakeAnswer{.body = list.dump()}
+                        : status(404, "NotFound", "volumes");
+      });
+    }
+  }
+  std::string asks(const std::string& request) {
+    fencers = {bound_text(
+        "lists", "plan = function(node, s, got) if not got.all then return { all = " + request +
+                     R"( } end end,
+        state = function(node, s, got)
+          if got.all.status ~= 200 then return "failed", "no such kind" end
+          return "off", tostring(#(got.all.body.items or {}))
+        end)")};
+    told.reset();
+    ask(Until::FirstAnswer);
+    run_for(1s);
+    return told.value_or("nothing");
+  }
+};
+
+TEST_F(ListQuestionTest, a_fencer_may_read_all_objects_of_a_kind_that_is_allowed) {
+  EXPECT_EQ(asks(R"(fence.list("longhorn.io/v1beta2", "volumes"))"), "lists: off, 1");
+  EXPECT_EQ(path, "/apis/longhorn.io/v1beta2/volumes?") << "never from a cache of the server";
+  EXPECT_EQ(asks(R"(fence.list("longhorn.io/v1beta2", "volumes", "db"))"), "lists: off, 1");
+  EXPECT_EQ(path, "/apis/longhorn.io/v1beta2/namespaces/db/volumes?");
+  path.clear();
+  EXPECT_NE(asks(R"(fence.list("longhorn.io/v1beta2", "nodes"))").find("not among allowedReads"),
+            std::string::npos);
+  EXPECT_EQ(path, "");
+  is_there = false;
+  EXPECT_EQ(asks(R"(fence.list("longhorn.io/v1beta2", "volumes"))"), "lists: failed, no such kind");
+}
+
+// What it does not see it would take for absent.
+TEST_F(ListQuestionTest, a_list_that_is_not_whole_says_nothing) {
+  const std::string request = R"(fence.list("longhorn.io/v1beta2", "volumes"))";
+  const nlohmann::json whole = list;
+  list["metadata"]["continue"] = "more";
+  EXPECT_TRUE(asks(request).starts_with("lists: unknown, list longhorn.io"));
+  list["metadata"]["continue"] = 5;
+  EXPECT_TRUE(asks(request).starts_with("lists: unknown, "));
+  for (const nlohmann::json& none : {nlohmann::json(5), nlohmann::json::array(),
+                                     nlohmann::json{{"items", 5}}, nlohmann::json::object()}) {
+    list = none;
+    EXPECT_TRUE(asks(request).starts_with("lists: unknown, ")) << none;
+  }
+  list = whole;
+  list["items"][0]["data"] = std::string(PolicyFetch::kListLimit, 'x');
+  EXPECT_TRUE(asks(request).starts_with("lists: unknown, ")) << "too long";
+  list["items"] = nullptr;  // as Go writes an empty one
+  EXPECT_EQ(asks(request), "lists: off, 0");
 }
 
 TEST_F(PowerQuestionTest, each_has_a_time_of_its_own_and_says_nothing_after_it) {

@@ -9,7 +9,13 @@ using policy::Power;
 
 // Asks GET /power of the endpoint, whose body is the state, or none that is known.
 std::string fencer_text(const std::string& name, const std::string& path = "/power") {
-  return R"(return fencer { api = 1, name = ")" + name +
+  return R"(local function list(given)
+      local copied = {}
+      for _, each in ipairs(given or {}) do table.insert(copied, each) end
+      return copied
+    end
+    return fencer { api = 1, name = ")" +
+         name +
          R"(", version = "1.0.0", summary = "asks",
     plan = function(node, s, got)
       if not got.power then return { power = fence.http("vendor", ")" +
@@ -17,7 +23,7 @@ std::string fencer_text(const std::string& name, const std::string& path = "/pow
     end,
     state = function(node, s, got)
       if got.power.status ~= 200 then return "failed", "no such machine" end
-      return got.power.body.state, "it says so"
+      return got.power.body.state, "it says so", { drivers = list(got.power.body.drivers) }
     end,
     off = function(node) return fence.post("vendor", "/switch", { of = node.name }) end })";
 }
@@ -189,10 +195,41 @@ TEST_F(PowerWatchTest, who_cannot_say_leaves_it_to_the_next) {
   EXPECT_NE(power->told_of(NodeName("n1")).find("bmc: unknown, "), std::string::npos);
 }
 
-TEST_F(PowerWatchTest, who_says_on_is_believed) {
-  open({bound("bmc"), bound("cloud", "/other")});
+TEST_F(PowerWatchTest, who_says_on_and_may_switch_off_is_the_last) {
+  BoundFencer bmc = bound("bmc");
+  bmc.switches_off = true;
+  open({bmc, bound("cloud", "/other")});
   EXPECT_EQ(look(), "bmc on");
   EXPECT_EQ(asked, 1);
+}
+
+TEST_F(PowerWatchTest, of_an_isolated_machine_the_drivers_are_read_and_others_are_news) {
+  std::vector<NodeName> found;
+  power.emplace(
+      PowerWatch::Surroundings{.loop = loop,
+                               .reader = reader,
+                               .allowed_reads = allowed_reads,
+                               .endpoints = &endpoints,
+                               .log = log,
+                               .found = [&](const NodeName& node) { found.push_back(node); }},
+      std::vector{bound("bmc")});
+  said = {{"state", "isolated"}, {"drivers", {"a.example.com"}}};
+  EXPECT_EQ(look(), "bmc isolated");
+  const auto drivers = [this] {
+    return power->reading_of(NodeName("n1"), Uid("node-1"))->state.drivers;
+  };
+  EXPECT_EQ(drivers(), std::set<std::string>{"a.example.com"});
+  EXPECT_EQ(found.size(), 1U);
+  run_for(PowerWatch::kEvery);
+  look();
+  EXPECT_EQ(found.size(), 1U);
+  said["drivers"] = {"a.example.com", "b.example.com"};
+  run_for(PowerWatch::kEvery);
+  look();
+  EXPECT_EQ(drivers().size(), 2U);
+  EXPECT_EQ(found.size(), 2U);
+  run_for(PowerWatch::kLifetime);
+  EXPECT_EQ(power->reading_of(NodeName("n1"), Uid("node-1")), std::nullopt) << "it may be lifted";
 }
 
 TEST_F(PowerWatchTest, only_fencers_that_are_bound_to_the_node_are_asked) {

@@ -127,7 +127,7 @@ TEST(TestFile, keys_that_do_not_go_together_are_refused) {
   EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'wait', proof = { 'attested' } }"),
                   "belongs to the verdicts that delete or evict pods"));
   EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'delete_pod', proof = { 'dead' } }"),
-                  "which is not one of: silent, unreachable, off, attested"));
+                  "which is not one of: silent, unreachable, isolated, off, attested"));
   EXPECT_TRUE(has(reading.case_error("expect = { verdict = 'wait', on_timeout = 'hold' }"),
                   "belongs to the verdict delete_attachments alone"));
   EXPECT_TRUE(

@@ -71,6 +71,63 @@ TEST(Fencer, anything_else_is_an_error) {
   }
 }
 
+// What state() comes to with this body.
+Result<PowerState> stated(const std::string& body) {
+  const auto loaded = Policy::load(R"(return fencer { api = 1, name = "bmc", version = "1.0.0",
+      summary = "asks", plan = function() end,
+      state = function() )" + body + " end }",
+                                   "bmc.lua", clock());
+  EXPECT_TRUE(loaded) << loaded.error().message();
+  return loaded->power_of(node(), json::object()).result;
+}
+
+TEST(Fencer, isolated_names_the_drivers) {
+  const auto state = stated("return 'isolated', 'x', { drivers = { 'b.example.com', 'A', 'A' } }");
+  ASSERT_TRUE(state) << state.error().message();
+  EXPECT_EQ(state->power, Power::Isolated);
+  EXPECT_EQ(state->drivers, (std::set<std::string>{"A", "b.example.com"}));
+  EXPECT_TRUE(stated("return 'off', 'x', { drivers = { 'b' } }")->drivers.empty());
+}
+
+TEST(Fencer, isolated_without_drivers_is_an_error) {
+  for (const char* more :
+       {"", ", nil", ", {}", ", 5", ", { 'a' }", ", { drivers = 'a' }", ", { drivers = {} }",
+        ", { drivers = { 5 } }", ", { drivers = { '' } }", ", { drivers = { 'a/b' } }",
+        ", { drivers = { '*' } }", ", { drivers = { string.len } }",
+        ", { drivers = { '1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11',"
+        " '12', '13', '14', '15', '16', '17' } }"}) {
+    EXPECT_FALSE(stated(std::string("return 'isolated', 'x'") + more)) << more;
+  }
+}
+
+TEST(Fencer, lists_are_read_where_power_is_read_and_never_secrets) {
+  const auto planned = [](const std::string& request, bool of_fencer = true) {
+    const std::string plan = "plan = function() return { x = " + request + " } end";
+    const auto loaded = Policy::load(
+        "return fencer { api = 1, name = 'bmc', version = '1.0.0', summary = 'asks', " +
+            std::string("state = function() return 'on', 'x' end,") + plan +
+            ", off = function() return " + request + " end }",
+        "bmc.lua", clock());
+    EXPECT_TRUE(loaded) << loaded.error().message();
+    if (!of_fencer) {
+      const auto run = loaded->order_off(node(), json::object());
+      return run.result ? std::string("made") : "error";
+    }
+    const auto run = loaded->plan_power(node(), json::object());
+    return run.result ? run.result->at("x").text() : "error";
+  };
+  EXPECT_EQ(planned("fence.list('v1', 'nodes')"), "list v1 nodes");
+  EXPECT_EQ(planned("fence.list('a.example.com/v1', 'things', 'db')"),
+            "list a.example.com/v1 things db");
+  EXPECT_EQ(planned("fence.list('v1', 'nodes')", false), "error");
+  for (const char* request :
+       {"fence.list('v1', 'secrets')", "fence.list('v1', '')", "fence.list('v1', 'a/b')",
+        "fence.list('', 'nodes')", "fence.list('v1', 'nodes', '..')", "fence.list('v1')",
+        "fence.try(fence.list('v1', 'nodes'))"}) {
+    EXPECT_EQ(planned(request), "error") << request;
+  }
+}
+
 TEST(Fencer, nothing_is_ordered_where_power_is_read_or_pods_are_judged) {
   const auto reads = Policy::load(R"(return fencer { api = 1, name = "bmc", version = "1.0.0",
       summary = "asks", state = function() return "on", "x" end,

@@ -127,8 +127,9 @@ TEST(ProofOption, what_could_never_be_met_or_is_not_known_is_refused) {
     return refused("return fence.delete_pod('x', { proof = " + proof + " })");
   };
   EXPECT_THAT(with("{}"), HasSubstr("is an empty list"));
-  EXPECT_THAT(with("{ 'dead' }"),
-              HasSubstr("names 'dead', which is not one of: silent, unreachable, off, attested"));
+  EXPECT_THAT(
+      with("{ 'dead' }"),
+      HasSubstr("names 'dead', which is not one of: silent, unreachable, isolated, off, attested"));
   EXPECT_THAT(with("{ 7 }"), HasSubstr("which is not one of"));
   EXPECT_THAT(with("{ attested = true }"), HasSubstr("which is not one of"));
   EXPECT_THAT(with("{ x = 'attested' }"), HasSubstr("which is not one of"));

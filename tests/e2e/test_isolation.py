@@ -1,0 +1,112 @@
+"""Evidence `isolated` (docs/proof.md) on a real control plane: the storage refuses a node, by a NetworkFence of CSI-Addons. Whatever such
+an object says that is no proof deletes nothing; what is, takes the pods that keep all that lasts in that storage."""
+
+import pytest
+
+from .csi_addons import FENCED, GROUP, UNFENCED, CsiAddons
+from .engine import RULES, STORAGE_RULES
+from .kube import wait_for
+from .policies import policy_text
+
+OURS, OTHER = "10.8.0.1/32", "10.8.0.2/32"
+ADDONS_RULES = ({"apiGroups": [GROUP], "resources": ["csiaddonsnodes", "networkfences"], "verbs": ["list"]},)
+API = f"{GROUP}/v1alpha1"
+
+
+@pytest.fixture
+def addons(cluster, workloads):
+    made = CsiAddons(cluster.client, workloads.namespace, workloads.driver)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def fallen(cluster, workloads, addons, make_nodes, start_engine, tmp_path):
+    """fallen() -> (engine, node): web-0 with a volume and bare-0 without one on a node that has fallen silent."""
+    def make(allowed: str = f"v1/nodes, {API}/csiaddonsnodes, {API}/networkfences"):
+        (node,) = make_nodes(1)
+        workloads.create_driver()
+        workloads.stateful_set("web", volume=True, toleration_seconds=600)
+        workloads.stateful_set("bare", toleration_seconds=600)
+        for name in ("web-0", "bare-0"):
+            workloads.wait_running(name)
+        (other, _) = make_nodes(2)
+        addons.node(node, OURS)
+        addons.node(other, OTHER)
+        policy = tmp_path / "both.lua"
+        policy.write_text(policy_text("both", 'fence.delete_pod_and_attachments("its node is dead")', more='needs = { "volumes" },'))
+        engine = start_engine(policy=policy, rules=[*RULES, *STORAGE_RULES, *ADDONS_RULES], config={
+            "proof": "{everywhere: [off, isolated]}", "fencingDrivers": "[]", "allowedReads": f"[{allowed}]",
+            "fencers": f"[{{fencer: network-fence, settings: {{drivers: [{workloads.driver}]}}}}]"})
+        cluster.hollow.fail(node, "silent")
+        return engine, node
+    return make
+
+
+def says(engine, part: str, pod: str = "web-0"):
+    """The newest verdict about the pod has this in it."""
+    def newest() -> str:
+        told = [each["text"] for each in engine.records()
+                if each["kind"] == "verdict" and each["reason"] == "proof_missing" and each["pod"].endswith("/" + pod)]
+        return told[-1] if told else ""
+    wait_for(part, lambda: part in newest(), 120)
+
+
+def test_pf_20_pf_21_what_is_no_isolation_deletes_nothing_and_what_is_takes_the_pods_of_that_storage(
+        cluster, workloads, addons, fallen):
+    engine, node = fallen()
+    says(engine, f"{workloads.driver} on: no NetworkFence of class ceph is over its addresses")
+
+    addons.fence("other", OTHER)  # another node is cut off
+    addons.result("other", "Succeeded", FENCED)
+    addons.fence("first", OURS)  # and the controller has nothing to say
+    says(engine, "NetworkFence first has no result yet")
+    addons.result("first", "Failed", "no such cluster")
+    says(engine, "NetworkFence first Failed: no such cluster")
+    addons.result("first", "Succeeded", UNFENCED)
+    says(engine, "NetworkFence first says 'unfencing operation successful'")
+    addons.lift("first")
+    says(engine, "NetworkFence first lifts it")
+    # The result of what it was before stays.
+    cluster.client.patch("networkfences", "first", {"spec": {"fenceState": "Fenced"}})
+    addons.result("first", "Succeeded", FENCED)
+    says(engine, "NetworkFence first was changed since it was made")
+    addons.remove("first")
+    addons.fence("wide", OURS, "10.8.0.0/24")
+    addons.result("wide", "Succeeded", FENCED)
+    says(engine, "NetworkFence wide names other addresses")
+    addons.remove("wide")
+    addons.node("shares", OURS)
+    addons.fence("second", OURS)
+    addons.result("second", "Succeeded", FENCED)
+    says(engine, f"{OURS} is an address of node shares too")
+    assert engine.deletes() == []
+
+    addons.node("shares", "10.8.0.3/32")
+    workloads.wait_running("web-0", not_on=node, seconds=120)
+    intents = [each for each in engine.records() if each["kind"] == "intent"]
+    assert [each["action"] for each in intents] == ["delete_pod", "delete_attachment"]
+    for intent in intents:
+        assert intent["evidence"] == (
+            f"unreachable, isolated (network-fence: {workloads.driver} isolated: NetworkFence second)")
+    # It may write elsewhere: nobody knows.
+    says(engine, "that is not enough for this pod", "bare-0")
+    assert [each.resource for each in engine.deletes()] == ["pods", "volumeattachments"]
+    assert not [volume for volume in cluster.hollow.status()["double"] if workloads.driver in str(volume)]
+
+
+def test_an_isolation_that_is_lifted_counts_no_more(workloads, addons, fallen):
+    addons.fence("held", OURS)
+    addons.result("held", "Succeeded", FENCED)
+    addons.fence("lifts", OURS, state="Unfenced")
+    engine, _ = fallen()
+    says(engine, "NetworkFence lifts lifts it")
+    assert engine.deletes() == []
+
+
+def test_without_the_right_to_read_it_nothing_is_known(addons, fallen):
+    addons.fence("held", OURS)
+    addons.result("held", "Succeeded", FENCED)
+    engine, _ = fallen(allowed="v1/nodes")
+    says(engine, "is not among allowedReads")
+    assert engine.deletes() == []
