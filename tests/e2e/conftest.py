@@ -12,6 +12,7 @@ from .cluster import running_cluster
 from .engine import Engines
 from .explain import explain, explained, wait_explained
 from .faults import ApiServer, Victims
+from .fencers import Fencers
 from .installation import Installation, lease_watch
 from .proxy import Proxy
 from .record_schema import check_records
@@ -145,6 +146,13 @@ def api_server(cluster, start_engine):
 @pytest.fixture
 def tool(cluster, workloads, tmp_path) -> Tool:
     return Tool(cluster, workloads, tmp_path)
+
+
+@pytest.fixture
+def fencers(cluster, workloads, tmp_path):
+    made = Fencers(cluster, workloads.namespace, tmp_path)
+    yield made
+    made.stop()
 
 
 @pytest.fixture

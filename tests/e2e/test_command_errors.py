@@ -15,16 +15,17 @@ from .tool import same_as_golden
 
 NOTHING, FAILED, USAGE, CONFIG, POLICY, NOT_FOUND, WOULD_ACT, CAPTURE_USAGE = 0, 1, 2, 3, 4, 5, 10, 64
 ID = "0123456789"
-VERBS = ("plan", "explain", "status", "incidents", "incident", "fencer", "capture")
+VERBS = ("plan", "explain", "status", "incidents", "incident", "fencer", "rehearse", "capture")
 FORMS = {"plan": ("table", "wide", "json", "yaml"), "explain": ("text", "json", "yaml"), "status": ("table", "json", "yaml"),
          "incidents": ("table", "json", "yaml"), "incident": ("table", "json", "yaml"),
-         "fencer": ("table", "json", "yaml"), "capture": ("",)}
+         "fencer": ("table", "json", "yaml"), "rehearse": ("",), "capture": ("",)}
 
 
 def line(verb: str, folder, node: str = "n1", pod: str = "default/p", incident: str = ID) -> list:
     """A sound command line."""
     return {"plan": ["plan", node], "explain": ["explain", pod], "status": ["status"], "incidents": ["incidents"],
-            "incident": ["incident", incident], "fencer": ["fencer", "check", node], "capture": ["policy", "capture", node, "-o", str(folder / "captured")]}[verb]
+            "incident": ["incident", incident], "fencer": ["fencer", "check", node],
+            "rehearse": ["fencer", "rehearse", node, "--yes", node], "capture": ["policy", "capture", node, "-o", str(folder / "captured")]}[verb]
 
 
 def in_form(verb: str, form: str) -> list:
@@ -89,6 +90,7 @@ def test_command_lines_that_are_none(tmp_path):
             ([], "A subcommand is required"), (["plans"], "there is no command 'plans'; there are run, policy, "),
             (["plan"], "NODE is required"), (["explain"], "POD is required"), (["incident"], "ID is required"),
             (["explain", "a", "b"], "POD"), (["fencer"], "A subcommand is required"),
+            (["fencer", "rehearse"], "NODE is required"), (["fencer", "rehearse", "a", "--yes", "b"], "--yes: 'b' is not the node"),
             (["fencer", "check", "-o", "wide"], "not in {table,json,yaml}"), (["status", "x"], "x"), (["plan", "n1", "--mode", "hard"], "not in {off,observe,enforce}"),
             (["plan", "n1", "-o", "xml"], "xml not in {table,wide,json,yaml}"), (["status", "-o", "wide"], "not in {table,json,yaml}"),
             (["explain", "p", "-o", "table"], "not in {text,json,yaml}"), (["incidents", "-n", "A_B"], "is no namespace"),

@@ -1,58 +1,10 @@
 """`moonfence fencer check` (docs/proof.md, Before the night) on a real control plane: which nodes have fencers that work, and why the
 others have not. It only asks."""
 
-import pytest
-
 from .engine import RULES, Account
-from .redfish_api import RedfishApi
 from .tool import names_of_nodes, same_as_golden, steady
 
 ALL_WORK, CONFIG, NOT_FOUND, SOME_DO_NOT = 0, 3, 5, 10
-
-
-class Fencers:
-    """The configuration of an engine in the cluster: the BMC of each node that has one, by its label `bmc`."""
-
-    def __init__(self, cluster, space: str, folder):
-        self.cluster, self.space, self.folder = cluster, space, folder
-        self.bmcs: dict = {}
-        (folder / "user").write_text("admin")
-
-    def bmc_of(self, node: str) -> RedfishApi:
-        """Made, and named by the node's label."""
-        name = f"bmc-{len(self.bmcs) + 1}"
-        bmc = RedfishApi(self.cluster.client.get("nodes", node)["status"]["nodeInfo"]["systemUUID"])
-        self.cluster.client.patch("nodes", node, {"metadata": {"labels": {"bmc": name}}})
-        self.bmcs[name] = bmc
-        self.say(bmc, bmc.password)
-        return bmc
-
-    def say(self, bmc: RedfishApi, password: str):
-        """What moonfence thinks that its password is."""
-        (name,) = [each for each, known in self.bmcs.items() if known is bmc]
-        (self.folder / name).write_text(password)
-
-    def write(self, more: str = "", config: str = ""):
-        endpoints = "".join(
-            f"  {name}: {{url: '{bmc.url}', auth: {{type: basic, usernameFile: {self.folder}/user, passwordFile: {self.folder}/{name}}}}}\n"
-            for name, bmc in self.bmcs.items())
-        text = config or ("api: 1\nfencers:\n- {fencer: redfish, nodes: bmc, settings: {endpoint_label: bmc}, switchOff: true}\n"
-                          f"{more}endpoints:\n{endpoints}")
-        if self.cluster.client.find("configmaps", "moonfence-config", self.space):
-            self.cluster.client.patch("configmaps", "moonfence-config", {"data": {"config.yaml": text}}, self.space)
-        else:
-            self.cluster.client.create("configmaps", {"metadata": {"name": "moonfence-config"}, "data": {"config.yaml": text}}, self.space)
-
-    def resets(self) -> list:
-        return [reset for bmc in self.bmcs.values() for reset in bmc.resets]
-
-
-@pytest.fixture
-def fencers(cluster, workloads, tmp_path):
-    made = Fencers(cluster, workloads.namespace, tmp_path)
-    yield made
-    for bmc in made.bmcs.values():
-        bmc.stop()
 
 
 def states(document: dict) -> dict:
@@ -118,7 +70,7 @@ def test_whoever_begins_is_told_what_to_do_next(nodes, fencers, tool):
     fencers.write()
     (fencers.folder / "user").unlink()
     done = tool.run("fencer", "check", nodes[0], "-n", fencers.space)
-    assert done.returncode == SOME_DO_NOT and f"{fencers.folder}/user cannot be read here; run it where the engine runs" in done.stderr
+    assert done.returncode == SOME_DO_NOT and f"names files that cannot be read here: {fencers.folder}/user; run it where the engine runs" in done.stderr
     assert bmc.gets == []
 
 

@@ -72,7 +72,10 @@ int run_client(const ClientOptions& options) {
     std::fprintf(stderr, "moonfence: %s\n", sound.error().message().c_str());
     return static_cast<int>(ClientExit::Policy);
   }
-  const ClientOutput output = run_client_command(options);
+  const ClientOutput output = run_client_command(options, [](const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  });
   std::fwrite(output.out.data(), 1, output.out.size(), stdout);
   std::fwrite(output.err.data(), 1, output.err.size(), stderr);
   return static_cast<int>(output.code);

@@ -14,23 +14,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kReview = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-
-// As the API server knows whoever asks.
-Result<std::string> authenticated_user(ClusterClient& client) {
-  const auto answer = client.post(
-      kReview, {{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}});
-  if (!answer) {
-    return failure(answer.error());
-  }
-  const json::json_pointer path("/status/userInfo/username");
-  if (!answer->contains(path) || !answer->at(path).is_string()) {
-    return failure(Error::Kind::Malformed, "the API server does not say who asks",
-                   "is --kubeconfig that of a Kubernetes API server?");
-  }
-  return answer->at(path).get<std::string>();
-}
-
 Result<void> annotate(ClusterClient& client, const std::string& path, const Uid& node,
                       const json& value) {
   const auto answer = client.merge(

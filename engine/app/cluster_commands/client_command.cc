@@ -13,6 +13,21 @@ ClientOutput refused(const Error& error) {
                  error);
 }
 
+Result<std::string> authenticated_user(ClusterClient& client) {
+  const auto answer =
+      client.post("/apis/authentication.k8s.io/v1/selfsubjectreviews",
+                  {{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}});
+  if (!answer) {
+    return failure(answer.error());
+  }
+  const nlohmann::json::json_pointer path("/status/userInfo/username");
+  if (!answer->contains(path) || !answer->at(path).is_string()) {
+    return failure(Error::Kind::Malformed, "the API server does not say who asks",
+                   "is --kubeconfig that of a Kubernetes API server?");
+  }
+  return answer->at(path).get<std::string>();
+}
+
 tl::expected<DeployedSettings, ClientOutput> deployed_settings(ClientGround& ground) {
   const auto map = ground.client.get("/api/v1/namespaces/" + ground.engine_namespace +
                                      "/configmaps/moonfence-config");
@@ -38,7 +53,8 @@ tl::expected<DeployedSettings, ClientOutput> deployed_settings(ClientGround& gro
   return DeployedSettings{.settings = *std::move(parsed), .missing = {}};
 }
 
-ClientOutput run_client_command(const ClientOptions& options) {
+ClientOutput run_client_command(const ClientOptions& options,
+                                const std::function<void(const std::string&)>& tell) {
   os::SystemFiles files;
   auto config =
       kube::load_config(files, {.kubeconfig = options.kubeconfig, .context = options.context});
@@ -50,7 +66,8 @@ ClientOutput run_client_command(const ClientOptions& options) {
                          .client = ClusterClient(*config),
                          .engine_namespace = options.engine_namespace.empty()
                                                  ? kube::own_namespace(files, "moonfence")
-                                                 : options.engine_namespace};
+                                                 : options.engine_namespace,
+                         .tell = tell};
   switch (options.verb) {
     case ClientOptions::Verb::Plan:
       return plan_nodes(options, ground);
@@ -66,6 +83,8 @@ ClientOutput run_client_command(const ClientOptions& options) {
       return attest_node(options, ground);
     case ClientOptions::Verb::FencerCheck:
       return check_fencers(options, ground);
+    case ClientOptions::Verb::FencerRehearse:
+      return rehearse_fencer(options, ground);
     case ClientOptions::Verb::Capture:
       return capture_node(options, ground);
   }

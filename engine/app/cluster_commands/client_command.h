@@ -1,7 +1,9 @@
 #pragma once
 
-// Performs the commands that ask a cluster; one file a command. None but attest changes anything.
+// Performs the commands that ask a cluster; one file a command. None but attest and fencer rehearse
+// changes anything.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +25,9 @@ struct ClientOutput {
   std::string err;
 };
 
-[[nodiscard]] ClientOutput run_client_command(const ClientOptions& options);
+// `tell` prints at once what a command says while it is at work.
+[[nodiscard]] ClientOutput run_client_command(const ClientOptions& options,
+                                              const std::function<void(const std::string&)>& tell);
 
 // What each of them is given beside its options.
 struct ClientGround {
@@ -31,6 +35,7 @@ struct ClientGround {
   kube::LoadedConfig config;
   ClusterClient client;
   std::string engine_namespace;
+  std::function<void(const std::string&)> tell;
 };
 [[nodiscard]] ClientOutput plan_nodes(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput explain_pod(const ClientOptions& options, ClientGround& ground);
@@ -39,11 +44,15 @@ struct ClientGround {
 [[nodiscard]] ClientOutput show_incident(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput attest_node(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput check_fencers(const ClientOptions& options, ClientGround& ground);
+[[nodiscard]] ClientOutput rehearse_fencer(const ClientOptions& options, ClientGround& ground);
 [[nodiscard]] ClientOutput capture_node(const ClientOptions& options, ClientGround& ground);
 
 // The code that says why nothing could be printed, and the error with its next step.
 [[nodiscard]] ClientOutput refused(ClientExit code, const Error& error);
 [[nodiscard]] ClientOutput refused(const Error& error);  // Failed, or NotFound
+
+// Who asks, as the API server knows them.
+[[nodiscard]] Result<std::string> authenticated_user(ClusterClient& client);
 
 // The engine's configuration as the manifests of deploy/ hand it to the engine: of ConfigMap
 // moonfence-config.

@@ -88,7 +88,26 @@ it is Ready or shows no signs of its kubelet, 2 wrong command line, 3 kubeconfig
 constexpr const char* kFencerFooter = R"(
 Example:
   moonfence fencer check
-      Which nodes have no fencer that works.)";
+      Which nodes have no fencer that works.
+  moonfence fencer rehearse node-7
+      Whether the machine of node-7, which was drained, can be switched off: does it.)";
+
+constexpr const char* kFencerRehearseFooter = R"(
+It SWITCHES THE MACHINE OFF, without a shutdown, and never on again. It refuses unless the node is Ready,
+cordoned and drained, nothing is attached to it, no incident of it is open, nobody holds it, and its
+fencers say that it is on. It asks for the node's name before it does anything. docs/proof.md says what
+is proven by it.
+
+Examples:
+  kubectl drain node-7 --ignore-daemonsets
+  moonfence fencer rehearse node-7
+      Asks, tells the fencer, reads the power until it is off, and watches the kubelet's Lease.
+  kubectl -n moonfence exec deployment/moonfence -- moonfence fencer rehearse node-7 --yes node-7
+      Where the credentials are, for a script.
+
+Exit codes: 0 it was switched off, and that is known, 10 a fencer was told, and what came of it is not
+known, 6 refused: nobody was told, 1 the cluster cannot be read or written: nobody was told, 2 wrong
+command line, 3 kubeconfig or configuration unusable, 5 no such node.)";
 
 constexpr const char* kFencerCheckFooter = R"(
 It only asks, and never switches a machine off. Every fencer of each node is asked. Credentials are
@@ -205,6 +224,17 @@ void add_fencer(CLI::App& app, ClientOptions& options) {
   add_output(*check, options, documents());
   add_engine_namespace(*check, options, kOwnNamespace);
   add_config(*check, options);
+  CLI::App* rehearse = add_verb(
+      *fencer, options, Verb::FencerRehearse, "rehearse",
+      "Switch the machine of a drained node off, to see whether that works", kFencerRehearseFooter);
+  rehearse->add_option("NODE", options.names, "The node")->required()->expected(1);
+  rehearse->add_option("--yes", options.yes, "Its name once more: do not ask for it")
+      ->type_name("NODE");
+  rehearse->add_flag("--control-plane", options.control_plane,
+                     "Also a machine of the control plane, and where the leader does not say on "
+                     "which node it runs");
+  add_engine_namespace(*rehearse, options, kOwnNamespace);
+  add_config(*rehearse, options);
 }
 
 }  // namespace
@@ -315,6 +345,9 @@ std::string problem_of(const ClientOptions& options) {
   };
   if (options.verb == Verb::Attest) {
     return problem_of_attest(options);
+  }
+  if (!options.yes.empty() && options.yes != options.names.front()) {
+    return "--yes: '" + escaped(options.yes, 128) + "' is not the node: repeat its name";
   }
   if (options.policy.empty() != options.policy_namespace.empty()) {
     return options.policy.empty()

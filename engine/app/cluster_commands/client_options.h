@@ -1,7 +1,7 @@
 #pragma once
 
 // The command lines of what asks a cluster: plan, explain, status, incidents, incident, attest,
-// `fencer check` and `policy capture`. As values.
+// `fencer check`, `fencer rehearse` and `policy capture`. As values.
 
 #include <string>
 #include <vector>
@@ -23,19 +23,32 @@ enum class ClientExit : int {
   Config = 3,     // kubeconfig or configuration unusable
   Policy = 4,     // --policy cannot be loaded
   NotFound = 5,   // the cluster has no such node, pod or incident
+  Refused = 6,    // of fencer rehearse: something speaks against it, and nothing was switched off
   WouldAct = 10,  // of plan and explain: something would be done
-  Unproven = 10   // of fencer check: some node has no fencer that works
+  Unproven = 10   // of fencer check: some node has no fencer that works; of fencer rehearse: it was
+                  // told to switch a machine off, and that it did is not known
 };
 
 struct ClientOptions {
-  enum class Verb { Plan, Explain, Status, Incidents, Incident, Attest, FencerCheck, Capture };
+  enum class Verb {
+    Plan,
+    Explain,
+    Status,
+    Incidents,
+    Incident,
+    Attest,
+    FencerCheck,
+    FencerRehearse,
+    Capture
+  };
 
   std::vector<std::string> names;  // nodes, the pod, or the incident's id
   std::string kubeconfig;
   std::string context;
   std::string space;             // of explain: the pod's
   std::string engine_namespace;  // empty: the pod's in which we run, else moonfence
-  // What `moonfence run` is, or would be, given: of plan and explain, the first of fencer check.
+  // What `moonfence run` is, or would be, given: of plan and explain, the first of fencer check
+  // and rehearse.
   std::string config;  // empty: ConfigMap moonfence-config of the engine's namespace
   std::string policy;
   std::string policy_namespace;
@@ -49,6 +62,9 @@ struct ClientOptions {
   std::string reason;
   bool off = false;
   bool withdraw = false;
+  // Of fencer rehearse.
+  std::string yes;  // the node's name once more: nobody is asked
+  bool control_plane = false;
 
   [[nodiscard]] OutputForm form() const;
 };

@@ -120,6 +120,10 @@ Result<nlohmann::json> ClusterClient::merge(const std::string& path, const nlohm
   return line_->call(with_body(port::Method::Patch, path, patch, "application/merge-patch+json"));
 }
 
+Result<nlohmann::json> ClusterClient::send(kube::ApiRequest request) {
+  return line_->call(std::move(request));
+}
+
 WallTime ClusterClient::now() {
   return line_->now();
 }

@@ -27,6 +27,8 @@ class ClusterClient {
   // The answer to what is posted there, and the object after a JSON merge patch (RFC 7386).
   [[nodiscard]] Result<nlohmann::json> post(const std::string& path, const nlohmann::json& body);
   [[nodiscard]] Result<nlohmann::json> merge(const std::string& path, const nlohmann::json& patch);
+  // The answer to any other call.
+  [[nodiscard]] Result<nlohmann::json> send(kube::ApiRequest request);
 
   // By the API server's clock, when it last answered.
   [[nodiscard]] WallTime now();

@@ -1,15 +1,22 @@
 // `moonfence fencer check`: asks each node's fencers whether its machine has power. It only asks.
+// `moonfence fencer rehearse`: has the machine of a drained node switched off, for real.
 
+#include <array>
+#include <cstdio>
+#include <set>
 #include <utility>
 
 #include "app/cluster_commands/client_command.h"
 #include "app/engine/load_fencers.h"
 #include "app/engine/preparation.h"
 #include "app/fencer_check/fencer_asking.h"
+#include "app/fencer_rehearsal/rehearsal_facts.h"
+#include "app/fencer_rehearsal/rehearsal_news.h"
+#include "app/fencer_rehearsal/switching_off.h"
 #include "base/text.h"
 #include "kube/objects/decode.h"
-#include "kube/wire/url.h"
 #include "os/system/clocks.h"
+#include "os/tools/prompt.h"
 
 namespace moonfence::app {
 
@@ -17,11 +24,12 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kNodes = "/api/v1/nodes";
-
-std::string in_the_pod(const ClientGround& ground) {
-  return "run it where the engine runs: kubectl -n " + ground.engine_namespace +
-         " exec deployment/moonfence -- moonfence fencer check";
+std::string in_the_pod(const ClientOptions& options, const ClientGround& ground) {
+  const bool rehearses = options.verb == ClientOptions::Verb::FencerRehearse;
+  return "run it where the engine runs: kubectl -n " + ground.engine_namespace + " exec " +
+         (rehearses
+              ? "-it deployment/moonfence -- moonfence fencer rehearse " + options.names.front()
+              : "deployment/moonfence -- moonfence fencer check");
 }
 
 // What the engine would take if it started now.
@@ -49,55 +57,320 @@ tl::expected<Settings, ClientOutput> settings_for(const ClientOptions& options,
   return std::move(deployed->settings);
 }
 
-tl::expected<std::vector<kube::Node>, ClientOutput> read_nodes(const ClientOptions& options,
-                                                               ClientGround& ground) {
-  std::vector<json> objects;
-  for (const std::string& name : options.names) {
-    const auto segment = kube::path_segment(name);
-    if (!segment) {
-      return tl::unexpected(refused(ClientExit::Usage, segment.error()));
-    }
-    auto object = ground.client.get(std::string(kNodes) + "/" + *segment);
-    if (!object) {
-      Error error = object.error();
-      if (error.kind == Error::Kind::NotFound) {
-        error.hint = "kubectl get nodes shows their names";
-      }
-      return tl::unexpected(refused(error));
-    }
-    objects.push_back(*std::move(object));
+tl::expected<std::vector<fence::BoundFencer>, ClientOutput> fencers_for(
+    const ClientOptions& options, ClientGround& ground, const Settings& settings,
+    port::CpuClock& clock) {
+  auto fencers = load_fencers(settings.fencers, ground.files, clock);
+  if (!fencers) {
+    Error error = fencers.error();
+    error.hint = error.kind == Error::Kind::NotFound || error.hint.empty()
+                     ? in_the_pod(options, ground)
+                     : error.hint;
+    return tl::unexpected(refused(ClientExit::Config, error));
   }
-  if (options.names.empty()) {
-    auto list = ground.client.get(kNodes);
-    if (!list) {
-      return tl::unexpected(refused(ClientExit::Failed, list.error()));
-    }
-    objects = list->value("items", objects);
-  }
-  std::vector<kube::Node> nodes;
-  for (const json& object : objects) {
-    auto node = kube::decode_node(object, /*keep_raw=*/true);
-    if (!node) {
-      return tl::unexpected(refused(ClientExit::Failed, node.error()));
-    }
-    nodes.push_back(*std::move(node));
-  }
-  return nodes;
+  return *std::move(fencers);
 }
 
 // Credentials are mounted where the engine runs, and mostly not where somebody types this.
-std::string note_on_files(const cluster::EndpointTable& endpoints, ClientGround& ground) {
+std::string note_on_files(const ClientOptions& options, ClientGround& ground,
+                          const cluster::EndpointTable& endpoints) {
+  constexpr std::size_t kNamed = 3;
+  std::set<std::string> missing;
   for (const auto& [name, rules] : endpoints) {
     for (const std::string& path : {rules.ca_file, rules.certificate_file, rules.key_file,
                                     rules.username_file, rules.password_file, rules.token_file}) {
       if (!path.empty() && !ground.files.read(path)) {
-        return "note: endpoint " + escaped(name, 64) + ": " + escaped(path, 256) +
-               " cannot be read here; " + in_the_pod(ground) + "\n";
+        missing.insert(escaped(path, 256));
       }
     }
   }
+  if (missing.empty()) {
+    return {};
+  }
+  std::string names;
+  std::size_t left = missing.size();
+  for (const std::string& path : missing) {
+    if (missing.size() - left == kNamed) {
+      break;
+    }
+    names += (names.empty() ? "" : ", ") + path;
+    --left;
+  }
+  return "note: " +
+         (options.config.empty() ? "ConfigMap " + ground.engine_namespace + "/moonfence-config"
+                                 : options.config) +
+         " names files that cannot be read here: " + names +
+         (left > 0 ? " and " + std::to_string(left) + " more" : "") + "; " +
+         in_the_pod(options, ground) + "\n";
+}
+
+// --- check
+
+GetJson reading(ClientGround& ground) {
+  return [&ground](const std::string& path, const kube::Query& query) {
+    return ground.client.get(path, query);
+  };
+}
+
+// Asks about nodes as they come, page by page: their objects are large, what is said of them is
+// not.
+class Checking {
+ public:
+  explicit Checking(const FencerAsking& asking) : asking_(asking) {}
+
+  Result<void> take(const json& object) {
+    auto node = kube::decode_node(object, /*keep_raw=*/true);
+    if (!node) {
+      return failure(std::move(node.error()));
+    }
+    take(*std::move(node));
+    return {};
+  }
+  // Once, should a list begin anew.
+  void take(kube::Node node) {
+    if (taken_.insert(node.name.text()).second) {
+      page_.push_back(std::move(node));
+      if (page_.size() == kPageItems) {
+        ask();
+      }
+    }
+  }
+  void ask() {
+    for (FencerReport::Node& told : ask_fencers(asking_, page_)) {
+      told_.push_back(std::move(told));
+    }
+    page_.clear();
+  }
+  [[nodiscard]] std::size_t taken() const { return taken_.size(); }
+  [[nodiscard]] std::vector<FencerReport::Node> told() { return std::move(told_); }
+
+ private:
+  const FencerAsking& asking_;
+  std::set<std::string> taken_;
+  std::vector<kube::Node> page_;
+  std::vector<FencerReport::Node> told_;
+};
+
+// Asking takes its time, and the server forgets where a list was: it begins anew, as long as there
+// was anything new in it.
+Result<void> check_all(const GetJson& get, Checking& checking) {
+  while (true) {
+    const std::size_t before = checking.taken();
+    auto done = each_item(get, "/api/v1/nodes", {}, "nodes",
+                          [&checking](const json& object) { return checking.take(object); });
+    if (done || done.error().kind != Error::Kind::Gone || checking.taken() == before) {
+      return done;
+    }
+  }
+}
+
+tl::expected<void, ClientOutput> check_named(const ClientOptions& options, ClientGround& ground,
+                                             Checking& checking) {
+  for (const std::string& name : options.names) {
+    auto node = read_node(reading(ground), name);
+    if (!node) {
+      return tl::unexpected(node.error().kind == Error::Kind::Invalid
+                                ? refused(ClientExit::Usage, node.error())
+                                : refused(node.error()));
+    }
+    checking.take(*std::move(node));
+  }
   return {};
 }
+
+// --- rehearse
+
+ClientOutput refused_for(const std::string& node, const std::vector<std::string>& why,
+                         const std::string& note = {}) {
+  std::string text = "moonfence: the machine of node " + escaped(node, 256) +
+                     " is not switched off, and nobody was told to:\n";
+  for (const std::string& each : why) {
+    text += "  - " + each + "\n";
+  }
+  return {.code = ClientExit::Refused, .out = {}, .err = text + note};
+}
+
+class Rehearsing {
+ public:
+  Rehearsing(const ClientOptions& options, ClientGround& ground, const Settings& settings,
+             const std::vector<fence::BoundFencer>& fencers)
+      : options_(options),
+        ground_(ground),
+        settings_(settings),
+        name_(options.names.front()),
+        line_({.config = ground.config,
+               .allowed_reads = settings.allowed_reads,
+               .endpoints = settings.endpoints,
+               .fencers = fencers}),
+        switching_off_({.ask = line_.around(), .tell = [this](const auto& text) { tell(text); }},
+                       fencers) {}
+
+  ClientOutput play() {
+    for (const auto step : {&Rehearsing::look, &Rehearsing::confirm, &Rehearsing::see_it_alive,
+                            &Rehearsing::look, &Rehearsing::note_beginning}) {
+      if (auto stopped = (this->*step)()) {
+        return *std::move(stopped);
+      }
+    }
+    return switch_off();
+  }
+
+ private:
+  using Stopped = std::optional<ClientOutput>;
+
+  // Fencers first: what is read of the node afterwards is younger than their word, and that counts
+  // for ten seconds.
+  Stopped look() {
+    auto node = read_node(reading(ground_), name_);
+    if (!node) {
+      return node.error().kind == Error::Kind::Invalid ? refused(ClientExit::Usage, node.error())
+                                                       : refused(node.error());
+    }
+    const auto answered = wait([&](const auto& done) { switching_off_.ask(*node, done); });
+    const auto facts = read_facts(reading(ground_), {.node = name_,
+                                                     .engine_namespace = ground_.engine_namespace,
+                                                     .hold_marks = settings_.hold_marks});
+    if (!facts) {
+      return refused(ClientExit::Failed, facts.error());
+    }
+    std::vector<std::string> why = objections(*facts, *node, options_.control_plane);
+    if (!answered) {
+      why.push_back(answered.error().message());
+    }
+    if (!why.empty()) {
+      return refused_for(name_, why,
+                         answered ? "" : note_on_files(options_, ground_, settings_.endpoints));
+    }
+    node_ = *std::move(node);
+    left_ = facts->left;
+    return std::nullopt;
+  }
+
+  Stopped confirm() {
+    if (!options_.yes.empty()) {  // and it is this node's name
+      return std::nullopt;
+    }
+    const auto typed = os::ask_at_terminal(
+        "This switches the machine of node " + name_ + " off, without a shutdown: fencer " +
+        switching_off_.fencer() + " tells endpoint " + escaped(switching_off_.endpoint(), 64) +
+        ". " + std::to_string(left_) +
+        " pods of DaemonSets, static or finished ones, end with it.\n"
+        "Nothing switches it on again. Type the node's name to go on: ");
+    if (typed == name_) {
+      return std::nullopt;
+    }
+    return refused_for(name_, {typed ? "the node's name was not typed"
+                                     : "nobody sits at a terminal who could type its name: add "
+                                       "--yes " +
+                                           name_});
+  }
+
+  Stopped see_it_alive() {
+    began_ = line_.loop().live_now();
+    const auto renewed =
+        wait([&](const auto& done) { switching_off_.await_renewal(node_.name, done); });
+    if (!renewed) {
+      return refused_for(name_, {renewed.error().message()});
+    }
+    tell("its kubelet renews its Lease");
+    return std::nullopt;
+  }
+
+  // Before anything is done: who does it stands at the node, or it is not done.
+  Stopped note_beginning() {
+    auto user = authenticated_user(ground_.client);
+    if (!user && user.error().kind == Error::Kind::NotFound) {
+      user = "somebody whom this API server cannot name";  // before 1.28
+    }
+    if (!user) {
+      return refused(ClientExit::Failed, user.error());
+    }
+    user_ = escaped(*user, 256);
+    if (auto noted = note(news_of_beginning(node_, user_, switching_off_.fencer())); !noted) {
+      return refused(ClientExit::Failed,
+                     Error(noted.error())
+                         .within("who does it cannot be noted at the node, so nothing "
+                                 "is switched off"));
+    }
+    return std::nullopt;
+  }
+
+  ClientOutput switch_off() {
+    std::optional<SwitchingOff::End> end;
+    switching_off_.order([&end](const SwitchingOff::End& ended) { end = ended; });
+    while (!end) {
+      line_.loop().turn();
+    }
+    const bool proven = end->came == SwitchingOff::Came::Proven;
+    const std::string fencer = "fencer " + switching_off_.fencer();
+    const auto noted = note(news_of_end(
+        node_, proven,
+        proven ? fencer + " has switched its machine off, and reads it to be off; " + user_ +
+                     " switches it on again"
+               : fencer + " could not be shown to switch its machine off: " + end->why));
+    ClientOutput output;
+    if (!noted) {
+      output.err =
+          "note: the Event at the node could not be written: " + noted.error().message() + "\n";
+    }
+    switch (end->came) {
+      case SwitchingOff::Came::Nowhere:
+        output.err = refused_for(name_, {end->why}).err + output.err;
+        output.code = ClientExit::Refused;
+        break;
+      case SwitchingOff::Came::NotProven:
+        output.err = "moonfence: NOT PROVEN: " + end->why + "\nThe machine of node " + name_ +
+                     " may be off, or on: go and look. Then mend the fencer (docs/proof.md, "
+                     "Rehearse), switch the machine on if it is off, and rehearse again.\n" +
+                     output.err;
+        output.code = ClientExit::Unproven;
+        break;
+      case SwitchingOff::Came::Proven:
+        output.out =
+            "Proven: " + fencer + " switches the machine of node " + name_ +
+            " off, and it is read to be off.\n"
+            "Next: switch it on again, which moonfence never does; wait until it is Ready; "
+            "kubectl uncordon " +
+            name_ + "\n";
+        break;
+    }
+    return output;
+  }
+
+  Result<void> note(const kube::EventNews& news) {
+    auto done =
+        ground_.client.send(kube::event_request(news, os::SystemWallClock().now(), "moonfence"));
+    return done ? Result<void>() : failure(std::move(done.error()));
+  }
+
+  template <class Start>
+  Result<void> wait(Start start) {
+    std::optional<Result<void>> answer;
+    start([&answer](const Result<void>& done) { answer = done; });
+    while (!answer) {
+      line_.loop().turn();
+    }
+    return *std::move(answer);
+  }
+
+  void tell(const std::string& text) {
+    const std::chrono::duration<double> at = line_.loop().live_now() - began_;
+    std::array<char, 32> stamp{};
+    std::snprintf(stamp.data(), stamp.size(), "%+6.1f s  ", at.count());
+    ground_.tell(stamp.data() + text + "\n");
+  }
+
+  const ClientOptions& options_;
+  ClientGround& ground_;
+  const Settings& settings_;
+  const std::string name_;
+  FencerLine line_;
+  SwitchingOff switching_off_;
+  kube::Node node_;  // as it was when its fencers were asked
+  std::string user_;
+  std::size_t left_ = 0;
+  Moment began_{};
+};
 
 }  // namespace
 
@@ -107,22 +380,24 @@ ClientOutput check_fencers(const ClientOptions& options, ClientGround& ground) {
     return settings.error();
   }
   os::ThreadCpuClock clock;
-  const auto fencers = load_fencers(settings->fencers, ground.files, clock);
+  const auto fencers = fencers_for(options, ground, *settings, clock);
   if (!fencers) {
-    Error error = fencers.error();
-    error.hint = error.hint.empty() ? in_the_pod(ground) : error.hint;
-    return refused(ClientExit::Config, error);
+    return fencers.error();
   }
-  const auto nodes = read_nodes(options, ground);
-  if (!nodes) {
-    return nodes.error();
+  const FencerAsking asking = {.config = ground.config,
+                               .allowed_reads = settings->allowed_reads,
+                               .endpoints = settings->endpoints,
+                               .fencers = *fencers};
+  Checking checking(asking);
+  if (!options.names.empty()) {
+    if (auto done = check_named(options, ground, checking); !done) {
+      return std::move(done.error());
+    }
+  } else if (auto done = check_all(reading(ground), checking); !done) {
+    return refused(ClientExit::Failed, done.error());
   }
-  const FencerReport report = {.nodes = ask_fencers({.config = ground.config,
-                                                     .allowed_reads = settings->allowed_reads,
-                                                     .endpoints = settings->endpoints,
-                                                     .fencers = *fencers},
-                                                    *nodes),
-                               .any_bound = !fencers->empty()};
+  checking.ask();
+  const FencerReport report = {.nodes = checking.told(), .any_bound = !fencers->empty()};
   const fence::FencerCounts counts = report.counts();
   ClientOutput output = {
       .code = counts.works == counts.all() ? ClientExit::Ok : ClientExit::Unproven,
@@ -131,9 +406,22 @@ ClientOutput check_fencers(const ClientOptions& options, ClientGround& ground) {
                  : document_text(fencer_document(report), options.form()),
       .err = {}};
   if (counts.broken > 0) {
-    output.err = note_on_files(settings->endpoints, ground);
+    output.err = note_on_files(options, ground, settings->endpoints);
   }
   return output;
+}
+
+ClientOutput rehearse_fencer(const ClientOptions& options, ClientGround& ground) {
+  const auto settings = settings_for(options, ground);
+  if (!settings) {
+    return settings.error();
+  }
+  os::ThreadCpuClock clock;
+  const auto fencers = fencers_for(options, ground, *settings, clock);
+  if (!fencers) {
+    return fencers.error();
+  }
+  return Rehearsing(options, ground, *settings, *fencers).play();
 }
 
 }  // namespace moonfence::app

@@ -70,7 +70,39 @@ std::string_view type_word(EventNews::Type type) {
   return type == EventNews::Type::Warning ? "Warning" : "Normal";
 }
 
+json event_of(const EventNews& news, const std::string& name, const std::string& time,
+              const std::string& instance) {
+  return {{"apiVersion", "events.k8s.io/v1"},
+          {"kind", "Event"},
+          {"metadata", {{"name", name}, {"namespace", space_of(news.regarding)}}},
+          {"reason", cut(news.reason, kWordLimit)},
+          {"type", type_word(news.type)},
+          {"regarding", reference_to(news.regarding)},
+          {"note", cut(news.note, kNoteLimit)},
+          {"eventTime", time},
+          {"reportingController", kController},
+          {"reportingInstance", cut(instance, kWordLimit)},
+          {"action", cut(news.action, kWordLimit)}};
+}
+
+ApiRequest request_about(const EventNews& news) {
+  ApiRequest request;
+  request.method = port::Method::Post;
+  request.path =
+      "/apis/events.k8s.io/v1/namespaces/" + percent_encoded(space_of(news.regarding)) + "/events";
+  request.query = {{"fieldManager", "moonfence"}, {"fieldValidation", "Strict"}};
+  request.content_type = "application/json";
+  return request;
+}
+
 }  // namespace
+
+ApiRequest event_request(const EventNews& news, WallTime time, const std::string& instance) {
+  ApiRequest request = request_about(news);
+  request.body = to_text(
+      event_of(news, event_name(news.regarding.name, time), format_rfc3339_micro(time), instance));
+  return request;
+}
 
 EventRecorder::EventRecorder(loop::Loop& loop, Caller& caller, port::WallClock& clock,
                              port::Random& random, port::Log& log, const std::string& instance)
@@ -242,30 +274,15 @@ void EventRecorder::on_outcome(const Result<ApiReply>& reply) {
 ApiRequest EventRecorder::request_for(const Pending& pending) const {
   const EventNews& news = pending.news;
   const std::string time = format_rfc3339_micro(pending.time);
+  ApiRequest request = request_about(news);
   json body;
-  ApiRequest request;
-  request.path =
-      "/apis/events.k8s.io/v1/namespaces/" + percent_encoded(space_of(news.regarding)) + "/events";
-  request.query = {{"fieldManager", "moonfence"}, {"fieldValidation", "Strict"}};
   if (pending.count > 1) {
     request.method = port::Method::Patch;
     request.path += "/" + percent_encoded(pending.name);
     request.content_type = "application/merge-patch+json";
     body["series"] = {{"count", pending.count}, {"lastObservedTime", time}};
   } else {
-    request.method = port::Method::Post;
-    request.content_type = "application/json";
-    body = {{"apiVersion", "events.k8s.io/v1"},
-            {"kind", "Event"},
-            {"metadata", {{"name", pending.name}, {"namespace", space_of(news.regarding)}}},
-            {"reason", cut(news.reason, kWordLimit)},
-            {"type", type_word(news.type)},
-            {"regarding", reference_to(news.regarding)},
-            {"note", cut(news.note, kNoteLimit)},
-            {"eventTime", time},
-            {"reportingController", kController},
-            {"reportingInstance", instance_},
-            {"action", cut(news.action, kWordLimit)}};
+    body = event_of(news, pending.name, time, instance_);
   }
   request.body = to_text(body);
   return request;

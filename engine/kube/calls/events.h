@@ -57,6 +57,10 @@ struct EventNews {
   [[nodiscard]] bool is_weighty() const { return is_deed || type == Type::Warning; }
 };
 
+// Creates the event, once: for whoever waits for the answer. Its name is that of this time.
+[[nodiscard]] ApiRequest event_request(const EventNews& news, WallTime time,
+                                       const std::string& instance);
+
 class EventRecorder {
  public:
   static constexpr std::size_t kQueueLimit = 1000;

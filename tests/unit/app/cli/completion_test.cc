@@ -122,6 +122,22 @@ TEST(ClientOptions, FencersAreCheckedByACommandOfTheirGroup) {
   EXPECT_THAT(printed({"moonfence", "fencer"}), HasSubstr("A subcommand is required"));
 }
 
+TEST(ClientOptions, ARehearsalWantsItsNodeAndItsNodeOnceMore) {
+  const std::vector<const char*> words = {"moonfence", "fencer", "rehearse",       "n1",
+                                          "--yes",     "n1",     "--control-plane"};
+  const Command command = parse_command_line(static_cast<int>(words.size()), words.data());
+  const auto* options = std::get_if<ClientOptions>(&command);
+  ASSERT_NE(options, nullptr);
+  EXPECT_EQ(options->verb, ClientOptions::Verb::FencerRehearse);
+  EXPECT_THAT(options->names, testing::ElementsAre("n1"));
+  EXPECT_EQ(options->yes, "n1");
+  EXPECT_TRUE(options->control_plane);
+  EXPECT_THAT(printed({"moonfence", "fencer", "rehearse"}), HasSubstr("NODE is required"));
+  EXPECT_THAT(printed({"moonfence", "fencer", "rehearse", "n1", "n2"}), HasSubstr("At Most 1"));
+  EXPECT_THAT(printed({"moonfence", "fencer", "rehearse", "n1", "--yes", "n2"}),
+              HasSubstr("'n2' is not the node"));
+}
+
 TEST(ClientOptions, NonsenseIsRefusedWithANextStep) {
   EXPECT_THAT(printed({"moonfence", "plans", "n1"}),
               testing::AllOf(HasSubstr("there is no command 'plans'; there are run, policy, "),
