@@ -389,6 +389,8 @@ class Engine:
                 assert entry.verb == "delete" and (entry.uid_precondition or entry.status in (401, 403)), entry
             elif entry.resource == "selfsubjectaccessreviews":
                 assert entry.verb == "create", entry
+            elif entry.resource == "moonfenceremediations":
+                assert (entry.verb, entry.subresource) == ("patch", "status"), entry
             elif entry.resource == "nodes":
                 assert entry.verb == "patch" and entry.subresource in self.node_parts, entry
             elif entry.resource != "events":

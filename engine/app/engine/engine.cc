@@ -1,5 +1,6 @@
 #include "app/engine/engine.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -29,6 +30,7 @@
 #include "fence/lift/taint_lifter.h"
 #include "fence/read/idle_nodes.h"
 #include "fence/record/journal.h"
+#include "fence/remediation/remediations.h"
 #include "fence/silence/silent_taints.h"
 #include "kube/auth/live_credentials.h"
 #include "kube/calls/events.h"
@@ -134,6 +136,42 @@ class Audience final : public cluster::NodeListener {
   fence::SilentTaints& silent_taints_;
   cluster::Detection* const detection_;
   const bool on_demand_;
+};
+
+// What the remediator needs of the others.
+class RemediationHost final : public fence::Remediations::Host {
+ public:
+  RemediationHost(fence::IncidentsBySignal& incidents, cluster::NodeCache& nodes,
+                  const policy::ActiveSet& active, std::function<WallTime()> now)
+      : incidents_(incidents), nodes_(nodes), active_(active), now_(std::move(now)) {}
+
+  [[nodiscard]] bool is_informed() const override {
+    return nodes_.synced() && incidents_.is_informed();
+  }
+  [[nodiscard]] const cluster::NodeView* find(const NodeName& name) const override {
+    return nodes_.find(name);
+  }
+  bool ask(const NodeName& name) override {
+    return nodes_.look_again_at(name, cluster::Look::Asked);
+  }
+  void withdraw_all_but(const std::set<NodeName>& asked) override {
+    incidents_.withdraw_all_but(asked);
+  }
+  [[nodiscard]] std::vector<fence::IncidentStatus> incidents() const override {
+    return incidents_.incident_statuses();
+  }
+  [[nodiscard]] bool enforces() const override {
+    const auto set = active_.current();
+    return std::any_of(set->bindings.begin(), set->bindings.end(),
+                       [](const auto& binding) { return binding.mode == policy::Mode::Enforce; });
+  }
+  [[nodiscard]] WallTime now() const override { return now_(); }
+
+ private:
+  fence::IncidentsBySignal& incidents_;
+  cluster::NodeCache& nodes_;
+  const policy::ActiveSet& active_;
+  const std::function<WallTime()> now_;
 };
 
 }  // namespace
@@ -243,6 +281,17 @@ class Engine::Graph final : public fence::Leadership {
                           .now = [this] { return server_now(); },
                           .broke = [this](const auto& broken) { events_.record(news_of(broken)); }},
                       told_.fencers)),
+        remediation_host_(incidents_, nodes_, active_, [this] { return server_now(); }),
+        remediation_random_(around.random.fork("remediation")),
+        remediations_(told_.settings.node_health_check && !told_.on_demand
+                          ? std::make_unique<fence::Remediations>(
+                                fence::StatusWriter::Surroundings{.loop = loop_,
+                                                                  .caller = caller_,
+                                                                  .random = *remediation_random_,
+                                                                  .log = log_,
+                                                                  .leadership = *this},
+                                remediation_host_)
+                          : nullptr),
         watch_random_(around.random.fork("watch")),
         node_watch_(
             loop_, caller_, *watch_random_, log_,
@@ -346,6 +395,7 @@ class Engine::Graph final : public fence::Leadership {
       leads_ = true;
       silent_taints_.lead();
       check_fencers(true);
+      remediate(true);
       read_records();
     }
     node_watch_.start();
@@ -364,6 +414,7 @@ class Engine::Graph final : public fence::Leadership {
     taint_lifter_.stop();
     silent_taints_.step_down();
     check_fencers(false);
+    remediate(false);
     journal_.flush();
     drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
     leave_when_drained();
@@ -487,6 +538,7 @@ class Engine::Graph final : public fence::Leadership {
     taint_lifter_.lead();
     silent_taints_.lead();
     check_fencers(true);
+    remediate(true);
     incidents_.await_records();
     read_records();
     nodes_.look_again(cluster::Look::TookOver);
@@ -523,6 +575,7 @@ class Engine::Graph final : public fence::Leadership {
     taint_lifter_.step_down();
     silent_taints_.step_down();
     check_fencers(false);
+    remediate(false);
     journal_.forget();
   }
 
@@ -530,6 +583,13 @@ class Engine::Graph final : public fence::Leadership {
   void check_fencers(bool leads) {
     if (fencer_check_ != nullptr) {
       leads ? fencer_check_->lead() : fencer_check_->step_down();
+    }
+  }
+
+  // As long as we lead.
+  void remediate(bool leads) {
+    if (remediations_ != nullptr) {
+      leads ? remediations_->lead() : remediations_->step_down();
     }
   }
 
@@ -541,6 +601,7 @@ class Engine::Graph final : public fence::Leadership {
     taint_lifter_.step_down();
     silent_taints_.step_down();
     check_fencers(false);
+    remediate(false);
     journal_.flush();
     yield_when_drained();
   }
@@ -728,6 +789,9 @@ class Engine::Graph final : public fence::Leadership {
       status_->hear(record, wall_clock_.now());
     }
     times_.note(record, loop_.now(), down_for(record.node));
+    if (remediations_ != nullptr) {
+      remediations_->hear(record);
+    }
     if (const auto news = news_of(record)) {
       events_.record(*news);
     }
@@ -807,6 +871,9 @@ class Engine::Graph final : public fence::Leadership {
     metrics_.set_events(events_.queued(), events_.dropped());
     metrics_.set_missed_heartbeats(heartbeat_.misses());
     tell_detection();
+    if (remediations_ != nullptr) {
+      remediations_->look();
+    }
     if (nodes_.synced() && !told_synced_) {
       told_synced_ = true;
       log_.info("synced", {{"nodes", nodes_.counts().total}, {"ready", nodes_.counts().ready}});
@@ -866,6 +933,10 @@ class Engine::Graph final : public fence::Leadership {
     }
     health_.set_ready("incident-records", journal_.problem());
     health_.note("nodes-synced", lease_revisions_.problem());
+    if (remediations_ != nullptr) {
+      health_.set_ready("remediation", "");
+      health_.note("remediation", remediations_->problem());
+    }
   }
 
   [[nodiscard]] bool doubts(fence::SelfDoubt::Cause cause) const {
@@ -907,6 +978,7 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.step_down(audit::Reason::StoreWentBack);
     taint_lifter_.step_down();
     silent_taints_.step_down();
+    remediate(false);
     journal_.begin_anew();
   }
 
@@ -1048,6 +1120,9 @@ class Engine::Graph final : public fence::Leadership {
   cluster::NodeCache nodes_;
   fence::IdleNodes idle_nodes_;
   const std::unique_ptr<fence::FencerCheck> fencer_check_;  // null: no fencer is bound
+  RemediationHost remediation_host_;
+  std::unique_ptr<port::Random> remediation_random_;
+  const std::unique_ptr<fence::Remediations> remediations_;  // null: nobody's wish is heard
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;

@@ -20,7 +20,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 22> kKeys = {"allowedReads",
+constexpr std::array<std::string_view, 23> kKeys = {"allowedReads",
                                                     "api",
                                                     "attacherLeases",
                                                     "brake",
@@ -38,6 +38,7 @@ constexpr std::array<std::string_view, 22> kKeys = {"allowedReads",
                                                     "protectedNamespaces",
                                                     "quarantine",
                                                     "release",
+                                                    "remediation",
                                                     "replacementWait",
                                                     "retryInterval",
                                                     "retryWindow",
@@ -135,6 +136,17 @@ Result<void> read_quarantine(const std::string& file, const YAML::Node& name,
              "write off, missing or always");
 }
 
+Result<void> read_remediation(const std::string& file, const YAML::Node& name,
+                              const YAML::Node& value, bool& into) {
+  const std::string word = value.IsScalar() ? value.Scalar() : "";
+  if (word != "off" && word != "nodeHealthCheck") {
+    return bad(file, name, "remediation: '" + escaped(word, 64) + "' is not known",
+               "write off or nodeHealthCheck");
+  }
+  into = word == "nodeHealthCheck";
+  return {};
+}
+
 // Null: no time has that key.
 Duration* time_of(const std::string& key, Settings& settings) {
   const std::array<std::pair<std::string_view, Duration*>, 7> times = {
@@ -171,6 +183,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "quarantine") {
     return read_quarantine(file, name, value, settings.quarantine);
+  }
+  if (key == "remediation") {
+    return read_remediation(file, name, value, settings.node_health_check);
   }
   if (key == "detection") {
     return read_switch(file, name, value,

@@ -69,6 +69,8 @@ struct Settings {
   fence::HoldMarks hold_marks;
   // What asks machines whether they have power (fence/fencers/power_watch.h), in this order.
   std::vector<FencerSetting> fencers;
+  // Whether objects of medik8s' NodeHealthCheck are dealt with (fence/remediation/remediations.h).
+  bool node_health_check = false;
   // What has to be known of a node before a pod of it is deleted, whatever policies say.
   fence::DemandedProof proof;
   // No policy reaches these, whatever is bound to them.

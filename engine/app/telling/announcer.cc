@@ -63,6 +63,7 @@ std::optional<EventNews> news_of_closing(const Record& record) {
                   because(record) + tail(record);
       return news;
     case Reason::NoPolicy:
+    case Reason::RemediationOver:
     case Reason::SignalUnfit:
       news.reason = "FencingStopped";
       news.note = meaning(record.reason) + tail(record);

@@ -289,6 +289,16 @@ void NodeCache::look_again(Look why) {
   }
 }
 
+bool NodeCache::look_again_at(const NodeName& name, Look why) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || !is_down(found->second.view.readiness) || found->second.joining) {
+    return false;
+  }
+  const NodeView view = found->second.view;  // the listener may change what we believe
+  listener_.look_at(view, why);
+  return true;
+}
+
 const NodeView* NodeCache::find(const NodeName& name) const {
   const auto found = entries_.find(name);
   return found == entries_.end() ? nullptr : &found->second.view;

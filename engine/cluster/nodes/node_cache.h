@@ -31,6 +31,7 @@ enum class Look {
   Expired,  // down, and the entry is older than the expiry
   PoliciesChanged,  // down, and those who decide about such nodes have changed
   TookOver,         // down, and until now another replica dealt with such nodes
+  Asked,            // down, and somebody else wants it to be dealt with
   Changed,  // anything else that an open incident may wait for: Ready again, tainted, replaced,
             // gone after it was down
 };
@@ -76,6 +77,8 @@ class NodeCache final : public kube::WatchListener {
   // Tells of every node that is down once more, but for those that were created down and wait to be
   // Ready once; and of those that were deleted lately.
   void look_again(Look why);
+  // The same of this one. False: it is not down, or is one of those.
+  bool look_again_at(const NodeName& name, Look why);
 
   // A node that is down carries nothing that could be moved: until it is up again it is not counted
   // among the fallen.

@@ -35,6 +35,9 @@ Reason reason_to_open(const NodeView& node, Look why, std::string_view source) {
   if (why == Look::TookOver) {
     return Reason::TookOver;
   }
+  if (why == Look::Asked) {
+    return Reason::RemediationAsked;
+  }
   switch (node.readiness) {
     case cluster::Readiness::False:
       return Reason::NodeNotReady;
@@ -75,9 +78,15 @@ void Incidents::look_at(const NodeView& node, Look why) {
   if (stopped_) {
     return;
   }
+  if (why == Look::Asked && (!is_informed() || open_.contains(node.name))) {
+    return;  // whoever asks asks again
+  }
   const bool is_down = this->is_down(node);
   if (!is_down) {
     down_.erase(node.name);
+  }
+  if (why != Look::Asked && why != Look::Changed) {
+    asked_for_.erase(node.name);
   }
   auto found = open_.find(node.name);
   const bool anew = is_down && (why == Look::Fell || why == Look::Expired);
@@ -118,6 +127,15 @@ void Incidents::look_at(const NodeView& node, Look why) {
   }
 }
 
+void Incidents::withdraw_all_but(const std::set<NodeName>& asked) {
+  for (const NodeName& name : std::set<NodeName>(asked_for_)) {
+    const auto found = open_.find(name);
+    if (!asked.contains(name) && found != open_.end() && !found->second->is_verifying()) {
+      found->second->stop(Reason::RemediationOver);
+    }
+  }
+}
+
 void Incidents::evidence_found(const NodeName& node) {
   if (const auto found = open_.find(node); found != open_.end()) {
     found->second->evidence_found();
@@ -141,6 +159,9 @@ void Incidents::consider(const NodeView& node, Look why) {
   }
   const HoldDowns hold_downs = rules_for(downtime).hold_downs;
   if (is_gone(node) ? hold_downs.deleted_silent : hold_downs.silent) {
+    if (why == Look::Asked && inherited == nullptr) {
+      asked_for_.insert(node.name);
+    }
     open(node, why, downtime);
   } else if (is_gone(node)) {
     inheritance_.close(node.name, Reason::NodeGone);
@@ -451,6 +472,7 @@ void Incidents::forget(const NodeName& name) {
     successors_.push_back(down->second.view);
     successors_turn_ = around_.access.loop.in_next_turn([this] { look_at_successors(); });
   }
+  asked_for_.erase(name);
   // The incident is still on the stack: it dies at the end of the turn.
   around_.access.loop.defer(
       [dead = std::shared_ptr<IncidentDriver>(std::move(found->second))] { (void)dead; });

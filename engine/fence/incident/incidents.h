@@ -40,6 +40,9 @@ class Incidents final : public cluster::NodeListener, public IncidentDriver::Kee
   // whose incident is over are looked at again when the node cache tells of them with
   // Look::PoliciesChanged.
   void policies_changed();
+  // Ends the incidents that only Look::Asked has opened and nobody asks for any more, but for those
+  // that only wait for replacements.
+  void withdraw_all_but(const std::set<NodeName>& asked);
   // What may be the proof that pods of the node wait for: they are judged again at once.
   void evidence_found(const NodeName& node);
 
@@ -70,6 +73,10 @@ class Incidents final : public cluster::NodeListener, public IncidentDriver::Kee
   void stop();
 
   [[nodiscard]] std::size_t open_incidents() const { return open_.size(); }
+  // It leads, and knows the policies and what other leaders have left open.
+  [[nodiscard]] bool is_informed() const {
+    return leads_ && !stopped_ && policies_known_ && !awaits_records_;
+  }
   // Those that wait for the brake, or for us to trust ourselves again.
   [[nodiscard]] std::size_t braked_incidents() const;
   // Those in which something has failed for more than a minute; it is tried again.
@@ -120,6 +127,7 @@ class Incidents final : public cluster::NodeListener, public IncidentDriver::Kee
   std::function<IncidentId()> make_id_;
   std::map<NodeName, Down> down_;
   std::map<NodeName, std::unique_ptr<IncidentDriver>> open_;
+  std::set<NodeName> asked_for_;  // of those: opened by Look::Asked, and called for by nothing else
   Takeover inheritance_;
   const Takeover::IsLeft is_left_;
   std::map<NodeName, IncidentDriver::LeftBehind> left_behind_;

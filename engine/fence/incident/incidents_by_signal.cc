@@ -92,7 +92,7 @@ void IncidentsBySignal::suppose_failed(const NodeName& node) {
 
 void IncidentsBySignal::look_at(const NodeView& node, Look why) {
   kubernetes_.look_at(node, why);
-  if (why == Look::PoliciesChanged || why == Look::TookOver) {
+  if (why == Look::PoliciesChanged || why == Look::TookOver || why == Look::Asked) {
     return;  // no news of the node
   }
   for (const auto& [key, source] : sources_) {

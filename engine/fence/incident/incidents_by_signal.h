@@ -49,6 +49,9 @@ class IncidentsBySignal final : public cluster::NodeListener {
   void look_at(const cluster::NodeView& node, cluster::Look why) override;
   void census_changed(const cluster::Census& census) override;
   void policies_changed();
+  // See Incidents: whoever asks is believed only where Kubernetes calls the node down.
+  void withdraw_all_but(const std::set<NodeName>& asked) { kubernetes_.withdraw_all_but(asked); }
+  [[nodiscard]] bool is_informed() const { return kubernetes_.is_informed(); }
   // See Incidents.
   void evidence_found(const NodeName& node);
   void trust_restored();

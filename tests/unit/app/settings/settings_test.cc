@@ -53,6 +53,16 @@ TEST(Settings, nodes_are_tainted_by_us_only_when_told_to) {
   }
 }
 
+TEST(Settings, nodes_are_remediated_for_others_only_when_told_to) {
+  EXPECT_FALSE(parse_settings("api: 1\n", "f")->node_health_check);
+  EXPECT_FALSE(parse_settings("api: 1\nremediation: off\n", "f")->node_health_check);
+  EXPECT_TRUE(parse_settings("api: 1\nremediation: nodeHealthCheck\n", "f")->node_health_check);
+  for (const char* value : {"on", "true", "[]", "NodeHealthCheck", ""}) {
+    const std::string text = fault("api: 1\nremediation: " + std::string(value) + "\n");
+    EXPECT_NE(text.find("engine.yaml:2: remediation:"), std::string::npos) << value << ": " << text;
+  }
+}
+
 TEST(Settings, an_expiry_of_zero_means_never) {
   const auto settings = parse_settings("api: 1\ncacheExpiry: 0\n", "f");
   ASSERT_TRUE(settings) << settings.error().text;

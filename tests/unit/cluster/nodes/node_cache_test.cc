@@ -60,6 +60,7 @@ struct Listener final : NodeListener {
                        : why == Look::Swept           ? "swept"
                        : why == Look::Expired         ? "expired"
                        : why == Look::PoliciesChanged ? "policies_changed"
+                       : why == Look::Asked           ? "asked"
                                                       : "changed";
     told.push_back(node.name.text() + " " + word + " " + std::string(to_string(node.readiness)));
   }
@@ -287,6 +288,19 @@ TEST_F(NodeCacheTest, a_node_that_is_still_joining_is_not_told_of_again) {  // r
   told();
   cache->look_again(Look::PoliciesChanged);
   EXPECT_EQ(told(), (Told{"n2 policies_changed false", "n3 policies_changed false"}));
+}
+
+TEST_F(NodeCacheTest, one_node_can_be_told_of_again_if_it_is_down_and_was_ever_ready) {
+  list({{.name = "n1", .ready = "Unknown"}, {.name = "n2"}});
+  cache->on_apply(
+      NodeJson{.name = "n3", .ready = "False", .created = "2026-01-01T00:00:00Z"}.json());
+  told();
+  EXPECT_TRUE(cache->look_again_at(NodeName("n1"), Look::Asked));
+  EXPECT_EQ(told(), Told{"n1 asked unknown"});
+  for (const char* name : {"n2", "n3", "nowhere"}) {
+    EXPECT_FALSE(cache->look_again_at(NodeName(name), Look::Asked)) << name;
+  }
+  EXPECT_EQ(told(), Told{});
 }
 
 // Its watch was silent meanwhile. It was taken for one that is still joining, and nobody looked at
