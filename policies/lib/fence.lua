@@ -517,13 +517,14 @@ function fence.get(apiVersion, resource, namespace, name) end
 ---@nodiscard
 function fence.list(apiVersion, resource, namespace) end
 
----What switches a machine off, in off() of a fencer: a POST of a flat table as JSON.
+---What switches a machine off, in off() of a fencer: a POST of a flat table as JSON. What follows it is as with fence.http.
 ---@param endpoint string
 ---@param path string
 ---@param body table
+---@param ... string|integer|table
 ---@return Request
 ---@nodiscard
-function fence.post(endpoint, path, body) end
+function fence.post(endpoint, path, body, ...) end
 
 ---The same request of fence.http, of which a failure is an answer too: it has error, message and since in place of a body. Without it nothing is judged while the request fails.
 ---@param request Request

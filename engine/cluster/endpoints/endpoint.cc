@@ -11,6 +11,13 @@
 namespace moonfence::cluster {
 namespace {
 
+// "/a?b=c" as its parts.
+void address(kube::ApiRequest& request, const std::string& path) {
+  const std::size_t mark = path.find('?');
+  request.path = path.substr(0, mark);
+  request.query = kube::decoded_query(mark == path.npos ? "" : path.substr(mark + 1));
+}
+
 // Exchanges with one endpoint: on a lane where they hold up nothing of the API server, under TLS
 // settings of their own.
 class OwnTls final : public port::Http {
@@ -75,9 +82,7 @@ class Endpoints::One final : private kube::Credentials {
 
   kube::CallHandle get(const std::string& path, Done done, std::size_t body_limit) {
     kube::ApiRequest request;
-    const std::size_t mark = path.find('?');
-    request.path = path.substr(0, mark);
-    request.query = kube::decoded_query(mark == path.npos ? "" : path.substr(mark + 1));
+    address(request, path);
     request.timeout = rules_.timeout;
     request.body_limit = body_limit;
     request.logs_warnings = false;  // nothing that an endpoint says is quoted
@@ -90,7 +95,7 @@ class Endpoints::One final : private kube::Credentials {
   kube::CallHandle post(const Order& order, const Accepted& done) {
     kube::ApiRequest request;
     request.method = port::Method::Post;
-    request.path = order.path;
+    address(request, order.path);
     request.body = order.body;
     request.content_type = "application/json";
     request.timeout = std::min(rules_.timeout, order.limit);
@@ -174,7 +179,12 @@ class Endpoints::One final : private kube::Credentials {
       ready(failure(Error::Kind::Unauthorized,
                     "tls.clientCertificate: " + tls_.certificate_reloads().fault));
     } else {
-      credentials_.headers(std::move(ready));
+      credentials_.headers([this, ready = std::move(ready)](auto headers) {
+        if (headers) {
+          headers->insert(headers->end(), rules_.headers.begin(), rules_.headers.end());
+        }
+        ready(std::move(headers));
+      });
     }
   }
   bool refused(Moment asked) override { return credentials_.refused(asked); }

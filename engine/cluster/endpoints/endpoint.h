@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -43,7 +44,11 @@ struct EndpointRules {
   std::string username_file;  // of Basic and Login
   std::string password_file;
   std::string token_file;  // of Bearer
+  // How a token is shown, of Bearer and Login.
+  std::string token_header = "Authorization";
+  std::string token_prefix = "Bearer ";
   LoginRules login;
+  std::vector<port::Header> headers;  // with every request beside a login
 };
 
 // By name.

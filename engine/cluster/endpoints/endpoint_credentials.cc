@@ -58,7 +58,7 @@ void EndpointCredentials::headers(Ready ready) {
   }
   const bool may_log_in = !login_ && now >= not_before_;
   if (token_) {
-    const Headers headers = bearer();
+    const Headers headers = shown(token_->text);
     if (now >= token_->renew && may_log_in) {
       log_in();
     }
@@ -99,7 +99,7 @@ Result<EndpointCredentials::Headers> EndpointCredentials::headers_from_files() c
     if (!token) {
       return failure(std::move(token.error()));
     }
-    return Headers{{"Authorization", "Bearer " + *token}};
+    return shown(*token);
   }
   if (rules_.auth == EndpointRules::Auth::Basic) {
     auto username = read_secret(files_, rules_.username_file);
@@ -116,15 +116,20 @@ Result<EndpointCredentials::Headers> EndpointCredentials::headers_from_files() c
 }
 
 void EndpointCredentials::log_in() {
-  auto username = read_secret(files_, rules_.username_file);
-  auto password = username ? read_secret(files_, rules_.password_file) : username;
+  // A login may need neither.
+  const auto read = [this](const std::string& file) {
+    return file.empty() ? Result<std::string>() : read_secret(files_, file);
+  };
+  auto username = read(rules_.username_file);
+  auto password = username ? read(rules_.password_file) : username;
   if (!password) {
     logged_in(failure(std::move(password.error())));
     return;
   }
+  const std::string& url = rules_.login.url.empty() ? rules_.url : rules_.login.url;
   login_ = std::make_unique<LoginCall>(
       http_, rules_.login,
-      LoginCall::Order{.url = rules_.url + rules_.login.path,
+      LoginCall::Order{.url = url + rules_.login.path,
                        .username = *std::move(username),
                        .password = *std::move(password),
                        .user_agent = user_agent_,
@@ -160,15 +165,15 @@ void EndpointCredentials::logged_in(Result<Token> token) {
   }
   for (const Ready& ready : std::exchange(waiting_, {})) {
     if (token_) {
-      ready(bearer());
+      ready(shown(token_->text));
     } else {
       ready(failure(Error::Kind::Unauthorized, fault_));
     }
   }
 }
 
-EndpointCredentials::Headers EndpointCredentials::bearer() const {
-  return {{"Authorization", "Bearer " + token_->text}};
+EndpointCredentials::Headers EndpointCredentials::shown(const std::string& token) const {
+  return {{rules_.token_header, rules_.token_prefix + token}};
 }
 
 }  // namespace moonfence::cluster

@@ -49,7 +49,7 @@ class EndpointCredentials final : public kube::Credentials {
   [[nodiscard]] Result<Headers> headers_from_files() const;
   void log_in();
   void logged_in(Result<Token> token);
-  [[nodiscard]] Headers bearer() const;
+  [[nodiscard]] Headers shown(const std::string& token) const;
 
   loop::Loop& loop_;
   port::Http& http_;

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "kube/text/base64.h"
 #include "kube/text/json.h"
+#include "kube/wire/url.h"
 
 namespace moonfence::cluster {
 namespace {
@@ -23,6 +25,9 @@ constexpr std::int64_t kLongestLife = 86'400;  // a day
 // "session.token" in {"session": {"token": …}}; null when it is not there.
 const json* at_path(const json& object, std::string_view path) {
   const json* at = &object;
+  if (path == ".") {
+    return at;
+  }
   for (const std::string_view key : split(path, '.')) {
     const auto found = at->is_object() ? at->find(key) : at->end();
     if (!at->is_object() || found == at->end()) {
@@ -46,6 +51,9 @@ std::optional<std::int64_t> seconds_of(const LoginRules& rules, const port::Http
     return seconds_in(trimmed(head.find(lower_cased(rules.expires_header))));
   }
   const json* field = rules.expires_field.empty() ? nullptr : at_path(body, rules.expires_field);
+  if (field != nullptr && field->is_string()) {
+    return seconds_in(field->get_ref<const std::string&>());
+  }
   return field != nullptr && field->is_number_integer() ? std::optional(field->get<std::int64_t>())
                                                         : std::nullopt;
 }
@@ -61,6 +69,66 @@ std::string_view without_scheme(std::string_view text) {
   return lower_cased(text.substr(0, kScheme.size())) == kScheme
              ? trimmed(text.substr(kScheme.size()))
              : text;
+}
+
+// The body with what it stands for: whole texts alone, so that nothing in a secret is anything but
+// part of a text.
+json filled(const json& body, const LoginCall::Order& order) {
+  if (body.is_string()) {
+    const auto& text = body.get_ref<const std::string&>();
+    return text == LoginRules::kUsername   ? json(order.username)
+           : text == LoginRules::kPassword ? json(order.password)
+                                           : body;
+  }
+  json copy = body;
+  if (copy.is_structured()) {
+    for (json& each : copy) {
+      each = filled(each, order);
+    }
+  }
+  return copy;
+}
+
+std::string form_of(const json& body) {
+  kube::Query pairs;
+  for (const auto& [name, value] : body.items()) {
+    pairs.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return kube::encoded_query(pairs);
+}
+
+void add_body(port::HttpRequest& request, const std::string& type, std::string body) {
+  request.headers.push_back({"Content-Type", type});
+  request.body = std::move(body);
+}
+
+port::HttpRequest request_of(const LoginRules& rules, const LoginCall::Order& order) {
+  using Send = LoginRules::Send;
+  port::HttpRequest request;
+  request.method = rules.send == Send::Nothing ? port::Method::Get : port::Method::Post;
+  request.url = order.url;
+  request.headers = {{"Accept", "application/json"}, {"User-Agent", order.user_agent}};
+  request.headers.insert(request.headers.end(), rules.headers.begin(), rules.headers.end());
+  request.timeout = order.timeout;
+  const json body = rules.body.is_null() ? json{{rules.username_field, order.username},
+                                                {rules.password_field, order.password}}
+                                         : filled(rules.body, order);
+  switch (rules.send) {
+    case Send::Json:
+      add_body(request, "application/json", kube::to_text(body));
+      break;
+    case Send::Form:
+      add_body(request, "application/x-www-form-urlencoded", form_of(body));
+      break;
+    case Send::Basic:
+      request.headers.push_back(
+          {"Authorization",
+           "Basic " + kube::base64_encoded(order.username + ":" + order.password)});
+      break;
+    case Send::Nothing:
+      break;
+  }
+  return request;
 }
 
 }  // namespace
@@ -97,16 +165,7 @@ Result<Token> token_of(const LoginRules& rules, const port::HttpHead& head, std:
 LoginCall::LoginCall(port::Http& http, const LoginRules& rules, const Order& order,
                      std::function<void(Result<Token>)> done)
     : rules_(rules), done_(std::move(done)) {
-  port::HttpRequest request;
-  request.method = port::Method::Post;
-  request.url = order.url;
-  request.headers = {{"Accept", "application/json"},
-                     {"Content-Type", "application/json"},
-                     {"User-Agent", order.user_agent}};
-  request.body = kube::to_text(
-      {{rules.username_field, order.username}, {rules.password_field, order.password}});
-  request.timeout = order.timeout;
-  transfer_ = http.start(std::move(request), *this);
+  transfer_ = http.start(request_of(rules, order), *this);
 }
 
 void LoginCall::on_head(const port::HttpHead& head) {
@@ -134,7 +193,10 @@ Result<Token> LoginCall::read(const port::HttpEnd& end) const {
     const bool refused = head_.status == 400 || head_.status == 401 || head_.status == 403;
     return failure(refused ? Error::Kind::Unauthorized : Error::Kind::Retryable,
                    "login: HTTP " + std::to_string(head_.status),
-                   refused ? "check the user and the password in the endpoint's files" : "");
+                   !refused ? ""
+                   : rules_.send == LoginRules::Send::Nothing
+                       ? "who asks there may have no token"
+                       : "check the user and the password in the endpoint's files");
   }
   if (too_large_) {
     return failure(Error::Kind::Limit, "login: the answer is larger than 1 MiB");

@@ -1,11 +1,14 @@
 #pragma once
 
-// A login to an endpoint: posts a user and a password, takes a token from the answer. Nothing of
+// A login to an endpoint: shows a user and a password, takes a token from the answer. Nothing of
 // what is sent or of the answer's body is ever quoted: both may hold a secret.
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -15,11 +18,25 @@ namespace moonfence::cluster {
 
 // How it is done; from the engine's configuration.
 struct LoginRules {
-  std::string path;  // below the endpoint's URL
-  // Of the JSON object that is posted.
+  enum class Send {
+    Json,     // POST of `body`
+    Form,     // POST of `body`, a flat object, as a form
+    Basic,    // POST of nothing; user and password in the header Authorization
+    Nothing,  // GET: whoever can ask gets a token, as from a cloud's metadata server
+  };
+  // Texts of `body` that the user and the password take the place of.
+  static constexpr std::string_view kUsername = "{username}";
+  static constexpr std::string_view kPassword = "{password}";
+
+  std::string url;   // of the service that gives the token; empty: the endpoint's own
+  std::string path;  // below it
+  Send send = Send::Json;
+  nlohmann::json body;  // null: the object of these two fields
   std::string username_field = "username";
   std::string password_field = "password";
-  // Where the token is found: one of the two. A field may lie deeper: "session.token".
+  std::vector<port::Header> headers;
+  // Where the token is found: one of the two. A field may lie deeper: "session.token"; "." is the
+  // whole answer.
   std::string token_header;
   std::string token_field;
   // Where the seconds are found that it is good for; without either, or when they are not there,

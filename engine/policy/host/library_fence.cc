@@ -40,8 +40,10 @@ constexpr std::array<HostFunction, 14> kFence = {{
     {"list", fence_list, "(apiVersion: string, resource: string, namespace?: string): Request",
      "All objects of one kind that the engine's configuration allows, in plan() of a fencer; "
      "answered whole, in at most 512 KiB, or not at all."},
-    {"post", fence_post, "(endpoint: string, path: string, body: table): Request",
-     "What switches a machine off, in off() of a fencer: a POST of a flat table as JSON."},
+    {"post", fence_post,
+     "(endpoint: string, path: string, body: table, ...: string|integer|table): Request",
+     "What switches a machine off, in off() of a fencer: a POST of a flat table as JSON. What "
+     "follows it is as with fence.http."},
     {"try", fence_try, "(request: Request): Request",
      "The same request of fence.http, of which a failure is an answer too: it has error, message "
      "and "

@@ -146,10 +146,10 @@ std::string query_of(lua_State* lua, int index) {
   return text;
 }
 
-// The path with all that follows it, each escaped: segments, then at most one query.
-std::string built_path(lua_State* lua, std::string path) {
-  const int last = lua_gettop(lua);
-  for (int index = 3; index <= last; ++index) {
+// The path with all that follows it from `index` on, each escaped: segments, then at most one
+// query.
+std::string built_path(lua_State* lua, std::string path, int index) {
+  for (const int last = lua_gettop(lua); index <= last; ++index) {
     if (index == last && lua_istable(lua, index)) {
       path += query_of(lua, index);
       break;
@@ -279,7 +279,7 @@ int fence_http(lua_State* lua) {
   check_address(lua, endpoint, path);
   return push_request(lua, {.kind = Request::Kind::Http,
                             .endpoint = std::string(endpoint),
-                            .path = built_path(lua, std::string(path))});
+                            .path = built_path(lua, std::string(path), 3)});
 }
 
 int fence_post(lua_State* lua) {
@@ -289,7 +289,7 @@ int fence_post(lua_State* lua) {
   check_address(lua, endpoint, path);
   return push_request(lua, {.kind = Request::Kind::Post,
                             .endpoint = std::string(endpoint),
-                            .path = std::string(path),
+                            .path = built_path(lua, std::string(path), 4),
                             .body = body_of(lua, 3)});
 }
 

@@ -61,6 +61,56 @@ TEST(EndpointSettings, the_other_ways_to_authenticate) {
   EXPECT_EQ(fault("{url: http://v:1, auth: {type: bearer, tokenFile: /t}}"), "");
 }
 
+// As docs/proof.md shows them.
+TEST(EndpointSettings, the_logins_of_clouds) {
+  const auto read = [](const std::string& endpoint) {
+    const auto settings = parse_settings("api: 1\nendpoints: {v: " + endpoint + "}\n", "f");
+    EXPECT_TRUE(settings) << endpoint << settings.error().message();
+    return settings ? settings->endpoints.at("v") : EndpointRules();
+  };
+  const auto pve = read(
+      "{url: https://pve:8006/api2/json, auth: {type: bearer, tokenFile: /t, sendPrefix: "
+      "'PVEAPIToken='}}");
+  EXPECT_EQ(pve.token_header, "Authorization");
+  EXPECT_EQ(pve.token_prefix, "PVEAPIToken=");
+
+  const auto nova =
+      read(R"({url: https://nova:8774/v2.1, headers: {X-OpenStack-Nova-API-Version: "2.16"},
+      auth: {type: login, url: https://keystone:5000, path: /v3/auth/tokens, usernameFile: /u, passwordFile: /p,
+        body: {auth: {identity: {methods: [application_credential],
+          application_credential: {id: "{username}", secret: "{password}"}}}},
+        tokenHeader: X-Subject-Token, sendHeader: X-Auth-Token, lifetime: 30m}})");
+  EXPECT_EQ(nova.headers.at(0).value, "2.16");
+  EXPECT_EQ(nova.login.url, "https://keystone:5000");
+  EXPECT_EQ(
+      nova.login.body.dump(),
+      R"({"auth":{"identity":{"application_credential":{"id":"{username}","secret":"{password}"},)"
+      R"("methods":["application_credential"]}}})");
+  EXPECT_EQ(nova.token_header, "X-Auth-Token");
+  EXPECT_EQ(nova.token_prefix, "");
+
+  const auto azure = read(R"({url: https://management.azure.com,
+      auth: {type: login, url: https://login.microsoftonline.com, path: /TENANT/oauth2/v2.0/token, send: form,
+        usernameFile: /u, passwordFile: /p, body: {grant_type: client_credentials, client_id: "{username}",
+          client_secret: "{password}", scope: https://management.azure.com/.default},
+        tokenField: access_token, expiresField: expires_in}})");
+  EXPECT_EQ(azure.login.send, cluster::LoginRules::Send::Form);
+  EXPECT_EQ(azure.token_prefix, "Bearer ");
+
+  const auto vsphere = read(
+      "{url: https://vc, auth: {type: login, path: /api/session, send: basic, usernameFile: /u, "
+      "passwordFile: /p, tokenField: ., sendHeader: vmware-api-session-id}}");
+  EXPECT_EQ(vsphere.login.send, cluster::LoginRules::Send::Basic);
+  EXPECT_EQ(vsphere.token_prefix, "");
+
+  const auto gce = read(
+      "{url: https://compute.googleapis.com, auth: {type: login, url: "
+      "http://metadata.google.internal, path: /computeMetadata/v1/token, send: nothing, headers: "
+      "{Metadata-Flavor: Google}, tokenField: access_token, expiresField: expires_in}}");
+  EXPECT_EQ(gce.login.headers.at(0).name, "Metadata-Flavor");
+  EXPECT_EQ(gce.login.send, cluster::LoginRules::Send::Nothing);
+}
+
 TEST(EndpointSettings, each_fault_has_one_clear_message) {
   const std::string login =
       "{url: http://v:1, auth: {type: login, path: /l, usernameFile: /u, "
@@ -90,6 +140,42 @@ TEST(EndpointSettings, each_fault_has_one_clear_message) {
       {login + "tokenHeader: 'A b'}}", "tokenHeader: 'A b' is no name of a header"},
       {login + "tokenHeader: A, expiresHeader: B, expiresField: c}}", "exclude each other"},
       {login + "tokenHeader: A, lifetime: 10ms}}", "lifetime: shorter than 1s"},
+      {"{url: http://v, auth: {type: login, path: /l, tokenField: a, usernameFile: /u}}",
+       "type login needs passwordFile"},
+      {"{url: http://v, auth: {type: bearer, tokenFile: /t, send: json}}",
+       "type bearer takes no send"},
+      {"{url: http://v, auth: {type: basic, usernameFile: /u, passwordFile: /p, sendPrefix: x}}",
+       "type basic takes no sendPrefix"},
+      {"{url: http://v, auth: {type: bearer, tokenFile: /t, sendPrefix: \"a\\nb\"}}",
+       "is no beginning of a header"},
+      {login + "tokenField: a, send: xml}}", "send: 'xml' is no way to log in"},
+      {login + "tokenField: a, send: nothing}}", "send nothing takes no usernameFile"},
+      {login + "tokenField: a, send: basic, body: {a: b}}}", "send basic takes no body"},
+      {login + "tokenField: a, send: basic, usernameField: b}}",
+       "send basic takes no usernameField"},
+      {login + "tokenField: a, body: {a: '{username}'}}}",
+       "there is passwordFile and body has no '{password}'"},
+      {login + "tokenField: a, body: {a: {username}, b: '{password}'}}}",
+       "there is usernameFile and body has no '{username}'"},
+      {login + "tokenField: a, body: {a: '{username}', b: '{token}'}}}",
+       "'{token}' is neither {username} nor {password}"},
+      {login + "tokenField: a, body: {a: '{username}', b: 'x {password}'}}}",
+       "'x {password}' is neither {username} nor {password}"},
+      {login + "tokenField: a, usernameField: x, body: {a: '{username}', b: '{password}'}}}",
+       "body and usernameField exclude each other"},
+      {login + "tokenField: a, send: form, body: {a: {b: '{username}'}, c: '{password}'}}}",
+       "a form is a mapping of texts"},
+      {login + "tokenField: a, body: x}}", "body: not a mapping"},
+      {login + "tokenField: a, body: {a: [[[[[[[[[b]]]]]]]]]}}}", "body: too deep"},
+      {login + "tokenField: a, url: 'ftp://v'}}", "must begin with https:// or http://"},
+      {login + "tokenField: a, headers: {Host: v}}}", "Host is set by moonfence"},
+      {"{url: http://v, headers: {authorization: Basic}}", "authorization is set by moonfence"},
+      {"{url: http://v, headers: {'a b': c}}", "'a b' is no header"},
+      {"{url: http://v, headers: {a: \"b\\r\\nc: d\"}}", "'a' is no header"},
+      {"{url: http://v, headers: x}", "headers: not a mapping"},
+      {"{url: http://v, auth: {type: login, path: /l, usernameFile: /u, tokenField: a, body: {a: "
+       "'{username}', b: '{password}'}}}",
+       "body has {password} and there is no passwordFile"},
       {"{url: http://v, auth: {type: login, path: 'http://evil/', usernameFile: /u}}",
        "path: 'http://evil/' is no path below the url"},
       {"{url: http://v, auth: {type: login, path: /../x}}", "is no path below the url"}};

@@ -53,6 +53,12 @@ TEST(Fencer, an_order_is_a_post_of_a_flat_table) {
   EXPECT_EQ(ordered(R"(return fence.post("bmc", "/off", {}))"), "post bmc /off {}");
 }
 
+TEST(Fencer, what_follows_the_body_is_escaped_as_with_http) {
+  EXPECT_EQ(
+      ordered(R"(return fence.post("bmc", "/vm", {}, "a/b", 7, "off", { hard = true, a = "&" }))"),
+      "post bmc /vm/a%2Fb/7/off?a=%26&hard=true {}");
+}
+
 TEST(Fencer, who_cannot_says_why) {
   EXPECT_EQ(ordered("return nil, 'its button is stuck'"), "not: its button is stuck");
 }
