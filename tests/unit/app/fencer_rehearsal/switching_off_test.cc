@@ -194,7 +194,9 @@ TEST_F(SwitchingOffTest, a_controller_that_dies_with_the_machine_proves_nothing)
   open({bound("bmc")});
   EXPECT_TRUE(ask());
   given["bmc/n1"] = FakeAnswer::refused();
-  EXPECT_EQ(order().came, Came::NotProven);
+  const auto ended = order();
+  EXPECT_EQ(ended.came, Came::NotProven);
+  EXPECT_THAT(ended.why, HasSubstr("nobody says that it is off"));
 }
 
 // The wrong cable: its BMC is another machine's, which is off now.
