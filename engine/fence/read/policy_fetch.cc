@@ -43,8 +43,11 @@ bool is_whole_list(const nlohmann::json& body) {
     return false;
   }
   const auto more = body.find("metadata");
-  return more == body.end() || !more->is_object() || !more->contains("continue") ||
-         (*more)["continue"] == "";
+  if (more == body.end() || !more->is_object() || !more->contains("continue")) {
+    return true;
+  }
+  const auto* rest = (*more)["continue"].get_ptr<const std::string*>();
+  return rest != nullptr && rest->empty();
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ bool is_volatile(const json& volume) {
 
 // Of all that the volume may be it is one thing, beside its name.
 bool is_plain(const json& volume) {
-  return volume.is_object() && text_of(member(&volume, "name")) != "" &&
+  return volume.is_object() && !text_of(member(&volume, "name")).empty() &&
          std::count_if(volume.begin(), volume.end(),
                        [](const json& part) { return !part.is_null(); }) == 2;
 }
