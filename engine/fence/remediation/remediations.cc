@@ -29,6 +29,11 @@ bool differs(const RemediationObject& object, const std::vector<RemediationCondi
   });
 }
 
+bool asks_otherwise(const RemediationObject& before, const RemediationObject& after) {
+  return before.uid != after.uid || before.node != after.node ||
+         before.timed_out != after.timed_out || before.leaving != after.leaving;
+}
+
 }  // namespace
 
 Remediations::Remediations(const StatusWriter::Surroundings& around, Host& host)
@@ -131,8 +136,13 @@ void Remediations::on_apply(const nlohmann::json& object) {
   if (auto object_read = read(object)) {
     Entry entry = entry_of(*std::move(object_read));
     const ObjectRef ref = entry.object.ref;
+    const auto known = entries_.find(ref);
+    const bool is_news =
+        known == entries_.end() || asks_otherwise(known->second.object, entry.object);
     entries_.insert_or_assign(ref, std::move(entry));
-    look_soon();
+    if (is_news) {  // what we have written ourselves is none
+      look_soon();
+    }
   }
 }
 
