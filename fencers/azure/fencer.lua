@@ -71,12 +71,24 @@ local function is_ours(vm_id, node)
   return #theirs == 32 and #ours == 32 and (theirs == ours or swapped(theirs) == ours)
 end
 
--- The one status that begins so, without that; nil when there is none, or several.
-local function status_of(statuses, kind)
+-- The codes in a list of statuses; nil when one has none.
+local function codes_in(statuses)
+  local codes = {}
+  for i = 1, #statuses do
+    local code = at(statuses[i], "code")
+    if type(code) ~= "string" or code == "" then
+      return nil
+    end
+    table.insert(codes, code)
+  end
+  return codes
+end
+
+-- The one code that begins so, without that; nil when there is none, or several.
+local function status_of(codes, kind)
   local found
-  for _, each in ipairs(statuses) do
-    local code = at(each, "code")
-    if type(code) == "string" and code:starts_with(kind) then
+  for _, code in ipairs(codes) do
+    if code:starts_with(kind) then
       if found then
         return nil
       end
@@ -117,7 +129,8 @@ return fencer {
     elseif answer.error then
       return "unknown", answer.message
     elseif answer.status == 404 then
-      return "unknown", "there is no such virtual machine: it is deleted, or the service principal may not see it"
+      return "unknown", "there is no such virtual machine: it is deleted, the service principal may not see it, or the url of "
+        .. "endpoint " .. s.endpoint .. " is wrong (it is https://management.azure.com)"
     end
     local properties = at(answer.body, "properties")
     local vm_id = at(properties, "vmId")
@@ -129,12 +142,16 @@ return fencer {
     if type(statuses) ~= "userdata" then
       return "unknown", "the answer has no instance view"
     end
-    local power, provisioning = status_of(statuses, "PowerState/"), status_of(statuses, "ProvisioningState/")
+    local codes = codes_in(statuses)
+    if not codes then
+      return "unknown", "the instance view has a status without a code"
+    end
+    local power, provisioning = status_of(codes, "PowerState/"), status_of(codes, "ProvisioningState/")
     local said = "PowerState/" .. tostring(power) .. ", ProvisioningState/" .. tostring(provisioning)
     -- Its memory is on disk: it would go on where it stood.
     local hibernated
-    for _, each in ipairs(statuses) do
-      hibernated = hibernated or tostring(at(each, "code")):starts_with("HibernationState/")
+    for _, code in ipairs(codes) do
+      hibernated = hibernated or code:starts_with("HibernationState/")
     end
     if hibernated then
       return "unknown", said .. ", hibernated"

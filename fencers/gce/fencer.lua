@@ -64,7 +64,8 @@ return fencer {
     elseif answer.error then
       return "unknown", answer.message
     elseif answer.status == 404 then
-      return "unknown", "there is no instance " .. of.name .. " in zone " .. of.zone .. ": it is deleted, or moved"
+      return "unknown", "there is no instance " .. of.name .. " in zone " .. of.zone .. ": it is deleted or moved, or the url of endpoint "
+        .. s.endpoint .. " is wrong (it is https://compute.googleapis.com)"
     end
     if of.name ~= node.name then
       return "failed", "its providerID names instance " .. of.name .. ", which is not this node"
@@ -85,9 +86,10 @@ return fencer {
     end
     return "unknown", "status " .. status
   end,
-  -- The operating system is asked first; the power is cut after about 90 s.
+  -- The operating system is asked first; the power is cut after about 90 s, and not only when a configured graceful shutdown ends.
   off = function(node, s)
     local of = instance_of(node)
-    return fence.post(s.endpoint, "/compute/v1/projects", {}, of.project, "zones", of.zone, "instances", of.name, "stop")
+    local query = { noGracefulShutdown = true }
+    return fence.post(s.endpoint, "/compute/v1/projects", {}, of.project, "zones", of.zone, "instances", of.name, "stop", query)
   end,
 }

@@ -63,7 +63,8 @@ return fencer {
     elseif answer.error then
       return "unknown", answer.message
     elseif answer.status == 404 then
-      return "unknown", "there is no server " .. id .. ": it is deleted, or the token is one of another project"
+      return "unknown", "there is no server " .. id .. ": it is deleted, the token is one of another project, or the url of endpoint "
+        .. s.endpoint .. " is wrong (it ends in /v1)"
     end
     if at(answer.body, "server", "id") ~= id then
       return "failed", "the answer is about server " .. tostring(at(answer.body, "server", "id")) .. ", asked was for " .. id

@@ -53,6 +53,11 @@ return fencer {
       default = true,
       doc = "Whether Nova must say that the compute host is up. Without it a server counts as off by the word of a host that may be dead.",
     },
+    system_uuid = {
+      type = "boolean",
+      default = true,
+      doc = "Whether the kubelet must report the server's id as its UUID. Only for drivers of Nova that give machines another one: false.",
+    },
   },
   plan = function(node, s, got)
     local id = id_of(node, s)
@@ -73,11 +78,16 @@ return fencer {
     elseif answer.error then
       return "unknown", answer.message
     elseif answer.status == 404 then
-      return "unknown", "there is no server " .. id .. ": it is deleted, or the credential is one of another project"
+      return "unknown", "there is no server " .. id .. ": it is deleted, the credential is one of another project, "
+        .. "or the url of endpoint " .. s.endpoint .. " is wrong (it ends in /v2.1)"
     end
     local server = at(answer.body, "server")
     if at(server, "id") ~= id then
       return "failed", "the answer is about server " .. tostring(at(server, "id")) .. ", asked was for " .. id
+    end
+    if s.system_uuid and node.system_uuid:lower() ~= id then
+      return "failed", "server " .. id .. " is not the machine that is this node now, or that cannot be told: the kubelet reported '"
+        .. node.system_uuid .. "'. Compare the node's providerID, or set system_uuid to false where Nova gives machines another UUID"
     end
     local status, power = tostring(at(server, "status")), at(server, "OS-EXT-STS:power_state")
     local task, host = at(server, "OS-EXT-STS:task_state"), at(server, "host_status")
@@ -85,12 +95,7 @@ return fencer {
     if task ~= nil then
       return "unknown", said .. ", task_state " .. tostring(task)
     end
-    if status == "ACTIVE" and power == 1 then
-      return "on", said
-    end
-    if status ~= "SHUTOFF" or power ~= 4 then
-      return "unknown", said
-    end
+    -- Before `on` too: an order to a dead compute host is done when it is back, hours later.
     if host == nil and s.host_status then
       return "unknown", said .. "; Nova does not say whether the compute host is up: give the endpoint the header "
         .. "X-OpenStack-Nova-API-Version 2.16 and its user the right to see host_status, or set host_status to false"
@@ -98,7 +103,12 @@ return fencer {
     if host ~= nil and host ~= "UP" then
       return "unknown", said .. ", but the compute host is " .. tostring(host) .. ": it is what it last said"
     end
-    return "off", said .. (host and ", host_status UP" or "")
+    if status == "ACTIVE" and power == 1 then
+      return "on", said
+    elseif status == "SHUTOFF" and power == 4 then
+      return "off", said .. (host and ", host_status UP" or "")
+    end
+    return "unknown", said
   end,
   -- The operating system is asked first; the compute host cuts the power after its shutdown_timeout, 60 s by default. Nova takes any value.
   off = function(node, s)

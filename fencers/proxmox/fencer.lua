@@ -34,7 +34,11 @@ local function vmid_of(node, s)
     return nil, "its providerID is '" .. given .. "'; expected is proxmox://REGION/VMID. Else write the VMID into a label of the node, "
       .. "and its name into vmid_label"
   end
-  if s.region ~= "" and parts[1] ~= s.region then
+  if s.region == "" and parts[1] ~= "" then
+    return nil, "it is in region '" .. parts[1] .. "', and any cluster may have a machine " .. id .. ": write the region that endpoint "
+      .. s.endpoint .. " is into the setting region"
+  end
+  if parts[1] ~= s.region then
     return nil, "it is in region '" .. parts[1] .. "', and this fencer asks that of " .. s.region
   end
   return id
@@ -64,7 +68,8 @@ local function fault_of(answer, what, s)
   elseif answer.error then
     return "unknown", answer.message
   elseif answer.status == 404 then
-    return "unknown", "Proxmox VE knows no " .. what
+    return "unknown", "Proxmox VE knows no " .. what .. ": it is deleted, or the url of endpoint " .. s.endpoint
+      .. " is wrong (it ends in /api2/json)"
   end
 end
 
@@ -79,7 +84,11 @@ local function host_of(got, id, s)
   if type(list) ~= "userdata" then
     return nil, "unknown", "the list of machines is none"
   end
-  for _, each in ipairs(list) do
+  for i = 1, #list do
+    local each = list[i]
+    if each == nil then
+      return nil, "unknown", "the list of machines has an entry that is none"
+    end
     if at(each, "vmid") == id and at(each, "type") == "qemu" then
       if host then
         return nil, "unknown", "machine " .. id .. " is listed twice"
@@ -101,7 +110,7 @@ return fencer {
   doc = "The endpoint has the url https://HOST:8006/api2/json and authentication of type bearer with sendPrefix PVEAPIToken=.",
   settings = {
     endpoint = { type = "string", default = "proxmox", doc = "Name of the endpoint." },
-    region = { type = "string", default = "", doc = "The region that the endpoint is; without it any region of a providerID." },
+    region = { type = "string", default = "", doc = "The region that the endpoint is. A providerID with a region needs it." },
     vmid_label = { type = "string", default = "", doc = "Label of nodes whose value is the VMID; without it the providerID has it." },
   },
   plan = function(node, s, got)
@@ -116,7 +125,7 @@ return fencer {
     if host and not got.current then
       return {
         current = fence.try(fence.http(s.endpoint, "/nodes", host, "qemu", id, "status", "current")),
-        config = fence.try(fence.http(s.endpoint, "/nodes", host, "qemu", id, "config")),
+        config = fence.try(fence.http(s.endpoint, "/nodes", host, "qemu", id, "config", { current = 1 })),
       }
     end
   end,
@@ -142,7 +151,7 @@ return fencer {
         .. "', the kubelet reported '" .. ours .. "'"
     end
     local current = at(got.current.body, "data")
-    if at(current, "vmid") ~= nil and at(current, "vmid") ~= id then
+    if at(current, "vmid") ~= id then
       return "failed", "the answer is about machine " .. tostring(at(current, "vmid")) .. ", asked was for " .. id
     end
     local status, qemu = tostring(at(current, "status")), tostring(at(current, "qmpstatus"))

@@ -1,8 +1,9 @@
 -- Asks vCenter for the power of the virtual machine that a node is, and powers it off. Its API, of version 7 and later:
 -- https://developer.broadcom.com/xapis/vsphere-automation-api. There is no search by UUID: machines are listed by name, and the one with
--- the node's BIOS UUID is it. vCenter shows of a host that it has lost what it knew last, so the machine must be on none of these.
+-- the node's BIOS UUID is it. Of a host that vCenter does not hear it shows what it knew last, and where it lists a machine proves nothing:
+-- vSphere HA registers the machines of such a host on another one, while the host may still run them. So all hosts must be connected.
 
--- Of one name in several folders, and hosts that are lost: one request each, and a round has at most eight.
+-- Machines of one name, in several folders: one request each, and a round has at most eight.
 local most = 6
 
 -- What lies below these keys; nil where it is not there.
@@ -51,56 +52,79 @@ local function fault_of(answer, s)
   elseif answer.error then
     return "unknown", answer.message
   elseif answer.status == 404 then
-    return "unknown", "vCenter does not know what was asked for"
+    return "unknown", "vCenter does not know what was asked for: the machine was removed meanwhile, or the url of endpoint " .. s.endpoint
+      .. " is wrong (it ends in the name of the vCenter, without a path)"
   end
 end
 
--- The ids in a list of objects, at most `most`; nil and why. What is no list has no length: that is an error, and no empty list.
-local function ids_in(list, key, fits)
+-- The ids of the machines that have the name; nil and why. A text has a length too, and is no list.
+local function machines_in(got)
+  local list = got.machines.body
+  if type(list) ~= "userdata" then
+    return nil, "vCenter's list of machines is none: ask again"
+  elseif #list > most then
+    return nil, #list .. " machines have the node's name, and at most " .. most .. " are looked at: give the node the label of name_label"
+  end
   local ids = {}
   for i = 1, #list do
-    local each = list[i]
-    if fits(each) then
-      local id = at(each, key)
-      if type(id) ~= "string" or #ids == most then
-        return nil, "more than " .. most .. " that matter, or an answer that is none"
-      end
-      table.insert(ids, id)
+    local id = at(list[i], "vm")
+    if type(id) ~= "string" or id == "" then
+      return nil, "vCenter's list of machines has one without an id: ask again"
     end
+    table.insert(ids, id)
   end
   return ids
 end
 
-local function machines_in(got)
-  return ids_in(got.machines.body, "vm", function()
-    return true
-  end)
-end
-
--- Those hosts that vCenter does not hear. A user who may see no host learns nothing of any.
-local function lost_in(got)
-  if #got.hosts.body == 0 then
-    return nil, "none is listed: the user of the endpoint needs System.Read on all of them"
+-- Why the hosts leave it open what runs; nil when all are connected. A user who may see no host learns nothing of any.
+local function doubt_of(got)
+  local list = got.hosts.body
+  if type(list) ~= "userdata" then
+    return "vCenter's list of hosts is none: ask again"
+  elseif #list == 0 then
+    return "vCenter lists no host: give the user of the endpoint System.Read on all of them"
   end
-  return ids_in(got.hosts.body, "host", function(each)
-    return at(each, "connection_state") ~= "CONNECTED"
-  end)
+  local lost, names = 0, ""
+  for i = 1, #list do
+    if at(list[i], "connection_state") ~= "CONNECTED" then
+      lost = lost + 1
+      if lost <= 3 then
+        names = names .. (lost == 1 and "" or ", ") .. tostring(at(list[i], "name") or at(list[i], "host"))
+      end
+    end
+  end
+  if lost > 0 then
+    return (lost == 1 and "1 host is" or lost .. " hosts are") .. " not connected to vCenter (" .. names .. (lost > 3 and ", …" or "")
+      .. ") and may run any machine: connect them again, or remove from vCenter those that are gone for good"
+  end
 end
 
--- The machine with the UUID, of those that were read.
-local function machine_of(got, uuid)
-  local found
-  for _, id in ipairs(machines_in(got) or {}) do
+local function same(uuid, other)
+  return uuid == other or swapped(uuid) == other
+end
+
+-- The machine with the UUID, which must be the kubelet's too: a providerID outlives its machine when another gets the node's name.
+local function machine_of(got, node, uuid)
+  local ours, found, theirs = digits(node.system_uuid), nil, nil
+  local ids = machines_in(got) or {}
+  for _, id in ipairs(ids) do
     local answer = got[id]
-    local theirs = digits(answer and not answer.error and at(answer.body, "identity", "bios_uuid"))
-    if theirs == uuid or #theirs == 32 and swapped(theirs) == uuid then
+    local bios = digits(answer and not answer.error and at(answer.body, "identity", "bios_uuid"))
+    if #bios == 32 and same(bios, uuid) then
       if found then
         return nil, "several machines have its UUID"
       end
-      found = id
+      found, theirs = id, bios
     end
   end
-  return found, not found and "no machine of that name has its BIOS UUID" or nil
+  if not found then
+    return nil, #ids == 0 and "vCenter has no machine of that name, or its user may not see it: set name_label if it is called otherwise"
+      or "no machine of that name has its BIOS UUID"
+  elseif #ours ~= 32 or not same(theirs, ours) then
+    return nil, "machine " .. found .. " is not the one that is this node now, or that cannot be told: its BIOS UUID is " .. theirs
+      .. ", the kubelet reported '" .. node.system_uuid .. "'. Compare the node's providerID"
+  end
+  return found
 end
 
 local function read_machines(s, got)
@@ -109,18 +133,6 @@ local function read_machines(s, got)
     if not got[id] then
       wanted = wanted or {}
       wanted[id] = fence.try(fence.http(s.endpoint, "/api/vcenter/vm", id))
-    end
-  end
-  return wanted
-end
-
-local function read_lost_hosts(s, got, id)
-  local wanted
-  for _, host in ipairs(lost_in(got) or {}) do
-    local name = "on " .. host
-    if not got[name] then
-      wanted = wanted or {}
-      wanted[name] = fence.try(fence.http(s.endpoint, "/api/vcenter/vm", { vms = id, hosts = host }))
     end
   end
   return wanted
@@ -151,9 +163,7 @@ return fencer {
     if fault_of(got.machines, s) or fault_of(got.hosts, s) then
       return nil
     end
-    local wanted = read_machines(s, got)
-    local id = not wanted and machine_of(got, uuid)
-    return wanted or id and read_lost_hosts(s, got, id) or nil
+    return read_machines(s, got)
   end,
   state = function(node, s, got)
     local uuid, why = uuid_of(node)
@@ -169,14 +179,10 @@ return fencer {
         return word, told
       end
     end
-    local machines, lost
+    local machines
     machines, why = machines_in(got)
     if not machines then
-      return "unknown", "machines: " .. why
-    end
-    lost, why = lost_in(got)
-    if not lost then
-      return "unknown", "hosts: " .. why
+      return "unknown", why
     end
     for _, id in ipairs(machines) do
       local word, told = fault_of(got[id], s)
@@ -185,20 +191,14 @@ return fencer {
       end
     end
     local id
-    id, why = machine_of(got, uuid)
+    id, why = machine_of(got, node, uuid)
     if not id then
       return "failed", why
     end
     local power = tostring(at(got[id].body, "power_state"))
-    for _, host in ipairs(lost) do
-      local there = got["on " .. host]
-      local word, told = fault_of(there, s)
-      if word then
-        return word, told
-      end
-      if #there.body ~= 0 then
-        return "unknown", "power_state " .. power .. ", but its host " .. host .. " is not connected: it is what vCenter knew last"
-      end
+    local doubt = doubt_of(got)
+    if doubt then
+      return "unknown", "power_state " .. power .. ", but " .. doubt
     end
     if power == "POWERED_ON" then
       return "on", "power_state POWERED_ON"
@@ -209,6 +209,6 @@ return fencer {
   end,
   -- Not the guest's shutdown.
   off = function(node, s, got)
-    return fence.post(s.endpoint, "/api/vcenter/vm", {}, machine_of(got, uuid_of(node)), "power", { action = "stop" })
+    return fence.post(s.endpoint, "/api/vcenter/vm", {}, machine_of(got, node, uuid_of(node)), "power", { action = "stop" })
   end,
 }

@@ -111,6 +111,7 @@ TEST(Azure, what_is_refused_says_what_to_do_and_nothing_else_is_off) {
   EXPECT_TRUE(says({.status = 0, .error = "unauthorized"}).starts_with("failed: "));
   EXPECT_NE(says(refused(403)).find("failed: endpoint x: HTTP 403"), std::string::npos);
   EXPECT_TRUE(says({.status = 404}).starts_with("unknown: "));
+  EXPECT_NE(says({.status = 404}).find("or the url of endpoint azure is wrong"), std::string::npos);
   for (const int status : {409, 429, 500, 503}) {
     EXPECT_EQ(says(refused(status)), "unknown: endpoint x: HTTP " + std::to_string(status));
   }
@@ -124,6 +125,30 @@ TEST(Azure, strange_answers_are_never_off) {
       const std::string said = fencer.says(node(), {{kAsked, {.body = changed}}});
       EXPECT_FALSE(said.starts_with("off")) << place << ": " << said;
     });
+  }
+}
+
+TEST(Azure, each_part_of_an_off_answer_matters) {
+  ShippedFencer fencer("azure");
+  expect_each_matters(vm({"ProvisioningState/succeeded", "PowerState/stopped"}),
+                      {"/properties/vmId", "/properties/instanceView/statuses/0/code",
+                       "/properties/instanceView/statuses/1/code"},
+                      [&](const json& body) {
+                        return fencer.says(node(), {{kAsked, {.body = body}}});
+                      });
+}
+
+// What cannot be read might be that it is hibernated.
+TEST(Azure, a_status_that_is_none_is_not_passed_over) {
+  ShippedFencer fencer("azure");
+  for (const json& strange :
+       {json(), json(7), json::object(), json{{"code", nullptr}}, json{{"code", ""}}}) {
+    for (const std::size_t place : {0U, 2U}) {
+      json body = vm({"ProvisioningState/succeeded", "PowerState/stopped"});
+      json& statuses = body["properties"]["instanceView"]["statuses"];
+      statuses.insert(statuses.begin() + static_cast<std::ptrdiff_t>(place), strange);
+      EXPECT_EQ(fencer.word(node(), {{kAsked, {.body = body}}}), "unknown") << strange;
+    }
   }
 }
 

@@ -78,6 +78,7 @@ TEST(Gce, what_is_refused_says_what_to_do_and_nothing_else_is_off) {
   EXPECT_NE(says(refused(403)).find("needs compute.instances.get in project example.com:p"),
             std::string::npos);
   EXPECT_TRUE(says({.status = 404}).starts_with("unknown: "));
+  EXPECT_NE(says({.status = 404}).find("or the url of endpoint gce is wrong"), std::string::npos);
   for (const int status : {400, 429, 500, 503}) {
     EXPECT_EQ(says(refused(status)), "unknown: endpoint x: HTTP " + std::to_string(status));
   }
@@ -91,12 +92,19 @@ TEST(Gce, strange_answers_are_never_off) {
   });
 }
 
+TEST(Gce, each_part_of_an_off_answer_matters) {
+  ShippedFencer fencer("gce");
+  expect_each_matters(instance("TERMINATED"), {"/id", "/name", "/status"}, [&](const json& body) {
+    return fencer.says(node(), {{kInstance, {.body = body}}});
+  });
+}
+
 TEST(Gce, it_is_stopped) {
   ShippedFencer fencer("gce");
   EXPECT_EQ(fencer.word(node(), {{kInstance, {.body = instance("RUNNING")}}}), "on");
-  EXPECT_EQ(
-      fencer.order(node()),
-      "post gce /compute/v1/projects/example.com%3Ap/zones/europe-west1-b/instances/n1/stop {}");
+  EXPECT_EQ(fencer.order(node()),
+            "post gce /compute/v1/projects/example.com%3Ap/zones/europe-west1-b/instances/n1/stop"
+            "?noGracefulShutdown=true {}");
 }
 
 }  // namespace

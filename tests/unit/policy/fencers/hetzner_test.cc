@@ -72,7 +72,8 @@ TEST(Hetzner, what_is_refused_says_what_to_do_and_nothing_else_is_off) {
   EXPECT_TRUE(says(refused(403)).starts_with("failed: endpoint x: HTTP 403: the token"));
   EXPECT_EQ(
       says({.status = 404}),
-      "unknown: there is no server 42: it is deleted, or the token is one of another project");
+      "unknown: there is no server 42: it is deleted, the token is one of another project, or the "
+      "url of endpoint hetzner is wrong (it ends in /v1)");
   for (const int status : {423, 429, 500, 503}) {
     EXPECT_EQ(says(refused(status)), "unknown: endpoint x: HTTP " + std::to_string(status));
   }
@@ -90,6 +91,14 @@ TEST(Hetzner, strange_answers_are_never_off) {
                 (is_state && changed.at("/server/status"_json_pointer) == "off"))
         << place << ": " << said;
   });
+}
+
+TEST(Hetzner, each_part_of_an_off_answer_matters) {
+  ShippedFencer fencer("hetzner");
+  expect_each_matters(server("off"), {"/server/id", "/server/name", "/server/status"},
+                      [&](const json& body) {
+                        return fencer.says(machine("hcloud://42"), {{kServer, {.body = body}}});
+                      });
 }
 
 TEST(Hetzner, it_is_powered_off_and_not_asked_to_shut_down) {

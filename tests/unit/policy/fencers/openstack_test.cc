@@ -25,8 +25,9 @@ json server(const std::string& status, const json& power, const json& host = "UP
   return made;
 }
 
-kube::Node node(const std::string& id = std::string("openstack:///") + kId) {
-  return machine(id);
+kube::Node node(const std::string& id = std::string("openstack:///") + kId,
+                const std::string& uuid = kId) {
+  return machine(id, uuid);
 }
 
 TEST(OpenStack, what_each_state_means) {
@@ -73,6 +74,31 @@ TEST(OpenStack, what_is_being_done_to_a_server_makes_it_neither_on_nor_off) {
       body["server"]["OS-EXT-STS:task_state"] = task;
       EXPECT_EQ(fencer.word(node(), {{kServer, {.body = body}}}), "unknown") << task;
     }
+  }
+}
+
+// An order to a dead compute host is done when it is back: nobody may be told `on`.
+TEST(OpenStack, a_machine_on_a_dead_compute_host_is_not_on) {
+  ShippedFencer fencer("openstack");
+  for (const json& host : json::array({"DOWN", "UNKNOWN", "MAINTENANCE", "", nullptr})) {
+    EXPECT_EQ(fencer.word(node(), {{kServer, {.body = server("ACTIVE", 1, host)}}}), "unknown")
+        << host;
+  }
+  ShippedFencer trusting("openstack", {{"host_status", false}});
+  EXPECT_EQ(trusting.word(node(), {{kServer, {.body = server("ACTIVE", 1, nullptr)}}}), "on");
+  EXPECT_EQ(trusting.word(node(), {{kServer, {.body = server("ACTIVE", 1, "DOWN")}}}), "unknown");
+}
+
+// A providerID that outlived its machine proves the wrong one off.
+TEST(OpenStack, the_uuid_that_the_kubelet_reports_is_the_server_s) {
+  ShippedFencer fencer("openstack");
+  const std::string provider_id = std::string("openstack:///") + kId;
+  const Cloud cloud = {{kServer, {.body = server("SHUTOFF", 4)}}};
+  EXPECT_EQ(fencer.word(node(provider_id, "9E5476BD-A4EC-4653-93D6-72C93AA682BA"), cloud), "off");
+  ShippedFencer ironic("openstack", {{"system_uuid", false}});
+  for (const char* uuid : {"", "x", "9e5476bd-a4ec-4653-93d6-72c93aa682bb"}) {
+    EXPECT_EQ(fencer.word(node(provider_id, uuid), cloud), "failed") << uuid;
+    EXPECT_EQ(ironic.word(node(provider_id, uuid), cloud), "off") << uuid;
   }
 }
 
@@ -125,6 +151,8 @@ TEST(OpenStack, what_is_refused_says_what_to_do_and_nothing_else_is_off) {
   EXPECT_TRUE(says({.status = 0, .error = "unauthorized"}).starts_with("failed: "));
   EXPECT_TRUE(says(refused(403)).starts_with("failed: "));
   EXPECT_TRUE(says({.status = 404}).starts_with("unknown: there is no server"));
+  EXPECT_NE(says({.status = 404}).find("or the url of endpoint openstack is wrong"),
+            std::string::npos);
   for (const int status : {400, 409, 429, 500, 503}) {
     EXPECT_EQ(says(refused(status)), "unknown: endpoint x: HTTP " + std::to_string(status));
   }
@@ -138,6 +166,23 @@ TEST(OpenStack, strange_answers_are_never_off) {
       const std::string said = fencer.says(node(), {{kServer, {.body = changed}}});
       EXPECT_FALSE(said.starts_with("off")) << place << ": " << said;
     });
+  }
+}
+
+TEST(OpenStack, each_part_of_an_off_answer_matters) {
+  ShippedFencer fencer("openstack");
+  expect_each_matters(
+      server("SHUTOFF", 4),
+      {"/server/id", "/server/status", "/server/OS-EXT-STS:power_state", "/server/host_status"},
+      [&](const json& body) {
+        return fencer.says(node(), {{kServer, {.body = body}}});
+      });
+  json task = server("SHUTOFF", 4);
+  for (const json& strange : strange_values()) {
+    task["server"]["OS-EXT-STS:task_state"] = strange;
+    EXPECT_EQ(fencer.word(node(), {{kServer, {.body = task}}}),
+              strange.is_null() ? "off" : "unknown")
+        << strange;
   }
 }
 

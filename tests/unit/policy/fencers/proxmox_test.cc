@@ -9,7 +9,7 @@ using nlohmann::json;
 
 constexpr const char* kList = "http proxmox /cluster/resources?type=vm";
 constexpr const char* kCurrent = "http proxmox /nodes/pve2/qemu/107/status/current";
-constexpr const char* kConfig = "http proxmox /nodes/pve2/qemu/107/config";
+constexpr const char* kConfig = "http proxmox /nodes/pve2/qemu/107/config?current=1";
 constexpr const char* kUuid = "5B3E0E33-1F2A-4C5D-8E9F-0123456789AB";
 
 json list() {
@@ -43,7 +43,7 @@ kube::Node node() {
 }
 
 TEST(Proxmox, what_each_state_means) {
-  ShippedFencer fencer("proxmox");
+  ShippedFencer fencer("proxmox", {{"region", "dc1"}});
   const std::vector<std::string> qemu = {
       "colo",           "debug",      "finish-migrate", "guest-panicked", "inmigrate",
       "internal-error", "io-error",   "paused",         "postmigrate",    "prelaunch",
@@ -59,7 +59,7 @@ TEST(Proxmox, what_each_state_means) {
 }
 
 TEST(Proxmox, a_machine_with_a_lock_is_not_off) {
-  ShippedFencer fencer("proxmox");
+  ShippedFencer fencer("proxmox", {{"region", "dc1"}});
   for (const char* lock : {"backup", "clone", "create", "migrate", "rollback", "snapshot",
                            "snapshot-delete", "suspending", "suspended"}) {
     json state = current("stopped", "stopped");
@@ -70,7 +70,7 @@ TEST(Proxmox, a_machine_with_a_lock_is_not_off) {
 }
 
 TEST(Proxmox, the_uuid_of_its_firmware_says_whose_it_is) {
-  ShippedFencer fencer("proxmox");
+  ShippedFencer fencer("proxmox", {{"region", "dc1"}});
   for (const char* smbios : {"uuid=5b3e0e33-1f2a-4c5d-8e9f-0123456789ac", "manufacturer=x", "",
                              "uuid=", "serial=uuid=5b3e0e33-1f2a-4c5d-8e9f-0123456789ab"}) {
     EXPECT_EQ(fencer.word(node(), cloud(current("stopped", "stopped"), config(smbios))), "failed")
@@ -85,7 +85,7 @@ TEST(Proxmox, the_uuid_of_its_firmware_says_whose_it_is) {
 }
 
 TEST(Proxmox, the_provider_id_is_read_strictly) {
-  ShippedFencer fencer("proxmox");
+  ShippedFencer fencer("proxmox", {{"region", "dc1"}});
   for (const char* id :
        {"", "proxmox://107", "proxmox://5b3e0e33-1f2a-4c5d-8e9f-0123456789ab", "proxmox://dc1/0107",
         "proxmox://dc1/0", "proxmox://dc1/-7", "proxmox://dc1/107/", "proxmox://dc1/x/107",
@@ -97,6 +97,13 @@ TEST(Proxmox, the_provider_id_is_read_strictly) {
   }
   ShippedFencer elsewhere("proxmox", {{"region", "dc2"}});
   EXPECT_EQ(elsewhere.word(node(), cloud(current("stopped", "stopped"))), "failed");
+  ShippedFencer nowhere("proxmox");
+  EXPECT_NE(nowhere.says(node(), cloud(current("stopped", "stopped")))
+                .find("failed: it is in region 'dc1', and any cluster may have a machine 107"),
+            std::string::npos);
+  EXPECT_TRUE(nowhere.asked.empty());
+  EXPECT_EQ(nowhere.word(machine("proxmox:///107", kUuid), cloud(current("stopped", "stopped"))),
+            "off");
 }
 
 TEST(Proxmox, a_label_may_say_the_vmid) {
@@ -110,7 +117,7 @@ TEST(Proxmox, a_label_may_say_the_vmid) {
 }
 
 TEST(Proxmox, what_is_refused_says_what_to_do_and_nothing_else_is_off) {
-  ShippedFencer fencer("proxmox");
+  ShippedFencer fencer("proxmox", {{"region", "dc1"}});
   for (const char* place : {kList, kCurrent, kConfig}) {
     const auto says = [&](const CloudAnswer& answer) {
       Cloud all = cloud(current("stopped", "stopped"));
@@ -122,6 +129,8 @@ TEST(Proxmox, what_is_refused_says_what_to_do_and_nothing_else_is_off) {
         std::string::npos);
     EXPECT_NE(says(refused(403)).find("needs VM.Audit"), std::string::npos);
     EXPECT_TRUE(says({.status = 404}).starts_with("unknown: ")) << place;
+    EXPECT_NE(says({.status = 404}).find("or the url of endpoint proxmox is wrong"),
+              std::string::npos);
     // 595, 596: the host that has the machine does not answer.
     for (const int status : {500, 501, 503, 595, 596}) {
       EXPECT_EQ(says(refused(status)), "unknown: endpoint x: HTTP " + std::to_string(status));
@@ -131,12 +140,18 @@ TEST(Proxmox, what_is_refused_says_what_to_do_and_nothing_else_is_off) {
 }
 
 TEST(Proxmox, a_machine_that_is_not_listed_or_listed_twice_is_not_off) {
-  ShippedFencer fencer("proxmox");
+  ShippedFencer fencer("proxmox", {{"region", "dc1"}});
   Cloud all = cloud(current("stopped", "stopped"));
   json twice = list();
   twice["data"].push_back({{"vmid", 107}, {"type", "qemu"}, {"node", "pve3"}});
   all[kList].body = twice;
   EXPECT_EQ(fencer.says(node(), all), "unknown: machine 107 is listed twice");
+  for (const std::size_t place : {0U, 2U}) {
+    json holed = list();
+    holed["data"].insert(holed["data"].begin() + static_cast<std::ptrdiff_t>(place), nullptr);
+    all[kList].body = holed;
+    EXPECT_EQ(fencer.word(node(), all), "unknown") << "a hole hides what stands behind it";
+  }
   all[kList].body = {{"data", json::array()}};
   EXPECT_EQ(fencer.word(node(), all), "failed");
   for (const char* host : {"..", "a/b", "a b", "pve2?x=1"}) {
@@ -148,7 +163,7 @@ TEST(Proxmox, a_machine_that_is_not_listed_or_listed_twice_is_not_off) {
 }
 
 TEST(Proxmox, strange_answers_are_never_off) {
-  ShippedFencer fencer("proxmox");
+  ShippedFencer fencer("proxmox", {{"region", "dc1"}});
   for (const char* place : {kList, kCurrent, kConfig}) {
     const Cloud good = cloud(current("stopped", "running"));
     expect_never_off(good.at(place).body, [&](const std::string& at, const json& changed) {
@@ -161,8 +176,25 @@ TEST(Proxmox, strange_answers_are_never_off) {
   }
 }
 
+TEST(Proxmox, each_part_of_an_off_answer_matters) {
+  ShippedFencer fencer("proxmox", {{"region", "dc1"}});
+  const Cloud good = cloud(current("stopped", "stopped"));
+  const std::map<std::string, std::vector<std::string>> fields = {
+      {kList, {"/data/2/vmid", "/data/2/type", "/data/2/node"}},
+      {kCurrent, {"/data/vmid", "/data/status", "/data/qmpstatus"}},
+      {kConfig, {"/data/smbios1"}}};
+  for (const auto& each : fields) {
+    const std::string& place = each.first;
+    expect_each_matters(good.at(place).body, each.second, [&](const json& body) {
+      Cloud all = good;
+      all[place].body = body;
+      return fencer.says(node(), all);
+    });
+  }
+}
+
 TEST(Proxmox, it_is_stopped_and_not_asked_to_shut_down) {
-  ShippedFencer fencer("proxmox");
+  ShippedFencer fencer("proxmox", {{"region", "dc1"}});
   EXPECT_EQ(fencer.word(node(), cloud(current("running", "running"))), "on");
   EXPECT_EQ(fencer.order(node()), "post proxmox /nodes/pve2/qemu/107/status/stop {}");
 }

@@ -175,4 +175,34 @@ void expect_never_off(const nlohmann::json& body, const Says& says) {
   }
 }
 
+// `good` is read as off. Each of these fields of it, and what it lies in, matters: removed, or
+// replaced by a strange value, it leaves nothing that is off.
+template <class Says>
+void expect_each_matters(const nlohmann::json& good, const std::vector<std::string>& fields,
+                         const Says& says) {
+  ASSERT_TRUE(says(good).starts_with("off")) << says(good);
+  const auto expect_not_off = [&says](const std::string& place, const nlohmann::json& changed) {
+    const std::string said = says(changed);
+    EXPECT_FALSE(said.starts_with("off")) << place << ": " << said << " of " << changed;
+  };
+  for (const std::string& field : fields) {
+    const nlohmann::json::json_pointer leaf(field);
+    nlohmann::json without = good;
+    without.at(leaf.parent_pointer()).erase(leaf.back());
+    expect_not_off("without " + field, without);
+    for (auto at = leaf;; at = at.parent_pointer()) {
+      for (const nlohmann::json& strange : strange_values()) {
+        nlohmann::json changed = good;
+        changed.at(at) = strange;
+        if (changed != good) {
+          expect_not_off(at.to_string(), changed);
+        }
+      }
+      if (at.empty()) {
+        break;
+      }
+    }
+  }
+}
+
 }  // namespace moonfence::policy

@@ -22,9 +22,8 @@ json vm(const std::string& power, const std::string& uuid = kUuid) {
 Cloud cloud(const json& machine, const std::string& state = "CONNECTED") {
   return {{kList, {.body = {{{"vm", "vm-42"}, {"name", "n1"}, {"power_state", "POWERED_ON"}}}}},
           {kHosts,
-           {.body = {{{"host", "host-9"}, {"connection_state", "CONNECTED"}},
-                     {{"host", "host-10"}, {"connection_state", state}}}}},
-          {"http vsphere /api/vcenter/vm?hosts=host-10&vms=vm-42", {.body = json::array()}},
+           {.body = {{{"host", "host-9"}, {"name", "esx9"}, {"connection_state", "CONNECTED"}},
+                     {{"host", "host-10"}, {"name", "esx10"}, {"connection_state", state}}}}},
           {kVm, {.body = machine}}};
 }
 
@@ -44,27 +43,45 @@ TEST(VSphere, what_each_state_means) {
   }
 }
 
-// What vCenter shows of a host that it does not hear is what it knew last.
-TEST(VSphere, a_machine_on_a_host_that_is_not_connected_is_neither_on_nor_off) {
+// vSphere HA registers a machine of a host that it does not hear on another one, while the old host
+// may still run it. So no list of machines by host says that one is off.
+TEST(VSphere, while_a_host_is_not_connected_no_machine_is_on_or_off) {
   ShippedFencer fencer("vsphere");
-  for (const char* state : {"DISCONNECTED", "NOT_RESPONDING", "x"}) {
+  for (const json& state :
+       json::array({"DISCONNECTED", "NOT_RESPONDING", "connected", "", nullptr, 1})) {
     for (const char* power : {"POWERED_OFF", "POWERED_ON"}) {
-      Cloud all = cloud(vm(power), state);
-      EXPECT_NE(fencer.word(node(), all), "unknown") << "it is on another host";
-      all["http vsphere /api/vcenter/vm?hosts=host-10&vms=vm-42"].body = {{{"vm", "vm-42"}}};
-      EXPECT_EQ(fencer.word(node(), all), "unknown") << state << power;
-      all["http vsphere /api/vcenter/vm?hosts=host-10&vms=vm-42"] = refused(503);
-      EXPECT_EQ(fencer.word(node(), all), "unknown") << state << power;
+      Cloud all = cloud(vm(power));
+      all[kHosts].body[1]["connection_state"] = state;
+      EXPECT_EQ(fencer.says(node(), all),
+                std::string("unknown: power_state ") + power +
+                    ", but 1 host is not connected to vCenter (esx10) and may run any machine: "
+                    "connect them again, or remove from vCenter those that are gone for good");
     }
   }
   Cloud many = cloud(vm("POWERED_OFF"));
-  many[kHosts].body = json::array();
   for (int i = 0; i < 7; ++i) {
-    many[kHosts].body.push_back(
-        {{"host", "host-" + std::to_string(i)}, {"connection_state", "DISCONNECTED"}});
+    many[kHosts].body.push_back({{"host", "host-" + std::to_string(i)},
+                                 {"name", "esx" + std::to_string(i)},
+                                 {"connection_state", "DISCONNECTED"}});
   }
-  EXPECT_TRUE(fencer.says(node(), many).starts_with("unknown: hosts: more than 6"))
+  EXPECT_NE(
+      fencer.says(node(), many).find("7 hosts are not connected to vCenter (esx0, esx1, esx2, …)"),
+      std::string::npos)
       << fencer.says(node(), many);
+  many[kHosts].body = {nullptr, {{"host", "host-9"}, {"connection_state", "CONNECTED"}}};
+  EXPECT_EQ(fencer.word(node(), many), "unknown");
+}
+
+// A providerID that outlived its machine proves the wrong one off.
+TEST(VSphere, the_uuid_that_the_kubelet_reports_is_the_machine_s) {
+  ShippedFencer fencer("vsphere");
+  const std::string provider_id = std::string("vsphere://") + kUuid;
+  for (const char* uuid : {kUuid, kSwapped, "5b3e0e331f2a4c5d8e9f0123456789ab"}) {
+    EXPECT_EQ(fencer.word(node(provider_id, uuid), cloud(vm("POWERED_OFF"))), "off") << uuid;
+  }
+  for (const char* uuid : {"", "x", "5b3e0e33-1f2a-4c5d-8e9f-0123456789ac"}) {
+    EXPECT_EQ(fencer.word(node(provider_id, uuid), cloud(vm("POWERED_OFF"))), "failed") << uuid;
+  }
 }
 
 TEST(VSphere, the_bios_uuid_says_whose_it_is) {
@@ -115,6 +132,8 @@ TEST(VSphere, what_is_refused_says_what_to_do_and_nothing_else_is_off) {
         << place;
     EXPECT_TRUE(says(refused(403)).starts_with("failed: ")) << place;
     EXPECT_TRUE(says({.status = 404}).starts_with("unknown: ")) << place;
+    EXPECT_NE(says({.status = 404}).find("the url of endpoint vsphere is wrong"),
+              std::string::npos);
     EXPECT_TRUE(says(refused(503)).starts_with("unknown: ")) << place;
     EXPECT_TRUE(says({.status = 0, .error = "timeout"}).starts_with("unknown: ")) << place;
   }
@@ -137,13 +156,44 @@ TEST(VSphere, strange_answers_are_never_off) {
 }
 
 // The list of hosts decides whether the power is news: what is not a list of hosts proves nothing.
-TEST(VSphere, a_list_of_hosts_that_is_none_proves_nothing) {
+// Nor does a list of machines that is none say that there is no other of the name.
+TEST(VSphere, a_list_that_is_none_proves_nothing) {
   ShippedFencer fencer("vsphere");
-  for (const json& hosts : {json(), json(1), json("x"), json::object(), json::array(),
-                            json{{"value", json::array()}}}) {
-    Cloud all = cloud(vm("POWERED_OFF"));
-    all[kHosts].body = hosts;
-    EXPECT_EQ(fencer.word(node(), all), "unknown") << hosts;
+  for (const json& strange : {json(), json(1), json("x"), json(""), json::object(), json(false),
+                              json{{"value", json::array()}}}) {
+    for (const char* place : {kHosts, kList}) {
+      Cloud all = cloud(vm("POWERED_OFF"));
+      all[place].body = strange;
+      EXPECT_EQ(fencer.word(node(), all), "unknown") << place << strange;
+    }
+  }
+  Cloud all = cloud(vm("POWERED_OFF"));
+  all[kHosts].body = json::array();
+  EXPECT_EQ(fencer.word(node(), all), "unknown");
+  all = cloud(vm("POWERED_OFF"));
+  all[kList].body = {{{"vm", "vm-42"}}, nullptr};
+  EXPECT_EQ(fencer.word(node(), all), "unknown");
+  for (int i = 0; i < 6; ++i) {
+    all[kList].body[1] = {{"vm", "vm-7"}};
+    all[kList].body.push_back({{"vm", "vm-" + std::to_string(i)}});
+  }
+  EXPECT_TRUE(fencer.says(node(), all).starts_with("unknown: 8 machines have the node's name"));
+}
+
+TEST(VSphere, each_part_of_an_off_answer_matters) {
+  ShippedFencer fencer("vsphere");
+  const Cloud good = cloud(vm("POWERED_OFF"));
+  const std::map<std::string, std::vector<std::string>> fields = {
+      {kList, {"/0/vm"}},
+      {kHosts, {"/0/connection_state", "/1/connection_state"}},
+      {kVm, {"/power_state", "/identity/bios_uuid"}}};
+  for (const auto& each : fields) {
+    const std::string& place = each.first;
+    expect_each_matters(good.at(place).body, each.second, [&](const json& body) {
+      Cloud all = good;
+      all[place].body = body;
+      return fencer.says(node(), all);
+    });
   }
 }
 
