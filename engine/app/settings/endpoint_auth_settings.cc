@@ -218,6 +218,15 @@ Result<void> check_login(const std::string& file, const YAML::Node& name, const 
              : Result<void>();
 }
 
+// What we or the transport set.
+bool is_ours(const std::string& header) {
+  static constexpr std::array<std::string_view, 11> kOurs = {
+      "accept",    "authorization", "connection", "content-length", "content-type",
+      "expect",    "host",          "te",         "upgrade",        "transfer-encoding",
+      "user-agent"};
+  return std::find(kOurs.begin(), kOurs.end(), lower_cased(header)) != kOurs.end();
+}
+
 // The keys belong to the type, and none is missing.
 Result<void> check_auth(const std::string& file, const YAML::Node& name, const Given& given,
                         const EndpointRules& rules) {
@@ -248,19 +257,45 @@ Result<void> check_auth(const std::string& file, const YAML::Node& name, const G
       return refuse(" takes no ", key);
     }
   }
+  if (is_ours(rules.token_header) && lower_cased(rules.token_header) != "authorization") {
+    return bad(file, name, "auth: sendHeader: " + rules.token_header + " is set by moonfence",
+               "the header in which the service wants the token, for example X-Auth-Token");
+  }
   return rules.auth == Auth::Login ? check_login(file, name, given, rules) : Result<void>();
 }
 
-// What we or the transport set.
-bool is_ours(const std::string& header) {
-  static constexpr std::array<std::string_view, 11> kOurs = {
-      "accept",    "authorization", "connection", "content-length", "content-type",
-      "expect",    "host",          "te",         "upgrade",        "transfer-encoding",
-      "user-agent"};
-  return std::find(kOurs.begin(), kOurs.end(), lower_cased(header)) != kOurs.end();
+// Of a cloud, which the machine alone reaches: nothing is shown to it, and it has no certificate.
+bool is_metadata_server(const std::string& url) {
+  constexpr std::array<std::string_view, 2> kServers = {"http://169.254.169.254",
+                                                        "http://metadata.google.internal"};
+  return std::any_of(kServers.begin(), kServers.end(), [&url](std::string_view server) {
+    return url == server || url == std::string(server) + ":80";
+  });
 }
 
 }  // namespace
+
+Result<void> check_together(const std::string& file, const YAML::Node& name,
+                            const EndpointRules& rules) {
+  const std::string place = "endpoints: " + escaped(name.Scalar(), 64) + ": ";
+  const bool shows_token = rules.auth == Auth::Bearer || rules.auth == Auth::Login;
+  for (const port::Header& header : rules.headers) {
+    if (shows_token && lower_cased(header.name) == lower_cased(rules.token_header)) {
+      return bad(file, name, place + "headers has " + header.name + ", which shows the token",
+                 "take it out, or name another header in auth.sendHeader");
+    }
+  }
+  const bool shows_nothing = rules.username_file.empty() && rules.password_file.empty();
+  if (rules.auth == Auth::Login && rules.login.url.starts_with("http://") &&
+      rules.url.starts_with("https://") &&
+      !(shows_nothing && is_metadata_server(rules.login.url))) {
+    return bad(file, name,
+               place + "auth.url is http and url is https: the login would go in clear text",
+               "write auth.url as https://; http is for a cloud's metadata server "
+               "(169.254.169.254, metadata.google.internal), with send: nothing");
+  }
+  return {};
+}
 
 Result<void> read_auth(const std::string& file, const YAML::Node& name, const YAML::Node& value,
                        EndpointRules& rules) {

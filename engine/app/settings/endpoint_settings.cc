@@ -51,7 +51,7 @@ Result<void> check_endpoint(const std::string& file, const YAML::Node& name,
   if (rules.timeout < std::chrono::milliseconds(100) || rules.timeout > std::chrono::minutes(1)) {
     return bad(file, name, place + ": timeout must be from 100ms to 1m", "the default is 5s");
   }
-  return {};
+  return check_together(file, name, rules);
 }
 
 Result<void> read_endpoint_entry(const std::string& file, const std::string& key,

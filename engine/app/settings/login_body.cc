@@ -77,8 +77,8 @@ std::optional<json> json_of(const YAML::Node& value, int depth, std::string& fau
 
 Result<void> read_login_body(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, json& into) {
-  std::string fault = "not a mapping";
-  auto read = value.IsMap() ? json_of(value, 0, fault) : std::nullopt;
+  std::string fault = value.IsMap() ? "it is empty" : "not a mapping";
+  auto read = value.IsMap() && value.size() > 0 ? json_of(value, 0, fault) : std::nullopt;
   if (!read) {
     return bad(file, name, "body: " + fault,
                "write {NAME: VALUE}, with \"{username}\" and \"{password}\" where the contents of "

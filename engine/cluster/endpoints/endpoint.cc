@@ -114,6 +114,7 @@ class Endpoints::One final : private kube::Credentials {
         error.text = "POST " + escaped(path, 512) + ": HTTP " + std::to_string(error.http_status);
       }
       error.hint.clear();
+      error.reason.clear();
       done(failure(std::move(error).within("endpoint " + name_)));
     });
   }
@@ -160,7 +161,9 @@ class Endpoints::One final : private kube::Credentials {
       return Why::Status;
     }
     if (error.kind == Error::Kind::Unauthorized) {
-      return Why::Unauthorized;
+      // A login that does not answer holds a request up until its time is over.
+      return error.reason.empty() && took >= rules_.timeout ? Why::Timeout
+                                                            : why_of_login(error.reason);
     }
     return took >= rules_.timeout ? Why::Timeout : Why::Unreachable;
   }

@@ -1,6 +1,7 @@
 #include "cluster/endpoints/endpoint_credentials.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/text.h"
@@ -10,6 +11,28 @@ namespace moonfence::cluster {
 namespace {
 
 constexpr std::size_t kSecretLimit = 64U << 10U;
+
+using Why = EndpointFailure::Why;
+constexpr std::array<std::pair<std::string_view, Why>, 5> kReasons = {
+    {{"login_timeout", Why::Timeout},
+     {"login_unreachable", Why::Unreachable},
+     {"login_status", Why::Status},
+     {"login_not_json", Why::NotJson},
+     {"login_too_large", Why::TooLarge}}};
+
+// "": it was refused, or never sent.
+std::string reason_of(const Error& error, bool out_of_time) {
+  using Kind = Error::Kind;
+  const Why why = error.kind == Kind::Malformed   ? Why::NotJson
+                  : error.kind == Kind::Limit     ? Why::TooLarge
+                  : error.kind != Kind::Retryable ? Why::Unauthorized
+                  : error.http_status != 0        ? Why::Status
+                  : out_of_time                   ? Why::Timeout
+                                                  : Why::Unreachable;
+  const auto* found = std::find_if(kReasons.begin(), kReasons.end(),
+                                   [why](const auto& each) { return each.second == why; });
+  return found == kReasons.end() ? std::string() : std::string(found->first);
+}
 
 // What a mounted secret holds, without the line break that editors add.
 Result<std::string> read_secret(port::Files& files, const std::string& path) {
@@ -66,7 +89,7 @@ void EndpointCredentials::headers(Ready ready) {
     return;
   }
   if (!login_ && !may_log_in) {
-    ready(failure(Error::Kind::Unauthorized, fault_ + "; not tried again yet"));
+    ready(failure(login_fault("; not tried again yet")));
     return;
   }
   waiting_.push_back(std::move(ready));
@@ -87,10 +110,19 @@ bool EndpointCredentials::refused(Moment asked) {
     case EndpointRules::Auth::Login:
       break;
   }
-  if (token_ && token_->since <= asked) {
-    token_.reset();
+  if (!token_ || token_->since > asked) {
+    return true;  // another is here, or a login gives one
   }
-  return true;  // another is here, or a login gives one
+  if (loop_.now() - token_->since < kYoung && !token_->refused) {
+    token_->refused = true;
+    refused_young_ = true;
+    pause_from(token_->since);
+  }
+  if (token_->refused && !login_ && loop_.now() < not_before_) {
+    return false;
+  }
+  token_.reset();
+  return true;
 }
 
 Result<EndpointCredentials::Headers> EndpointCredentials::headers_from_files() const {
@@ -122,7 +154,9 @@ void EndpointCredentials::log_in() {
   };
   auto username = read(rules_.username_file);
   auto password = username ? read(rules_.password_file) : username;
+  begun_ = loop_.now();
   if (!password) {
+    password.error().kind = Error::Kind::Unauthorized;
     logged_in(failure(std::move(password.error())));
     return;
   }
@@ -149,14 +183,16 @@ void EndpointCredentials::logged_in(Result<Token> token) {
                   .since = now,
                   .renew = now + renew,
                   .ends = now + token->lifetime};
-    pause_ = Duration::zero();
+    if (!std::exchange(refused_young_, false)) {
+      pause_ = Duration::zero();
+    }
     if (!fault_.empty()) {
       log_.info("endpoint_login_recovered", {{"endpoint", name_}});
     }
     fault_.clear();
   } else {
-    pause_ = std::clamp(2 * pause_, Duration(kFirstPause), Duration(kLongestPause));
-    not_before_ = now + pause_;
+    pause_from(now);
+    reason_ = reason_of(token.error(), now - begun_ >= rules_.timeout);
     const std::string fault = token.error().message();
     if (fault != fault_) {
       log_.warning("endpoint_login_failed", {{"endpoint", name_}, {"error", fault}});
@@ -167,13 +203,32 @@ void EndpointCredentials::logged_in(Result<Token> token) {
     if (token_) {
       ready(shown(token_->text));
     } else {
-      ready(failure(Error::Kind::Unauthorized, fault_));
+      ready(failure(login_fault("")));
     }
   }
 }
 
+void EndpointCredentials::pause_from(Moment when) {
+  pause_ = std::clamp(2 * pause_, Duration(kFirstPause), Duration(kLongestPause));
+  not_before_ = std::max(not_before_, when + pause_);
+}
+
+Error EndpointCredentials::login_fault(std::string_view more) const {
+  if (fault_.empty()) {  // a token that was refused young has ended
+    return {.kind = Error::Kind::Unauthorized,
+            .text = "login: the token that it gave was refused" + std::string(more)};
+  }
+  return {.kind = Error::Kind::Unauthorized, .text = fault_ + std::string(more), .reason = reason_};
+}
+
 EndpointCredentials::Headers EndpointCredentials::shown(const std::string& token) const {
   return {{rules_.token_header, rules_.token_prefix + token}};
+}
+
+EndpointFailure::Why why_of_login(std::string_view reason) {
+  const auto* found = std::find_if(kReasons.begin(), kReasons.end(),
+                                   [reason](const auto& each) { return each.first == reason; });
+  return found == kReasons.end() ? Why::Unauthorized : found->second;
 }
 
 }  // namespace moonfence::cluster

@@ -191,12 +191,13 @@ Result<Token> LoginCall::read(const port::HttpEnd& end) const {
   }
   if (head_.status < 200 || head_.status > 299) {
     const bool refused = head_.status == 400 || head_.status == 401 || head_.status == 403;
-    return failure(refused ? Error::Kind::Unauthorized : Error::Kind::Retryable,
-                   "login: HTTP " + std::to_string(head_.status),
-                   !refused ? ""
-                   : rules_.send == LoginRules::Send::Nothing
-                       ? "who asks there may have no token"
-                       : "check the user and the password in the endpoint's files");
+    return failure(Error{.kind = refused ? Error::Kind::Unauthorized : Error::Kind::Retryable,
+                         .text = "login: HTTP " + std::to_string(head_.status),
+                         .hint = !refused ? ""
+                                 : rules_.send == LoginRules::Send::Nothing
+                                     ? "who asks there may have no token"
+                                     : "check the user and the password in the endpoint's files",
+                         .http_status = head_.status});
   }
   if (too_large_) {
     return failure(Error::Kind::Limit, "login: the answer is larger than 1 MiB");

@@ -61,6 +61,17 @@ TEST(EndpointSettings, the_other_ways_to_authenticate) {
   EXPECT_EQ(fault("{url: http://v:1, auth: {type: bearer, tokenFile: /t}}"), "");
 }
 
+TEST(EndpointSettings, a_login_in_clear_text_is_for_metadata_servers_and_endpoints_without_tls) {
+  for (const char* server : {"http://169.254.169.254", "http://metadata.google.internal:80"}) {
+    EXPECT_EQ(fault("{url: https://v, auth: {type: login, url: " + std::string(server) +
+                    ", path: /l, send: nothing, tokenField: a}}"),
+              "");
+  }
+  EXPECT_EQ(fault("{url: http://v, auth: {type: login, url: http://k, path: /l, usernameFile: /u, "
+                  "passwordFile: /p, tokenField: a, sendHeader: authorization}}"),
+            "");
+}
+
 // As docs/proof.md shows them.
 TEST(EndpointSettings, the_logins_of_clouds) {
   const auto read = [](const std::string& endpoint) {
@@ -166,6 +177,22 @@ TEST(EndpointSettings, each_fault_has_one_clear_message) {
       {login + "tokenField: a, send: form, body: {a: {b: '{username}'}, c: '{password}'}}}",
        "a form is a mapping of texts"},
       {login + "tokenField: a, body: x}}", "body: not a mapping"},
+      {login + "tokenField: a, body: {}}}", "body: it is empty"},
+      {login + "tokenField: a, sendHeader: Host}}", "sendHeader: Host is set by moonfence"},
+      {"{url: http://v, auth: {type: bearer, tokenFile: /t, sendHeader: content-length}}",
+       "sendHeader: content-length is set by moonfence"},
+      {"{url: http://v, headers: {x-token: a}, auth: {type: bearer, tokenFile: /t, sendHeader: "
+       "X-Token}}",
+       "vendor: headers has x-token, which shows the token"},
+      {"{auth: {type: login, url: http://k, path: /l, usernameFile: /u, passwordFile: /p, "
+       "tokenField: a}, url: https://v}",
+       "auth.url is http and url is https"},
+      {"{url: https://v, auth: {type: login, url: http://169.254.169.254, path: /l, usernameFile: "
+       "/u, passwordFile: /p, tokenField: a}}",
+       "auth.url is http and url is https"},
+      {"{url: https://v, auth: {type: login, url: http://metadata.google.internal.evil, path: /l, "
+       "send: nothing, tokenField: a}}",
+       "auth.url is http and url is https"},
       {login + "tokenField: a, body: {a: [[[[[[[[[b]]]]]]]]]}}}", "body: too deep"},
       {login + "tokenField: a, url: 'ftp://v'}}", "must begin with https:// or http://"},
       {login + "tokenField: a, headers: {Host: v}}}", "Host is set by moonfence"},

@@ -122,5 +122,59 @@ TEST_F(EndpointTest, a_token_for_the_asking) {
   EXPECT_EQ(tokens_used().back(), "Bearer ya29");
 }
 
+// A login server that is down says nothing about the password.
+TEST_F(EndpointTest, a_login_that_fails_keeps_what_it_failed_for) {
+  using Why = EndpointFailure::Why;
+  const auto why = [this](FakeAnswer answer) {
+    EndpointRules rules = login_rules();
+    rules.timeout = 2s;
+    use(rules);
+    http.on(port::Method::Post, "/api/login", std::move(answer));
+    const auto failed = get();
+    const auto again = get();
+    EXPECT_FALSE(failed || again);
+    EXPECT_EQ(failed.error().why, again.error().why) << "in the pause after it";
+    EXPECT_EQ(failed.error().error.reason, "");
+    endpoints.reset();
+    return failed.error().why;
+  };
+  for (const int status : {400, 401, 403}) {
+    EXPECT_EQ(why(FakeAnswer{.status = status, .body = "{}"}), Why::Unauthorized) << status;
+  }
+  for (const int status : {302, 404, 429, 500, 503}) {
+    EXPECT_EQ(why(FakeAnswer{.status = status, .body = "{}"}), Why::Status) << status;
+  }
+  EXPECT_EQ(why(FakeAnswer::refused()), Why::Unreachable);
+  EXPECT_EQ(why(FakeAnswer::silent()), Why::Timeout);
+  EXPECT_EQ(why(FakeAnswer{.body = "{}"}), Why::NotJson) << "it has no token";
+  files.remove("/secret/password");
+  EXPECT_EQ(why(FakeAnswer{.body = "{}"}), Why::Unauthorized);
+}
+
+// A user who may log in and nothing else would log in with each request.
+TEST_F(EndpointTest, a_token_that_is_refused_young_does_not_bring_a_login_with_each_request) {
+  use(login_rules());
+  serve_logins();
+  http.on(port::Method::Get, "/api/v2/nodes", FakeAnswer{.status = 401, .body = "{}"});
+  for (int i = 0; i < 60; ++i) {
+    const auto answer = get();
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().error.http_status, 401);
+    test::run_for(loop, 500ms);
+  }
+  // At 0, 1, 3, 7 and 15 s.
+  EXPECT_EQ(logins, 5);
+  http.on(port::Method::Get, "/api/v2/nodes", FakeAnswer{.body = "[]"});
+  ASSERT_TRUE(get());
+  test::run_for(loop, 2min);
+  http.on(port::Method::Get, "/api/v2/nodes", [](const FakeRequest& request) {
+    return request.header("Authorization") == "Bearer token-5"
+               ? FakeAnswer{.status = 401, .body = "{}"}
+               : FakeAnswer{.body = "[]"};
+  });
+  ASSERT_TRUE(get()) << "an old one that is refused is renewed at once";
+  EXPECT_EQ(logins, 6);
+}
+
 }  // namespace
 }  // namespace moonfence::cluster
