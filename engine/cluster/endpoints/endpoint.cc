@@ -109,6 +109,9 @@ class Endpoints::One final : private kube::Credentials {
         return;
       }
       Error& error = reply.error();
+      if (is_of_credentials(error) && !error.reason.empty()) {
+        error.kind = Error::Kind::Retryable;  // no token could be had, and nothing was sent
+      }
       if (error.http_status != 0) {
         // Its own words may repeat what we sent.
         error.text = "POST " + escaped(path, 512) + ": HTTP " + std::to_string(error.http_status);
@@ -120,6 +123,10 @@ class Endpoints::One final : private kube::Credentials {
   }
 
  private:
+  // It is ours, and not a 401 of the endpoint: only then `reason` is a word of EndpointCredentials.
+  [[nodiscard]] static bool is_of_credentials(const Error& error) {
+    return error.kind == Error::Kind::Unauthorized && error.http_status == 0;
+  }
   [[nodiscard]] EndpointResult answer_of(Result<kube::ApiReply> reply, const std::string& path,
                                          Duration took) {
     if (reply) {
@@ -133,6 +140,9 @@ class Endpoints::One final : private kube::Credentials {
       return EndpointAnswer{.status = 404, .body = nullptr};
     }
     const EndpointFailure::Why why = reason_of(error, took);
+    if (is_of_credentials(error) && why != EndpointFailure::Why::Unauthorized) {
+      error.kind = Error::Kind::Retryable;
+    }
     const bool refused =
         error.http_status != 0 && (error.http_status < 200 || error.http_status > 299);
     if (refused) {
@@ -160,7 +170,7 @@ class Endpoints::One final : private kube::Credentials {
     if (error.http_status != 0) {
       return Why::Status;
     }
-    if (error.kind == Error::Kind::Unauthorized) {
+    if (is_of_credentials(error)) {
       // A login that does not answer holds a request up until its time is over.
       return error.reason.empty() && took >= rules_.timeout ? Why::Timeout
                                                             : why_of_login(error.reason);

@@ -135,6 +135,11 @@ TEST_F(EndpointTest, a_login_that_fails_keeps_what_it_failed_for) {
     EXPECT_FALSE(failed || again);
     EXPECT_EQ(failed.error().why, again.error().why) << "in the pause after it";
     EXPECT_EQ(failed.error().error.reason, "");
+    EXPECT_EQ(failed.error().error.kind == Error::Kind::Unauthorized,
+              failed.error().why == Why::Unauthorized);
+    EXPECT_EQ(post().starts_with(kind(Error::Kind::Unauthorized)),
+              failed.error().why == Why::Unauthorized)
+        << post();
     endpoints.reset();
     return failed.error().why;
   };
