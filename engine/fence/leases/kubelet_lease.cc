@@ -13,16 +13,15 @@ LeaseWatch::Finding LeaseWatch::feel(const Result<kube::Lease>& lease, cluster::
   if (!lease && !absent) {
     return {};
   }
-  if (lease && kube::compare_versions(lease->version, version_) == std::strong_ordering::less) {
-    went_back_ = arrived;
-    last_.reset();
-  }
-  version_ = lease ? lease->version : version_;
   const Beat beat = absent ? Beat{} : Beat{.lease = lease->uid, .renewed = lease->record.renewed};
   if (last_ != beat) {
+    if (lease && kube::compare_versions(lease->version, version_) == std::strong_ordering::less) {
+      went_back_ = arrived;
+    }
     last_ = beat;
     since_ = arrived;
   }
+  version_ = lease ? lease->version : version_;
   const bool names_one = !absent && lease->record.duration > Duration::zero();
   const Duration duration = names_one ? lease->record.duration : kLeaseDuration;
   const Moment unwritten = absent ? since_ : known.unwritten_since.value_or(since_);

@@ -63,7 +63,7 @@ class LeaseWatch {
     friend bool operator==(const Beat&, const Beat&) = default;
   };
   std::optional<Beat> last_;
-  ResourceVersion version_;          // of the Lease as it was read last
+  ResourceVersion version_;          // as it was read last
   std::optional<Moment> went_back_;  // when it was read in an older one: the store was restored
   Moment since_{};                   // when the reading arrived that showed it first
   bool found_alive_ = false;
