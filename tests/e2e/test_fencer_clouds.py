@@ -25,10 +25,10 @@ def hetzner(node, uuid):
 
 def proxmox(node, uuid):
     token = "PVEAPIToken=" + SECRET
-    return "proxmox://dc1/107", "auth: {type: bearer, tokenFile: FOLDER/secret, sendPrefix: PVEAPIToken=}", "", {
+    return "proxmox://dc1/107", "auth: {type: bearer, tokenFile: FOLDER/secret, sendPrefix: PVEAPIToken=}", "region: dc1", {
         "GET /cluster/resources?type=vm": shown("Authorization", token, {"data": [{"vmid": 107, "type": "qemu", "node": "pve1"}]}),
         "GET /nodes/pve1/qemu/107/status/current": shown("Authorization", token, {"data": {"vmid": 107, "status": "running", "qmpstatus": "running"}}),
-        "GET /nodes/pve1/qemu/107/config": shown("Authorization", token, {"data": {"smbios1": f"uuid={uuid}"}})}
+        "GET /nodes/pve1/qemu/107/config?current=1": shown("Authorization", token, {"data": {"smbios1": f"uuid={uuid}"}})}
 
 
 def openstack(node, uuid):

@@ -129,11 +129,31 @@ TEST(Settings, fencers_are_named_with_their_nodes_and_settings) {
   }
 }
 
+// Behind one that says isolated nobody is asked.
+TEST(Settings, network_fence_stands_behind_the_fencers_that_can_say_off) {
+  const auto of = [](const std::string& list) { return fault("api: 1\nfencers: " + list + "\n"); };
+  EXPECT_EQ(of("[{fencer: redfish}, {fencer: network-fence}]"), "");
+  EXPECT_EQ(of("[{fencer: network-fence, nodes: a}, {fencer: network-fence, nodes: b}]"), "");
+  for (const char* list : {"[{fencer: network-fence}, {fencer: redfish}]",
+                           "[{fencer: network-fence, nodes: a}, {fencer: own, file: /f}]"}) {
+    EXPECT_NE(of(list).find("move network-fence to the end"), std::string::npos) << of(list);
+  }
+}
+
 TEST(Settings, what_only_a_fencer_would_prove_needs_one) {
   EXPECT_EQ(fault("api: 1\nfencers: [{fencer: redfish, switchOff: true}]\n"), "");
   EXPECT_NE(fault("api: 1\nfencers: [{fencer: redfish, switchOff: yes}]\n").find("not a boolean"),
             std::string::npos);
-  EXPECT_NE(fault("api: 1\nproof: {everywhere: [off]}\n").find("needs fencers"), std::string::npos);
+  EXPECT_NE(fault("api: 1\nproof: {everywhere: [off]}\n").find("need fencers"), std::string::npos);
+  const std::string isolates = "api: 1\nfencers: [{fencer: network-fence}]\n";
+  const std::string switches = "api: 1\nfencers: [{fencer: redfish}]\n";
+  EXPECT_NE(fault(isolates + "proof: {everywhere: [off]}\n").find("off needs"), std::string::npos);
+  EXPECT_EQ(fault(isolates + "proof: {everywhere: [off, isolated]}\n"), "");
+  EXPECT_NE(fault(switches + "proof: {drivers: {a: [isolated]}}\n").find("isolated needs"),
+            std::string::npos);
+  EXPECT_EQ(fault("api: 1\nfencers: [{fencer: own, file: /f}]\n"
+                  "proof: {everywhere: [off], drivers: {a: [isolated]}}\n"),
+            "");
   EXPECT_EQ(fault("api: 1\nfencers: [{fencer: redfish}]\nproof: {everywhere: [off]}\n"), "");
   EXPECT_EQ(fault("api: 1\nproof: {everywhere: [off, attested]}\n"), "");
 }
