@@ -1,6 +1,7 @@
 """`moonfence fencer rehearse` (docs/proof.md, Rehearse) on a real control plane: the machine of a drained node is switched off for real,
 and anything that speaks against it keeps everybody from being told."""
 
+import json
 import os
 import pty
 import re
@@ -9,6 +10,7 @@ import subprocess
 import pytest
 
 from .engine import binary
+from .hollow_objects import now_micro
 from .kube import wait_for
 from .tool import names_of_nodes, same_as_golden
 
@@ -38,10 +40,21 @@ def at_a_terminal(tool, space: str, node: str, typed: str) -> subprocess.Complet
         os.close(theirs)
 
 
+def leads(cluster, space: str, node: str, **more):
+    """A replica on that node leads, and says that nothing is wrong."""
+    told = {"frozen": False, "openIncidents": 0, "incidents": [], **more}
+    cluster.client.create("leases", {
+        "metadata": {"name": "moonfence", "annotations": {"moonfence.io/seat": f"engine_1 {node}"}},
+        "spec": {"holderIdentity": "engine_1", "leaseDurationSeconds": 3600, "renewTime": now_micro()}}, space)
+    cluster.client.create("configmaps", {
+        "metadata": {"name": "moonfence-status"}, "data": {"engine": json.dumps({"situation": told})}}, space)
+
+
 @pytest.fixture
 def drained(cluster, nodes, fencers):
     """A node with a BMC that obeys, cordoned, and with a pod of a DaemonSet."""
     node = nodes[0]
+    leads(cluster, fencers.space, nodes[1])
     bmc = fencers.bmc_of(node)
 
     def lose_power():
@@ -68,7 +81,7 @@ def test_a_drained_machine_is_switched_off_and_that_is_proven(cluster, drained, 
     assert {(entry.verb, entry.resource) for entry in tool.writes()} <= {("create", "events"), ("create", "selfsubjectreviews")}
 
     again = tool.run("fencer", "rehearse", node, "--yes", node, "-n", fencers.space)
-    assert again.returncode == REFUSED and "its fencers do not say that the machine is on" in again.stderr
+    assert again.returncode == REFUSED and "no fencer that may switch the machine off says that it is on" in again.stderr
     assert bmc.resets == ["ForceOff"]
 
 
@@ -78,12 +91,18 @@ def test_what_speaks_against_it_is_all_said_and_nobody_is_told(cluster, drained,
     workloads.pod("web-0", node=node)
     cluster.client.patch("nodes", node, {"metadata": {
         "annotations": {"moonfence.io/hold": "disk"}, "labels": {"node-role.kubernetes.io/control-plane": ""}}})
+    cluster.client.patch("namespaces", fencers.space, {"metadata": {"annotations": {"moonfence.io/hold": "moving"}}})
+    cluster.client.delete("leases", "moonfence", fencers.space)
     fencers.say(bmc, "wrong")
+    workloads.daemon_set("agent")
+    wait_for("its pod runs", lambda: any(pod["spec"].get("nodeName") == node and pod["metadata"].get("ownerReferences")
+                                         for pod in workloads.pods()), 30)
     done = tool.run("fencer", "rehearse", node, "--yes", node, "-n", fencers.space)
     assert (done.returncode, done.stdout) == (REFUSED, "")
     assert done.stderr.startswith(f"moonfence: the machine of node {node} is not switched off, and nobody was told to:\n")
     for why in ("it is not cordoned", f"pods run on it that would end: {fencers.space}/web-0", f"somebody holds it: node {node}: disk",
-                "add --control-plane", "HTTP 401"):
+                f"namespace {fencers.space}: moving", "add --control-plane", "etcd would have no majority",
+                f"is {fencers.space} the namespace in which the engine runs?", "HTTP 401"):
         assert done.stderr.count(why) == 1, done.stderr
 
     fencers.say(bmc, bmc.password)

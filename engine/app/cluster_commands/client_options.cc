@@ -93,10 +93,11 @@ Example:
       Whether the machine of node-7, which was drained, can be switched off: does it.)";
 
 constexpr const char* kFencerRehearseFooter = R"(
-It SWITCHES THE MACHINE OFF, without a shutdown, and never on again. It refuses unless the node is Ready,
-cordoned and drained, nothing is attached to it, no incident of it is open, nobody holds it, and its
-fencers say that it is on. It asks for the node's name before it does anything. docs/proof.md says what
-is proven by it.
+It SWITCHES THE MACHINE OFF, without a shutdown, and never on again. Pause whatever else looks after
+machines first, as MachineHealthCheck or NodeHealthCheck. It refuses unless the node is Ready, cordoned
+and drained, nothing is attached to it, nobody holds it, moonfence's leader says that no incident of it is
+open, and its fencers say that it is on. It asks for the node's name before it does anything.
+docs/proof.md says what is proven by it.
 
 Examples:
   kubectl drain node-7 --ignore-daemonsets
@@ -231,8 +232,7 @@ void add_fencer(CLI::App& app, ClientOptions& options) {
   rehearse->add_option("--yes", options.yes, "Its name once more: do not ask for it")
       ->type_name("NODE");
   rehearse->add_flag("--control-plane", options.control_plane,
-                     "Also a machine of the control plane, and where the leader does not say on "
-                     "which node it runs");
+                     "Also a machine of the control plane, if all others of it are well");
   add_engine_namespace(*rehearse, options, kOwnNamespace);
   add_config(*rehearse, options);
 }

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdio>
+#include <exception>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -151,17 +153,12 @@ class Checking {
   std::vector<FencerReport::Node> told_;
 };
 
-// Asking takes its time, and the server forgets where a list was: it begins anew, as long as there
-// was anything new in it.
+// Asking takes its time.
 Result<void> check_all(const GetJson& get, Checking& checking) {
-  while (true) {
-    const std::size_t before = checking.taken();
-    auto done = each_item(get, "/api/v1/nodes", {}, "nodes",
-                          [&checking](const json& object) { return checking.take(object); });
-    if (done || done.error().kind != Error::Kind::Gone || checking.taken() == before) {
-      return done;
-    }
-  }
+  return each_item_slowly(
+      get, "/api/v1/nodes", "nodes",
+      [&checking](const json& object) { return checking.take(object); },
+      [&checking] { return checking.taken(); });
 }
 
 tl::expected<void, ClientOutput> check_named(const ClientOptions& options, ClientGround& ground,
@@ -206,8 +203,9 @@ class Rehearsing {
                        fencers) {}
 
   ClientOutput play() {
-    for (const auto step : {&Rehearsing::look, &Rehearsing::confirm, &Rehearsing::see_it_alive,
-                            &Rehearsing::look, &Rehearsing::note_beginning}) {
+    for (const auto step :
+         {&Rehearsing::look, &Rehearsing::confirm, &Rehearsing::see_it_alive, &Rehearsing::look,
+          &Rehearsing::note_beginning, &Rehearsing::look_once_more}) {
       if (auto stopped = (this->*step)()) {
         return *std::move(stopped);
       }
@@ -227,15 +225,15 @@ class Rehearsing {
                                                        : refused(node.error());
     }
     const auto answered = wait([&](const auto& done) { switching_off_.ask(*node, done); });
-    const auto facts = read_facts(reading(ground_), {.node = name_,
-                                                     .engine_namespace = ground_.engine_namespace,
-                                                     .hold_marks = settings_.hold_marks});
+    const auto facts = read();
     if (!facts) {
       return refused(ClientExit::Failed, facts.error());
     }
     std::vector<std::string> why = objections(*facts, *node, options_.control_plane);
     if (!answered) {
       why.push_back(answered.error().message());
+    } else {
+      object_to_changes(*node, why);
     }
     if (!why.empty()) {
       return refused_for(name_, why,
@@ -246,6 +244,45 @@ class Rehearsing {
     return std::nullopt;
   }
 
+  Result<RehearsalFacts> read() {
+    auto facts = read_facts(reading(ground_), {.node = name_,
+                                               .engine_namespace = ground_.engine_namespace,
+                                               .hold_marks = settings_.hold_marks,
+                                               .now = [this] { return ground_.client.now(); }});
+    server_time_ = ground_.client.now();
+    server_time_read_ = line_.loop().live_now();
+    return facts;
+  }
+
+  // What is done is what the first look has shown.
+  void object_to_changes(const kube::Node& node, std::vector<std::string>& why) {
+    const RehearsalOrder now = {.node = node.uid,
+                                .boot_id = node.boot_id,
+                                .fencer = switching_off_.fencer(),
+                                .endpoint = switching_off_.endpoint(),
+                                .path = switching_off_.path()};
+    if (!shown_) {
+      shown_ = now;
+    }
+    for (std::string& change : changes(*shown_, now)) {
+      why.push_back(std::move(change));
+    }
+  }
+
+  // Right before the order: writing took its time, too.
+  Stopped look_once_more() {
+    const auto facts = read();
+    const std::vector<std::string> why = facts ? objections(*facts, node_, options_.control_plane)
+                                               : std::vector<std::string>{facts.error().message()};
+    if (why.empty()) {
+      return std::nullopt;
+    }
+    ClientOutput output = refused_for(name_, why);
+    output.code = facts ? ClientExit::Refused : ClientExit::Failed;
+    output.err += note_text(note(news_of_nothing(node_, why.front())));
+    return output;
+  }
+
   Stopped confirm() {
     if (!options_.yes.empty()) {  // and it is this node's name
       return std::nullopt;
@@ -253,7 +290,7 @@ class Rehearsing {
     const auto typed = os::ask_at_terminal(
         "This switches the machine of node " + name_ + " off, without a shutdown: fencer " +
         switching_off_.fencer() + " tells endpoint " + escaped(switching_off_.endpoint(), 64) +
-        ". " + std::to_string(left_) +
+        ": POST " + escaped(switching_off_.path(), 256) + ".\n" + std::to_string(left_) +
         " pods of DaemonSets, static or finished ones, end with it.\n"
         "Nothing switches it on again. Type the node's name to go on: ");
     if (typed == name_) {
@@ -295,51 +332,66 @@ class Rehearsing {
     return std::nullopt;
   }
 
+  // From here on somebody may have been told, whatever happens.
   ClientOutput switch_off() {
-    std::optional<SwitchingOff::End> end;
-    switching_off_.order([&end](const SwitchingOff::End& ended) { end = ended; });
-    while (!end) {
-      line_.loop().turn();
+    try {
+      std::optional<SwitchingOff::End> end;
+      switching_off_.order([&end](const SwitchingOff::End& ended) { end = ended; });
+      while (!end) {
+        line_.loop().turn();
+      }
+      return tell_end(*end);
+    } catch (const std::exception& fault) {
+      return unproven("this program has failed: " + escaped(fault.what(), 512));
     }
-    const bool proven = end->came == SwitchingOff::Came::Proven;
-    const std::string fencer = "fencer " + switching_off_.fencer();
-    const auto noted = note(news_of_end(
-        node_, proven,
-        proven ? fencer + " has switched its machine off, and reads it to be off; " + user_ +
-                     " switches it on again"
-               : fencer + " could not be shown to switch its machine off: " + end->why));
-    ClientOutput output;
-    if (!noted) {
-      output.err =
-          "note: the Event at the node could not be written: " + noted.error().message() + "\n";
-    }
-    switch (end->came) {
-      case SwitchingOff::Came::Nowhere:
-        output.err = refused_for(name_, {end->why}).err + output.err;
-        output.code = ClientExit::Refused;
-        break;
-      case SwitchingOff::Came::NotProven:
-        output.err = "moonfence: NOT PROVEN: " + end->why + "\nThe machine of node " + name_ +
-                     " may be off, or on: go and look. Then mend the fencer (docs/proof.md, "
-                     "Rehearse), switch the machine on if it is off, and rehearse again.\n" +
-                     output.err;
-        output.code = ClientExit::Unproven;
-        break;
-      case SwitchingOff::Came::Proven:
-        output.out =
-            "Proven: " + fencer + " switches the machine of node " + name_ +
-            " off, and it is read to be off.\n"
-            "Next: switch it on again, which moonfence never does; wait until it is Ready; "
-            "kubectl uncordon " +
-            name_ + "\n";
-        break;
-    }
-    return output;
   }
 
+  ClientOutput tell_end(const SwitchingOff::End& end) {
+    if (end.came == SwitchingOff::Came::Nowhere) {
+      ClientOutput output = refused_for(name_, {end.why});
+      output.err += note_text(note(news_of_nothing(node_, end.why)));
+      return output;
+    }
+    if (end.came == SwitchingOff::Came::NotProven) {
+      ClientOutput output = unproven(end.why);
+      output.err += note_text(note_end(news_of_failure(node_, switching_off_.fencer(), end.why)));
+      return output;
+    }
+    const ReadOff off = {.fencer = switching_off_.fencer(), .reader = end.reader};
+    // That it is written shows that the API server takes writes: the kubelet's would have come.
+    if (const auto noted = note_end(news_of_proof(node_, off, user_)); !noted) {
+      return unproven(unwritten_text(off, noted.error().message()));
+    }
+    return {.code = ClientExit::Ok, .out = proven_text(node_, off), .err = {}};
+  }
+
+  [[nodiscard]] ClientOutput unproven(const std::string& why) const {
+    return {.code = ClientExit::Unproven, .out = {}, .err = unproven_text(node_, why)};
+  }
+
+  static std::string note_text(const Result<void>& noted) {
+    return noted ? ""
+                 : "note: the Event at the node could not be written: " + noted.error().message() +
+                       "\n";
+  }
+
+  // A connection may have ended with the machine.
+  Result<void> note_end(const kube::EventNews& news) {
+    constexpr int kTries = 3;
+    Result<void> noted;
+    for (int i = 0; i < kTries; ++i) {
+      noted = note(news);
+      if (noted) {
+        break;
+      }
+    }
+    return noted;
+  }
+
+  // At the time of the API server, which may have said it a while ago.
   Result<void> note(const kube::EventNews& news) {
-    auto done =
-        ground_.client.send(kube::event_request(news, os::SystemWallClock().now(), "moonfence"));
+    const WallTime at = server_time_ + (line_.loop().live_now() - server_time_read_);
+    auto done = ground_.client.send(kube::event_request(news, at, "moonfence"));
     return done ? Result<void>() : failure(std::move(done.error()));
   }
 
@@ -369,6 +421,9 @@ class Rehearsing {
   kube::Node node_;  // as it was when its fencers were asked
   std::string user_;
   std::size_t left_ = 0;
+  std::optional<RehearsalOrder> shown_;  // when somebody was asked
+  WallTime server_time_{};
+  Moment server_time_read_{};
   Moment began_{};
 };
 

@@ -69,4 +69,16 @@ Result<void> each_item(const GetJson& get, const std::string& path, const kube::
   return failure(broken(what, "does not end"));
 }
 
+Result<void> each_item_slowly(const GetJson& get, const std::string& path, const std::string& what,
+                              const std::function<Result<void>(const json&)>& take,
+                              const std::function<std::size_t()>& taken) {
+  while (true) {
+    const std::size_t before = taken();
+    auto done = each_item(get, path, {}, what, take);
+    if (done || done.error().kind != Error::Kind::Gone || taken() == before) {
+      return done;
+    }
+  }
+}
+
 }  // namespace moonfence::app

@@ -3,6 +3,7 @@
 // A list of the API server, page by page, for commands that come, ask and go: no more than one page
 // of it is in memory, however long it is.
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -26,5 +27,12 @@ constexpr int kPageItems = 100;
 [[nodiscard]] Result<void> each_item(
     const GetJson& get, const std::string& path, const kube::Query& selectors,
     const std::string& what, const std::function<Result<void>(const nlohmann::json&)>& take);
+
+// The same of a list that takes its time: it begins anew where the server has forgotten where we
+// were, as long as there was anything new in it. `taken` counts what was new.
+[[nodiscard]] Result<void> each_item_slowly(
+    const GetJson& get, const std::string& path, const std::string& what,
+    const std::function<Result<void>(const nlohmann::json&)>& take,
+    const std::function<std::size_t()>& taken);
 
 }  // namespace moonfence::app

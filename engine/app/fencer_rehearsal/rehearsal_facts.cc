@@ -42,8 +42,39 @@ bool is_left_by_a_drain(const kube::Pod& pod) {
          why == audit::Reason::FinishedPod;
 }
 
+// A static pod of the control plane, as kubeadm runs it.
+bool is_control_plane_pod(const kube::Pod& pod) {
+  const auto tier = pod.labels.find("tier");
+  return pod.is_mirror && pod.ref.space.text() == "kube-system" && tier != pod.labels.end() &&
+         tier->second == "control-plane";
+}
+
+Result<void> read_namespaces(const GetJson& get, const std::set<std::string>& names,
+                             RehearsalFacts& facts) {
+  for (const std::string& name : names) {
+    const auto segment = kube::path_segment(name);
+    if (!segment) {
+      return failure(Error(segment.error()));
+    }
+    const auto object = get("/api/v1/namespaces/" + *segment, {});
+    if (!object) {
+      return failure(Error(object.error()));
+    }
+    static const json::json_pointer at("/metadata/name");
+    if (!object->is_object() || !object->contains(at) || object->at(at) != name) {
+      return failure(Error::Kind::Malformed,
+                     "the API server's namespace " + escaped(name, 256) + " cannot be understood");
+    }
+    if (const auto why = fence::hold_on(*object)) {
+      facts.holds.push_back("namespace " + escaped(name, 256) + ": " + *why);
+    }
+  }
+  return {};
+}
+
 Result<void> read_pods(const GetJson& get, RehearsalFacts& facts) {
-  const auto take = [&facts](const json& item) -> Result<void> {
+  std::set<std::string> namespaces;
+  const auto take = [&facts, &namespaces](const json& item) -> Result<void> {
     const auto pod = kube::decode_pod(item);
     if (!pod) {
       return failure(Error(pod.error()));
@@ -54,13 +85,63 @@ Result<void> read_pods(const GetJson& get, RehearsalFacts& facts) {
     } else if (const auto why = fence::hold_on(item)) {
       facts.holds.push_back("pod " + name + ": " + *why);
     }
+    namespaces.insert(pod->ref.space.text());
+    facts.control_plane = facts.control_plane || is_control_plane_pod(*pod);
     ++facts.left;
     return {};
   };
-  return each_item(
+  auto done = each_item(
       get, "/api/v1/pods",
       {{"fieldSelector", "spec.nodeName=" + kube::selector_value(facts.node.name.text())}}, "pods",
       take);
+  return done ? read_namespaces(get, namespaces, facts) : done;
+}
+
+bool is_of_control_plane(const kube::Node& node) {
+  constexpr std::array<std::string_view, 3> kRoles = {"node-role.kubernetes.io/control-plane",
+                                                      "node-role.kubernetes.io/master",
+                                                      "node-role.kubernetes.io/etcd"};
+  return std::any_of(kRoles.begin(), kRoles.end(), [&node](std::string_view role) {
+    return node.labels.contains(std::string(role)) ||
+           std::any_of(node.taints.begin(), node.taints.end(),
+                       [role](const kube::Taint& taint) { return taint.key == role; });
+  });
+}
+
+// The other machines of the control plane, which have to bear it alone.
+Result<void> read_peers(const GetJson& get, RehearsalFacts& facts) {
+  facts.control_plane = facts.control_plane || is_of_control_plane(facts.node);
+  if (!facts.control_plane) {
+    return {};
+  }
+  std::set<NodeName> of_pods;
+  const auto take_pod = [&of_pods](const json& item) -> Result<void> {
+    const auto pod = kube::decode_pod(item);
+    if (!pod) {
+      return failure(Error(pod.error()));
+    }
+    if (is_control_plane_pod(*pod)) {
+      of_pods.insert(pod->node);
+    }
+    return {};
+  };
+  const auto take = [&facts, &of_pods](const json& item) -> Result<void> {
+    const auto node = kube::decode_node(item);
+    if (!node) {
+      return failure(Error(node.error()));
+    }
+    if (node->name != facts.node.name &&
+        (is_of_control_plane(*node) || of_pods.contains(node->name))) {
+      ++facts.peers;
+      if (cluster::readiness_of(*node) != cluster::Readiness::True || node->unschedulable) {
+        facts.weak_peers.push_back(escaped(node->name.text(), 256));
+      }
+    }
+    return {};
+  };
+  auto done = each_item(get, "/api/v1/namespaces/kube-system/pods",
+                        {{"labelSelector", "tier=control-plane"}}, "pods", take_pod);
+  return done ? each_item(get, "/api/v1/nodes", {}, "nodes", take) : done;
 }
 
 Result<void> read_attachments(const GetJson& get, RehearsalFacts& facts) {
@@ -104,15 +185,37 @@ Result<json> get_if_there(const GetJson& get, const std::string& path) {
   return object;
 }
 
-Result<void> read_leader(const GetJson& get, const std::string& space, RehearsalFacts& facts) {
+// By the server's clock: nobody leads whose time has run out.
+std::string why_nobody_leads(const kube::LeaseRecord& record, WallTime now) {
+  if (record.holder.empty()) {
+    return "moonfence's Lease has no holder";
+  }
+  if (!record.renewed || now - *record.renewed > record.duration ||
+      *record.renewed - now > record.duration) {
+    return "moonfence's leader does not renew its Lease";
+  }
+  return {};
+}
+
+Result<void> read_leader(const GetJson& get, const RehearsalScope& scope, RehearsalFacts& facts) {
+  const std::string& space = scope.engine_namespace;
   const auto object =
       get_if_there(get, "/apis/coordination.k8s.io/v1/namespaces/" + space + "/leases/moonfence");
-  if (!object || object->is_null()) {
-    return object ? Result<void>() : failure(Error(object.error()));
+  if (!object) {
+    return failure(Error(object.error()));
+  }
+  if (object->is_null()) {
+    facts.untold = "moonfence's Lease is not there: is " + escaped(space, 256) +
+                   " the namespace in which the engine runs? -n names it";
+    return {};
   }
   const auto lease = kube::decode_lease(*object);
   if (!lease) {
     return failure(Error(lease.error()));
+  }
+  if (const std::string why = why_nobody_leads(lease->record, scope.now()); !why.empty()) {
+    facts.untold = why + ": `moonfence status` shows who leads; wait until somebody does";
+    return {};
   }
   facts.leader = lease->record.holder;
   // "<holder> <node>", and only of its holder.
@@ -123,49 +226,65 @@ Result<void> read_leader(const GetJson& get, const std::string& space, Rehearsal
   return {};
 }
 
+// What that replica writes in ConfigMap moonfence-status; null: nothing that can be understood.
+json report_of_leader(const json& map, const std::string& leader) {
+  const auto data = map.is_object() ? map.find("data") : map.end();
+  if (!map.is_object() || data == map.end() || !data->is_object()) {
+    return {};
+  }
+  for (const auto& [instance, text] : data->items()) {
+    if (leader.starts_with(instance + "_") && text.is_string()) {
+      return json::parse(text.get<std::string>(), nullptr, /*allow_exceptions=*/false);
+    }
+  }
+  return {};
+}
+
+// All open incidents, by their nodes' names, and whether it is frozen; false: it does not say.
+bool take_situation(const json& situation, RehearsalFacts& facts) {
+  const auto member = [&situation](const char* name) {
+    return situation.is_object() && situation.contains(name) ? situation.at(name) : json();
+  };
+  const json incidents = member("incidents");
+  const json frozen = member("frozen");
+  const json open = member("openIncidents");
+  if (!incidents.is_array() || !frozen.is_boolean() || !open.is_number_unsigned() ||
+      open.get<std::uint64_t>() != incidents.size()) {
+    return false;
+  }
+  for (const json& incident : incidents) {
+    const json node =
+        incident.is_object() && incident.contains("node") ? incident.at("node") : json();
+    if (!node.is_string()) {
+      return false;
+    }
+    if (node == facts.node.name.text()) {
+      facts.incidents.push_back("one that has deleted nothing, by ConfigMap moonfence-status");
+    }
+  }
+  facts.is_frozen = frozen == true;
+  return true;
+}
+
 // What the replica that leads tells of the whole: incidents that delete nothing have no record.
 Result<void> read_report(const GetJson& get, const std::string& core, RehearsalFacts& facts) {
   const auto map = get_if_there(get, core + "/configmaps/moonfence-status");
   if (!map) {
     return failure(Error(map.error()));
   }
-  const auto data = map->is_object() ? map->find("data") : map->end();
-  if (!map->is_object() || data == map->end() || !data->is_object()) {
+  if (!facts.untold.empty()) {
     return {};
   }
-  for (const auto& [instance, text] : data->items()) {
-    if (!facts.leader.starts_with(instance + "_") || !text.is_string()) {
-      continue;
-    }
-    const json report = json::parse(text.get<std::string>(), nullptr, /*allow_exceptions=*/false);
-    const json::json_pointer at("/situation/incidents");
-    if (!report.is_object() || (report.contains(at) && !report.at(at).is_array())) {
-      return failure(Error::Kind::Malformed,
-                     "what the leader says in ConfigMap moonfence-status cannot be understood",
-                     "update all replicas and this program to one version");
-    }
-    const json incidents = report.contains(at) ? report.at(at) : json::array();
-    for (const json& incident : incidents) {
-      const auto node = incident.is_object() ? incident.find("node") : incident.end();
-      if (incident.is_object() && node != incident.end() && *node == facts.node.name.text()) {
-        facts.incidents.push_back("one that has deleted nothing, by ConfigMap moonfence-status");
-      }
-    }
-    const json::json_pointer frozen("/situation/frozen");
-    facts.is_frozen = report.contains(frozen) && report.at(frozen) == true;
+  const json report = report_of_leader(*map, facts.leader);
+  if (!take_situation(
+          report.is_object() && report.contains("situation") ? report.at("situation") : json(),
+          facts)) {
+    facts.untold =
+        "moonfence's leader does not say in ConfigMap moonfence-status which incidents are open, "
+        "all of them, and whether it is frozen: wait until it does; it and this program have to be "
+        "of one version";
   }
   return {};
-}
-
-bool is_of_control_plane(const kube::Node& node) {
-  constexpr std::array<std::string_view, 3> kRoles = {"node-role.kubernetes.io/control-plane",
-                                                      "node-role.kubernetes.io/master",
-                                                      "node-role.kubernetes.io/etcd"};
-  return std::any_of(kRoles.begin(), kRoles.end(), [&node](std::string_view role) {
-    return node.labels.contains(std::string(role)) ||
-           std::any_of(node.taints.begin(), node.taints.end(),
-                       [role](const kube::Taint& taint) { return taint.key == role; });
-  });
 }
 
 void object_to_state(const RehearsalFacts& facts, const kube::Node& asked,
@@ -188,6 +307,19 @@ void object_to_state(const RehearsalFacts& facts, const kube::Node& asked,
   if (!facts.attachments.empty()) {
     all.push_back("volumes are attached to it, by VolumeAttachment " + named(facts.attachments) +
                   ": wait until they are gone");
+  }
+}
+
+// Whoever says --control-plane has not said that nothing of it may be left. Two are: of three
+// members etcd needs as many.
+void object_to_peers(const RehearsalFacts& facts, std::vector<std::string>& all) {
+  if (!facts.weak_peers.empty()) {
+    all.push_back("other machines of the control plane are not Ready, or cordoned: " +
+                  named(facts.weak_peers) + "; wait until they are well");
+  }
+  if (facts.control_plane && facts.peers < 2) {
+    all.push_back("of the control plane only " + std::to_string(facts.peers) +
+                  " other would be left, and etcd would have no majority: rehearse on a worker");
   }
 }
 
@@ -224,7 +356,7 @@ Result<RehearsalFacts> read_facts(const GetJson& get, const RehearsalScope& scop
   }
   const std::string core = "/api/v1/namespaces/" + scope.engine_namespace;
   for (const auto& done : {read_pods(get, facts), read_attachments(get, facts),
-                           read_leader(get, scope.engine_namespace, facts),
+                           read_peers(get, facts), read_leader(get, scope, facts),
                            read_records(get, core, facts), read_report(get, core, facts)}) {
     if (!done) {
       return failure(Error(done.error()));
@@ -249,17 +381,39 @@ std::vector<std::string> objections(const RehearsalFacts& facts, const kube::Nod
         "moonfence's leader deletes nothing at the moment, since too much is wrong: `moonfence "
         "status` says what; wait until that is over");
   }
-  if (is_of_control_plane(facts.node) && !control_plane) {
+  if (facts.control_plane && !control_plane) {
     all.emplace_back("it is a machine of the control plane: if you mean it, add --control-plane");
   }
-  if (!facts.leader.empty() && facts.leader_node == facts.node.name.text()) {
+  object_to_peers(facts, all);
+  if (!facts.untold.empty()) {
+    all.push_back(facts.untold);
+    return all;
+  }
+  if (facts.leader_node == facts.node.name.text()) {
     all.emplace_back("moonfence's leader runs on it: delete its pod, and the other replica leads");
   }
-  if (!facts.leader.empty() && facts.leader_node.empty() && !control_plane) {
+  if (facts.leader_node.empty()) {
     all.emplace_back(
-        "moonfence's leader does not say on which node it runs, for want of --node-name: if it is "
-        "not this one, add --control-plane");
+        "moonfence's leader does not say on which node it runs: start it with --node-name, as the "
+        "manifests of deploy/ do");
   }
+  return all;
+}
+
+std::vector<std::string> changes(const RehearsalOrder& shown, const RehearsalOrder& now) {
+  std::vector<std::string> all;
+  const auto compare = [&all](const char* what, const std::string& before,
+                              const std::string& after) {
+    if (before != after) {
+      all.push_back("it has changed since you were asked: " + std::string(what) + " was " +
+                    escaped(before, 256) + ", and is " + escaped(after, 256) + " now; ask again");
+    }
+  };
+  compare("the Node's uid", shown.node.text(), now.node.text());
+  compare("the boot ID", shown.boot_id, now.boot_id);
+  compare("the fencer", shown.fencer, now.fencer);
+  compare("the endpoint", shown.endpoint, now.endpoint);
+  compare("the path", shown.path, now.path);
   return all;
 }
 

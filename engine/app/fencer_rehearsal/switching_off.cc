@@ -77,6 +77,7 @@ void SwitchingOff::question(Heard heard) {
 void SwitchingOff::ask(kube::Node node, Done done) {
   node_ = std::move(node);
   order_.reset();
+  reader_.clear();
   const auto whom = fence::fencers_of(node_, fencers_);
   if (whom.empty()) {
     done(failure(Error::Kind::Invalid, "no fencer is bound to it",
@@ -89,17 +90,18 @@ void SwitchingOff::ask(kube::Node node, Done done) {
 }
 
 Result<void> SwitchingOff::take(const PowerQuestion& said) {
-  if (said.words().back().state.power != Power::On) {
-    return failure(Error::Kind::Invalid,
-                   "its fencers do not say that the machine is on: " + said.told(),
-                   "moonfence fencer check " + node_.name.text() + " says what is wrong");
-  }
   const fence::BoundFencer& by = said.last();
-  if (!by.switches_off) {
-    return failure(
-        Error::Kind::Invalid,
-        "fencer " + by.fencer->name() + " says that the machine is on, and may not switch it off",
-        "give it switchOff: true; the first one that says on is believed");
+  const bool is_on = said.words().back().state.power == Power::On;
+  if (!is_on || !by.switches_off) {
+    const auto whom = fence::fencers_of(node_, fencers_);
+    const bool any_may = std::any_of(whom.begin(), whom.end(),
+                                     [](const auto* bound) { return bound->switches_off; });
+    return failure(Error::Kind::Invalid,
+                   "no fencer that may switch the machine off says that it is on: " + said.told(),
+                   any_may
+                       ? "moonfence fencer check " + node_.name.text() + " says what is wrong"
+                       : "give one of them switchOff: true; one that says on without it leaves the "
+                         "machine to the next");
   }
   auto run = by.fencer->order_off(said.node(), said.answers());
   if (!run.result || !run.result->request) {
@@ -121,7 +123,13 @@ void SwitchingOff::order(Ended ended) {
 
 void SwitchingOff::tell_endpoint() {
   ordered_ = around_.ask.loop.now();
-  const auto may_send = [this] { return around_.ask.loop.live_now() - asked_ <= kLifetime; };
+  sent_ = false;
+  // Once: whatever carries the order repeats it by itself where a connection breaks.
+  const auto may_send = [this] {
+    const bool may = !sent_ && around_.ask.loop.live_now() - asked_ <= kLifetime;
+    sent_ = sent_ || may;
+    return may;
+  };
   around_.tell("fencer " + fencer_ + " tells endpoint " + escaped(order_->endpoint, 64) +
                " to switch it off: POST " + escaped(order_->path, 256));
   call_ = around_.ask.endpoints->post(order_->endpoint,
@@ -135,7 +143,8 @@ void SwitchingOff::tell_endpoint() {
 void SwitchingOff::told(const Result<void>& accepted) {
   if (accepted) {
     around_.tell("that was accepted, which proves nothing yet");
-  } else if (accepted.error().kind == Error::Kind::Unknown) {
+  } else if (accepted.error().kind == Error::Kind::Unknown ||
+             (accepted.error().kind == Error::Kind::Cancelled && sent_)) {
     around_.tell("nobody knows whether that was accepted: " + accepted.error().message());
   } else if (accepted.error().kind == Error::Kind::Cancelled) {
     end(Came::Nowhere, "what its fencers had said was too old by then: ask again");
@@ -159,6 +168,7 @@ void SwitchingOff::read_power(std::size_t step) {
 void SwitchingOff::power_read(const PowerQuestion& said, std::size_t step) {
   around_.tell(said.told());
   if (said.words().back().state.power == Power::Off) {
+    reader_ = said.last().fencer->name();
     beat_.reset();
     began_ = around_.ask.loop.now();
     look_for_silence();
@@ -184,26 +194,35 @@ void SwitchingOff::silence_read(const Result<kube::Lease>& lease, Moment sent) {
     const Beat beat = {.lease = lease->uid, .renewed = lease->record.renewed};
     if (beat_ && *beat_ != beat) {
       end(Came::NotProven,
-          "fencer " + fencer_ +
+          "fencer " + reader_ +
               " says that the machine is off, and the node's kubelet has renewed its Lease since: "
               "the fencer looks at another machine, or lies. Hold the node, and take the fencer "
               "away from it, before anything is deleted by its word");
+      return;
+    }
+    if (lease->record.duration > kLongestStill) {
+      end(Came::NotProven, "its kubelet's Lease is for " + seconds(lease->record.duration) +
+                               ", and stands still for that long before it shows anything; " +
+                               seconds(kLongestStill) +
+                               " are waited for at most: give its kubelet a shorter "
+                               "nodeLeaseDurationSeconds");
       return;
     }
     if (!beat_) {
       beat_ = beat;
       still_since_ = now;
     }
-    const Duration still =
-        std::clamp<Duration>(lease->record.duration / 2, kShortestStill, kLongestStill);
-    if (sent - *still_since_ >= still) {
+    if (sent - *still_since_ >= std::max<Duration>(lease->record.duration, kShortestStill)) {
       around_.tell("its kubelet's Lease has stood still for " + seconds(sent - *still_since_));
       read_once_more();
       return;
     }
+  } else {
+    beat_.reset();  // nobody knows what it did meanwhile
   }
   if (now - began_ >= 2 * kLongestStill) {
-    end(Came::NotProven, "its kubelet's Lease cannot be read any more" +
+    end(Came::NotProven, "its kubelet's Lease was not seen to stand still for long enough within " +
+                             seconds(2 * kLongestStill) +
                              (lease ? std::string() : ": " + lease.error().message()));
     return;
   }
@@ -214,6 +233,7 @@ void SwitchingOff::read_once_more() {
   question([this](const PowerQuestion& said) {
     around_.tell(said.told());
     if (said.words().back().state.power == Power::Off) {
+      reader_ = said.last().fencer->name();
       end(Came::Proven, {});
     } else {
       end(Came::NotProven, "it was off, and now its fencers say: " + said.told() +
@@ -223,7 +243,7 @@ void SwitchingOff::read_once_more() {
 }
 
 void SwitchingOff::end(Came came, const std::string& why) {
-  ended_({.came = came, .why = why});
+  ended_({.came = came, .why = why, .reader = reader_});
 }
 
 }  // namespace moonfence::app

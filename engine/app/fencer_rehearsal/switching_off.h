@@ -39,8 +39,8 @@ class SwitchingOff {
   // A kubelet renews every ten seconds, by default.
   static constexpr Duration kRenewal = std::chrono::seconds(45);
   static constexpr Duration kLook = std::chrono::seconds(1);  // at the Lease
-  // Of half the Lease's duration, in which a kubelet renews twice: how long the Lease has to stand
-  // still. Bounded, since what it names comes from the kubelet.
+  // How long the Lease has to stand still: for its duration, in which a kubelet renews four times,
+  // without a reading that failed. Bounded, since what it names comes from the kubelet.
   static constexpr Duration kShortestStill = std::chrono::seconds(20);
   static constexpr Duration kLongestStill = std::chrono::seconds(120);
 
@@ -51,7 +51,8 @@ class SwitchingOff {
   };
   struct End {
     Came came = Came::Nowhere;
-    std::string why = {};  // for people
+    std::string why = {};     // for people
+    std::string reader = {};  // the fencer that reads it off: mostly the one that was told
   };
   struct Surroundings {
     fence::PowerQuestion::Surroundings ask;
@@ -75,6 +76,7 @@ class SwitchingOff {
   // Who that is, and whom it would tell.
   [[nodiscard]] const std::string& fencer() const { return fencer_; }
   [[nodiscard]] const std::string& endpoint() const { return order_->endpoint; }
+  [[nodiscard]] const std::string& path() const { return order_->path; }
   // Tells it, once, and looks what comes of it. Only after ask() has succeeded.
   void order(Ended ended);
 
@@ -105,6 +107,8 @@ class SwitchingOff {
   kube::Node node_;
   std::optional<policy::Request> order_;
   std::string fencer_;
+  std::string reader_;  // who says off; "": nobody has
+  bool sent_ = false;   // the order may have left
   Moment asked_{};
   Moment began_{};  // of what is waited for
   Moment ordered_{};

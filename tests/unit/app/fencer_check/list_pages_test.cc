@@ -1,5 +1,7 @@
 #include "app/fencer_check/list_pages.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,6 +44,34 @@ TEST_F(ListPagesTest, every_page_is_read) {
   EXPECT_TRUE(read());
   EXPECT_THAT(taken, ElementsAre(1, 2, 3));
   EXPECT_THAT(tokens, ElementsAre("", "a", "b"));
+}
+
+TEST_F(ListPagesTest, a_slow_list_begins_anew_as_long_as_there_is_anything_new_in_it) {
+  const Error gone = {.kind = Error::Kind::Gone, .text = "too old", .http_status = 410};
+  std::set<int> seen;
+  std::vector<Result<json>> answers = {page({1}, "a"),      tl::unexpected(gone), page({1}, "b"),
+                                       page({2}, "c"),      tl::unexpected(gone), page({1}, "d"),
+                                       tl::unexpected(gone)};
+  std::size_t next = 0;
+  const auto read_slowly = [&] {
+    return each_item_slowly(
+        [&](const std::string&, const kube::Query&) { return answers.at(next++); }, "/api/v1/nodes",
+        "nodes",
+        [&seen](const json& item) -> Result<void> {
+          seen.insert(item.get<int>());
+          return {};
+        },
+        [&seen] { return seen.size(); });
+  };
+  const auto given_up = read_slowly();
+  ASSERT_FALSE(given_up);
+  EXPECT_EQ(given_up.error().kind, Error::Kind::Gone);
+  EXPECT_EQ(next, 7U);
+  EXPECT_THAT(seen, ElementsAre(1, 2));
+  answers = {page({3}, "a"), tl::unexpected(gone), page({3, 4})};
+  next = 0;
+  EXPECT_TRUE(read_slowly());
+  EXPECT_THAT(seen, ElementsAre(1, 2, 3, 4));
 }
 
 TEST_F(ListPagesTest, an_answer_that_is_no_list_is_one_clear_error) {
