@@ -11,6 +11,7 @@ read, and a controller that does what a test says.
 from .kube import ApiError, wait_for
 
 GROUP, CLASS = "csiaddons.openshift.io", "ceph"
+CLASSES = f"{GROUP}/networkfenceclass-names"
 FENCED, UNFENCED = "fencing operation successful", "unfencing operation successful"
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -60,7 +61,7 @@ class CsiAddons:
         """Made anew."""
         self.client.delete("csiaddonsnodes", name, self.namespace, missing_ok=True)
         self.client.create("csiaddonsnodes", {
-            "apiVersion": f"{GROUP}/v1alpha1", "kind": "CSIAddonsNode", "metadata": {"name": name},
+            "apiVersion": f"{GROUP}/v1alpha1", "kind": "CSIAddonsNode", "metadata": {"name": name, "annotations": {CLASSES: f'["{CLASS}"]'}},
             "spec": {"driver": {"name": self.driver, "nodeID": name, "endpoint": "pod://x"}}}, self.namespace)
         self.client.patch("csiaddonsnodes", name, {"status": {"state": "Connected", "networkFenceClientStatus": [
             {"networkFenceClassName": CLASS, "ClientDetails": [{"id": "1", "cidrs": list(cidrs)}]}]}},

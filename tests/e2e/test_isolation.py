@@ -3,7 +3,7 @@ an object says that is no proof deletes nothing; what is, takes the pods that ke
 
 import pytest
 
-from .csi_addons import FENCED, GROUP, UNFENCED, CsiAddons
+from .csi_addons import CLASS, FENCED, GROUP, UNFENCED, CsiAddons
 from .engine import RULES, STORAGE_RULES
 from .kube import wait_for
 from .policies import policy_text
@@ -37,7 +37,7 @@ def fallen(cluster, workloads, addons, make_nodes, start_engine, tmp_path):
         policy.write_text(policy_text("both", 'fence.delete_pod_and_attachments("its node is dead")', more='needs = { "volumes" },'))
         engine = start_engine(policy=policy, rules=[*RULES, *STORAGE_RULES, *ADDONS_RULES], config={
             "proof": "{everywhere: [off, isolated]}", "fencingDrivers": "[]", "allowedReads": f"[{allowed}]",
-            "fencers": f"[{{fencer: network-fence, settings: {{drivers: [{workloads.driver}]}}}}]"})
+            "fencers": f"[{{fencer: network-fence, settings: {{drivers: [{workloads.driver}], classes: [{CLASS}]}}}}]"})
         cluster.hollow.fail(node, "silent")
         return engine, node
     return make
@@ -55,7 +55,7 @@ def says(engine, part: str, pod: str = "web-0"):
 def test_pf_20_pf_21_what_is_no_isolation_deletes_nothing_and_what_is_takes_the_pods_of_that_storage(
         cluster, workloads, addons, fallen):
     engine, node = fallen()
-    says(engine, f"{workloads.driver} on: no NetworkFence of class ceph is over its addresses")
+    says(engine, f"{workloads.driver} unknown: no NetworkFence of class ceph is over its addresses")
 
     addons.fence("other", OTHER)  # another node is cut off
     addons.result("other", "Succeeded", FENCED)
@@ -95,11 +95,14 @@ def test_pf_20_pf_21_what_is_no_isolation_deletes_nothing_and_what_is_takes_the_
     assert not [volume for volume in cluster.hollow.status()["double"] if workloads.driver in str(volume)]
 
 
-def test_an_isolation_that_is_lifted_counts_no_more(workloads, addons, fallen):
-    addons.fence("held", OURS)
-    addons.result("held", "Succeeded", FENCED)
-    addons.fence("lifts", OURS, state="Unfenced")
+def test_one_of_an_earlier_outage_and_one_that_is_lifted_count_no_more(workloads, addons, fallen):
+    addons.fence("earlier", OURS)  # its result stays, although the machine was back since
+    addons.result("earlier", "Succeeded", FENCED)
     engine, _ = fallen()
+    says(engine, "NetworkFence earlier is older than this outage: make a new one")
+    addons.fence("lifts", OURS, state="Unfenced")
+    addons.fence("now", OURS)
+    addons.result("now", "Succeeded", FENCED)
     says(engine, "NetworkFence lifts lifts it")
     assert engine.deletes() == []
 

@@ -13,9 +13,15 @@ namespace {
 using nlohmann::json;
 
 struct NetworkFenceTest : testing::Test {
+  static constexpr const char* kClasses = "csiaddons.openshift.io/networkfenceclass-names";
   StoppedCpuClock clock;
-  json settings = {{"drivers", json::array({"rbd.example.com"})}};
-  json node = {{"metadata", {{"name", "n1"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}}}};
+  json settings = {{"drivers", json::array({"rbd.example.com"})}, {"classes", json::array({"c"})}};
+  json node = {{"metadata", {{"name", "n1"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+               {"status",
+                {{"conditions", json::array({{{"type", "DiskPressure"}, {"status", "False"}},
+                                             {{"type", "Ready"},
+                                              {"status", "Unknown"},
+                                              {"lastHeartbeatTime", "2026-01-01T00:01:00Z"}}})}}}};
   json nodes = json::array({csi_node("n1", "10.0.0.1/32"), csi_node("n2", "10.0.0.2/32")});
   json fences = json::array({fence("10.0.0.1/32")});
 
@@ -27,6 +33,7 @@ struct NetworkFenceTest : testing::Test {
          {{"name", name + "-" + driver}, {"creationTimestamp", "2026-01-01T00:00:05Z"}}},
         {"spec", {{"driver", {{"name", driver}, {"nodeID", name}, {"endpoint", "pod://x"}}}}},
         {"status", {{"state", "Connected"}}}};
+    made["metadata"]["annotations"][kClasses] = json::array({fence_class}).dump();
     made["status"]["networkFenceClientStatus"] = json::array({client(cidr, fence_class)});
     return made;
   }
@@ -42,13 +49,16 @@ struct NetworkFenceTest : testing::Test {
   }
   static json fence(const std::string& cidr, const std::string& fence_class = "c") {
     json made = {
-        {"metadata", {{"name", "f1"}, {"generation", 1}}},
+        {"metadata",
+         {{"name", "f1"}, {"generation", 1}, {"creationTimestamp", "2026-01-01T00:01:01Z"}}},
         {"spec", {{"networkFenceClassName", fence_class}, {"fenceState", "Fenced"}}},
         {"status", {{"result", "Succeeded"}, {"message", "fencing operation successful"}}}};
     made["spec"]["cidrs"] = json::array({cidr});
     return made;
   }
   json& clients(std::size_t i) { return nodes[i]["status"]["networkFenceClientStatus"]; }
+  json& ready() { return node["status"]["conditions"][1]; }
+  json& annotation(std::size_t i) { return nodes[i]["metadata"]["annotations"][kClasses]; }
   // "isolated rbd.example.com: rbd.example.com isolated: NetworkFence f1"
   [[nodiscard]] std::string said() const {
     for (const BuiltinPolicy& builtin : builtin_fencers()) {
@@ -98,11 +108,53 @@ TEST_F(NetworkFenceTest, a_fence_that_succeeded_over_the_node_s_own_address_isol
   EXPECT_TRUE(said().starts_with("isolated rbd.example.com: "));
 }
 
-TEST_F(NetworkFenceTest, without_one_the_node_is_on) {
+// It does not say that the machine has power. Of one that is Ready it is how all is well.
+TEST_F(NetworkFenceTest, without_one_nothing_is_known_of_a_node_that_is_not_ready) {
   fences = json::array();
-  EXPECT_EQ(said(), "on: rbd.example.com on: no NetworkFence of class c is over its addresses");
+  const std::string why = ": no NetworkFence of class c is over its addresses";
+  EXPECT_EQ(said(), "unknown: rbd.example.com unknown" + why);
   fences = json::array({fence("10.0.0.2/32")});  // of another node
-  EXPECT_TRUE(said().starts_with("on: "));
+  EXPECT_EQ(said(), "unknown: rbd.example.com unknown" + why);
+  ready()["status"] = "True";
+  EXPECT_EQ(said(), "on: rbd.example.com on" + why);
+  node["status"] = nullptr;
+  EXPECT_TRUE(said().starts_with("unknown: "));
+}
+
+// It says Succeeded for ever, also after the machine was back and the isolation lifted elsewhere.
+TEST_F(NetworkFenceTest, one_of_an_earlier_outage_proves_nothing_of_this_one) {
+  const std::string older = "is older than this outage: make a new one";
+  json& made = fences[0]["metadata"]["creationTimestamp"];
+  for (const char* time : {"2026-01-01T00:00:59Z", "2026-01-01T00:01:00Z", "2025-12-31T23:59:59Z",
+                           "2026-01-01T00:01:01", "2026-01-01T00:01:01+00:00", "tomorrow",
+                           "2026-01-01Tx0:01:01Z", "9026-01-01 00:01:01Z", ""}) {
+    made = time;
+    is_no_proof(older);
+  }
+  made = nullptr;
+  is_no_proof(older);
+  made = 5;
+  is_no_proof(older);
+  made = "2026-01-01T00:01:01Z";
+  EXPECT_TRUE(said().starts_with("isolated"));
+  for (const json& odd : {json(nullptr), json(5), json(""), json("2026")}) {
+    ready()["lastHeartbeatTime"] = odd;
+    is_no_proof(older);
+  }
+  node["status"]["conditions"] = json::array();
+  is_no_proof(older);
+  node.erase("status");
+  is_no_proof(older);
+}
+
+// One is left of each outage.
+TEST_F(NetworkFenceTest, a_new_one_counts_beside_an_old_one) {
+  json old = fence("10.0.0.1/32");
+  old["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z";
+  fences = json::array({old, fence("10.0.0.1/32"), old});
+  EXPECT_TRUE(said().starts_with("isolated"));
+  fences = json::array({old, old});
+  is_no_proof("is older than this outage");
 }
 
 TEST_F(NetworkFenceTest, a_result_that_is_missing_failed_or_of_the_unfencing_is_none) {
@@ -145,13 +197,39 @@ TEST_F(NetworkFenceTest, another_that_lifts_it_speaks_against_it_in_any_order) {
   EXPECT_TRUE(said().starts_with("isolated"));
 }
 
-TEST_F(NetworkFenceTest, it_names_the_node_s_addresses_and_no_others) {
+TEST_F(NetworkFenceTest, one_address_is_known_however_it_is_written) {
+  json lifts = fence("fd00:0:0::00AB/128", "another class");
+  lifts["spec"]["fenceState"] = "Unfenced";
+  nodes = json::array({csi_node("n1", "fd00::ab/128"), csi_node("n2", "fd00::ac/128")});
+  fences = json::array({fence("FD00:0::ab/128"), lifts});
+  is_no_proof("lifts it");
+  lifts["spec"]["cidrs"][0] = "fd00::ac/128";
+  fences[1] = lifts;
+  EXPECT_TRUE(said().starts_with("isolated")) << said();
+  nodes[1] = csi_node("n2", "fd00:0:0:0:0:0:0:ab/128");
+  is_no_proof("fd00::ab/128 is an address of node n2 too");
+  nodes.erase(1);
+  for (const char* odd :
+       {"::ffff:10.0.0.1/128", "::ffff:a00:1/128", "fd00::1::2/128", "fd00:::1/128", "fd00::g/128",
+        "fd00::12345/128", "fd00:1/128", "/128", "fd00:: 1/128", "fd00::-1/128", "010.0.0.1/32",
+        "10.0.1/32", "10.0.0.256/32", "10.0.0.1 /32", "1:2:3:4:5:6:7:8::/128"}) {
+    lifts["spec"]["cidrs"][0] = odd;  // may be any
+    fences[1] = lifts;
+    is_no_proof("lifts it");
+  }
+}
+
+TEST_F(NetworkFenceTest, it_names_all_addresses_of_the_node_and_none_of_others) {
   clients(0)[0]["ClientDetails"].push_back(details("2", "10.0.1.1/32"));
-  is_no_proof("names other addresses");
+  is_no_proof("does not name 10.0.1.1/32");
   fences[0]["spec"]["cidrs"] = json::array({"10.0.1.1/32", "10.0.0.1/32"});
   EXPECT_TRUE(said().starts_with("isolated"));
-  fences[0]["spec"]["cidrs"].push_back("10.0.0.9/32");
-  is_no_proof("names other addresses");
+  fences[0]["spec"]["cidrs"].push_back("10.0.0.9/32");  // it had this one before, perhaps
+  EXPECT_TRUE(said().starts_with("isolated"));
+  for (const char* other : {"10.0.0.2/32", "10.1.0.0/24", "10.1.0.1"}) {
+    fences[0]["spec"]["cidrs"][2] = other;
+    is_no_proof("names other addresses than the node's: " + std::string(other));
+  }
   fences[0] = fence("10.0.0.1/32", "another class");
   is_no_proof("no NetworkFence of class c");
 }
@@ -166,6 +244,9 @@ TEST_F(NetworkFenceTest, an_address_that_is_another_s_too_or_wide_or_missing_pro
     fences = json::array({fence(wide)});
     is_no_proof("is more than one address");
   }
+  nodes = json::array({csi_node("n1", "10.0.0.1/32"), csi_node("n2", "10.0.0.0/24", "x", "x")});
+  fences = json::array({fence("10.0.0.1/32")});
+  is_no_proof("10.0.0.0/24 of node n2 is more than one address");
   nodes = json::array({csi_node("n1", "fd00::1/128")});
   fences = json::array({fence("fd00::1/128")});
   EXPECT_TRUE(said().starts_with("isolated"));
@@ -175,23 +256,68 @@ TEST_F(NetworkFenceTest, an_address_that_is_another_s_too_or_wide_or_missing_pro
 
 TEST_F(NetworkFenceTest, every_cluster_of_the_driver_has_to_refuse_it) {
   clients(0).push_back(client("10.0.0.1/32", "c2"));
+  settings["classes"].push_back("c2");
   is_no_proof("no NetworkFence of class c2");
   fences.push_back(fence("10.0.0.1/32", "c2"));
   EXPECT_TRUE(said().starts_with("isolated"));
 }
 
+// The driver is asked of one class after the other, and some may have said nothing yet.
+TEST_F(NetworkFenceTest, a_cluster_of_which_no_address_is_told_proves_nothing) {
+  annotation(0) = R"([ "c", "c2" ])";
+  is_no_proof("tells no address for class c2");
+  for (const char* odd :
+       {"", "c", "[c]", "[\"c\", 5]", "{}", "[\"\"]", "[\"]", "[", "null", R"(["\u0063"])"}) {
+    annotation(0) = odd;
+    is_no_proof("has an odd annotation");
+  }
+  annotation(0) = "[]";
+  EXPECT_TRUE(said().starts_with("isolated"));
+  nodes[0]["metadata"].erase("annotations");
+  EXPECT_TRUE(said().starts_with("isolated"));
+}
+
+// One without a NetworkFenceClass is seen nowhere.
+TEST_F(NetworkFenceTest, the_classes_of_all_clusters_are_named_by_the_setting) {
+  settings["classes"] = json::array({"c", "c2"});
+  is_no_proof("no CSIAddonsNode of the node tells its addresses for class c2");
+  settings["classes"] = json::array({"c2"});
+  is_no_proof("class c is not among the setting classes");
+  settings["classes"] = json::array();
+  is_no_proof("the setting classes is empty");
+  settings.erase("classes");
+  EXPECT_TRUE(said().starts_with("failed: "));
+}
+
 // The machine that had the name before had another address, perhaps.
 TEST_F(NetworkFenceTest, what_is_older_than_the_node_says_nothing_about_it) {
-  node["metadata"]["creationTimestamp"] = "2026-01-01T00:00:06Z";
-  is_no_proof("no CSIAddonsNode");
+  json& made = node["metadata"]["creationTimestamp"];
+  made = "2026-01-01T00:00:06Z";
+  is_no_proof("older than the Node");
+  for (const json& odd : {json(nullptr), json(5), json(""), json("2025-12-31")}) {
+    made = odd;
+    is_no_proof("older than the Node");
+  }
+}
+
+// By what is left alone it would need less.
+TEST_F(NetworkFenceTest, of_two_of_its_objects_neither_is_left_out) {
+  json other = csi_node("n1", "10.0.1.1/32");
+  other["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z";
+  nodes.push_back(other);
+  is_no_proof("older than the Node");
+  other["metadata"]["creationTimestamp"] = "2026-01-01T00:00:05Z";
+  nodes[2] = other;
+  is_no_proof("does not name 10.0.1.1/32");
 }
 
 TEST_F(NetworkFenceTest, each_driver_is_judged_by_itself) {
   settings["drivers"].push_back("cephfs.example.com");
+  settings["classes"].push_back("d");
   nodes.push_back(csi_node("n1", "10.0.0.1/32", "cephfs.example.com", "d"));
   EXPECT_TRUE(
       said().starts_with("isolated rbd.example.com: rbd.example.com isolated: "
-                         "NetworkFence f1; cephfs.example.com on: "))
+                         "NetworkFence f1; cephfs.example.com unknown: "))
       << said();
   fences.push_back(fence("10.0.0.1/32", "d"));
   EXPECT_TRUE(said().starts_with("isolated cephfs.example.com rbd.example.com: "));
