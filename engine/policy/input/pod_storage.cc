@@ -40,12 +40,34 @@ bool is_plain(const json& volume) {
                        [](const json& part) { return !part.is_null(); }) == 2;
 }
 
+// What is privileged writes to every volume of its node.
+bool is_privileged(const json& container) {
+  const json* said = member(&container, "securityContext", "privileged");
+  return !container.is_object() || (said != nullptr && *said != false);
+}
+
+// By a way that is no volume: a privileged container, or a device.
+bool reaches_more(const json& pod) {
+  const json* claims = member(&pod, "spec", "resourceClaims");
+  if (claims != nullptr && !claims->empty()) {
+    return true;
+  }
+  for (const char* kind : {"containers", "initContainers", "ephemeralContainers"}) {
+    const json* listed = member(&pod, "spec", kind);
+    if (listed != nullptr &&
+        (!listed->is_array() || std::any_of(listed->begin(), listed->end(), is_privileged))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::set<std::string> storage_drivers(const json& pod,
                                       const std::optional<std::vector<VolumeFacts>>& volumes) {
   const json* listed = member(&pod, "spec", "volumes");
-  if (!volumes || listed == nullptr || !listed->is_array()) {
+  if (!volumes || listed == nullptr || !listed->is_array() || reaches_more(pod)) {
     return {};
   }
   std::set<std::string> drivers;

@@ -15,8 +15,8 @@ namespace moonfence::policy {
 
 // The CSI drivers of all persistent volumes of the pod, by its JSON and what is known of its
 // claims. Empty where that does not say it all: a claim that is not bound or not known, a volume
-// that is not CSI's own, a kind of volume that may outlive the pod without being a claim, or no
-// persistent volume at all.
+// that is not CSI's own, a kind of volume that may outlive the pod without being a claim, a
+// privileged container, a claim of a device, or no persistent volume at all.
 [[nodiscard]] std::set<std::string> storage_drivers(
     const nlohmann::json& pod, const std::optional<std::vector<VolumeFacts>>& volumes);
 

@@ -91,6 +91,31 @@ TEST_F(PodStorageTest, without_volumes_or_anybody_who_looked_nothing_is_said) {
   EXPECT_EQ(drivers(), Drivers{});
 }
 
+TEST_F(PodStorageTest, a_pod_that_reaches_more_than_its_volumes_leaves_nothing_said) {
+  const json pod = {{"spec", {{"volumes", volumes}}}};
+  const json plain = {{"name", "c"}, {"securityContext", {{"privileged", false}}}};
+  for (const char* kind : {"containers", "initContainers", "ephemeralContainers"}) {
+    json with = pod;
+    with["spec"][kind] = json::array({json{{"name", "c"}}, plain});
+    EXPECT_EQ(storage_drivers(with, facts), Drivers{"a.example.com"}) << kind;
+    json privileged = plain;
+    for (const json& said : {json(true), json(1), json("no")}) {
+      privileged["securityContext"]["privileged"] = said;
+      with["spec"][kind] = json::array({plain, privileged});
+      EXPECT_EQ(storage_drivers(with, facts), Drivers{}) << kind;
+    }
+    for (const json& odd : {json(5), json::array({5})}) {
+      with["spec"][kind] = odd;
+      EXPECT_EQ(storage_drivers(with, facts), Drivers{}) << kind;
+    }
+  }
+  json with = pod;
+  with["spec"]["resourceClaims"] = json::array();
+  EXPECT_EQ(storage_drivers(with, facts), Drivers{"a.example.com"});
+  with["spec"]["resourceClaims"].push_back({{"name", "gpu"}, {"resourceClaimName", "x"}});
+  EXPECT_EQ(storage_drivers(with, facts), Drivers{});
+}
+
 TEST_F(PodStorageTest, a_claim_that_lives_with_the_pod_counts_too) {
   volumes =
       json::array({{{"name", "a"}, {"ephemeral", {{"volumeClaimTemplate", json::object()}}}}});
