@@ -593,7 +593,8 @@ std::optional<Reason> refuse_carried(const RecordLedger& ledger, const Uid& atta
 
 Ground on_volume(const Ground& ground, const AttachmentCase& target) {
   Ground of_it = ground;
-  of_it.storage = {target.driver};
+  // A volume of an old kind, which Kubernetes translates to CSI, is of no driver that says so.
+  of_it.storage = target.handle.empty() ? std::set<std::string>() : std::set{target.driver};
   return of_it;
 }
 

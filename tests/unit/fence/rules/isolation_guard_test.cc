@@ -21,6 +21,7 @@ struct IsolationGuardTest : AttachmentGuardTest {
   std::set<std::string> storage = {"csi.example.com"};
 
   IsolationGuardTest() {
+    target.handle = "disk-1";
     authority.powers = &powers;
     powers.reading = PowerReading{
         .state = {.power = Power::Isolated, .why = "x", .drivers = {"csi.example.com"}},
@@ -114,6 +115,18 @@ TEST_F(IsolationGuardTest, a_volume_goes_by_its_own_driver_alone) {
   powers.reading->state = {.power = Power::Unknown, .why = "x"};
   demanded.clear();
   EXPECT_EQ(of_attachment(), Reason::DriverNotDeclared);
+}
+
+// Who attaches it then speaks of another kind of volume.
+TEST_F(IsolationGuardTest, a_volume_that_kubernetes_translates_is_of_no_driver_that_refuses) {
+  EXPECT_EQ(of_attachment(), std::nullopt);
+  target.handle.clear();
+  EXPECT_EQ(of_attachment(), Reason::ProofMissing);
+  demanded.clear();
+  drivers.clear();  // fencingDrivers
+  EXPECT_EQ(of_attachment(), Reason::DriverNotDeclared);
+  powers.reading->state = {.power = Power::Off, .why = "x"};
+  EXPECT_EQ(of_attachment(), std::nullopt);
 }
 
 TEST_F(IsolationGuardTest, no_machine_is_switched_off_that_is_isolated) {
