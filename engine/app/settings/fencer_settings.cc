@@ -86,6 +86,18 @@ Result<void> read_one(const std::string& file, const YAML::Node& value, FencerSe
       });
 }
 
+// Whoever says isolated is the last that is asked: behind it nobody would ever say off.
+const FencerSetting* first_behind_isolation(const std::vector<FencerSetting>& fencers) {
+  bool isolates = false;
+  for (const FencerSetting& each : fencers) {
+    if (isolates && each.name != kIsolatesOnly) {
+      return &each;
+    }
+    isolates = isolates || each.name == kIsolatesOnly;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Result<void> read_fencers(const std::string& file, const YAML::Node& name, const YAML::Node& value,
@@ -103,6 +115,14 @@ Result<void> read_fencers(const std::string& file, const YAML::Node& name, const
       return bad(file, each, "fencers: an entry names no fencer", "write fencer: redfish");
     }
     into.push_back(std::move(fencer));
+  }
+  if (const FencerSetting* behind = first_behind_isolation(into)) {
+    return bad(file, name,
+               "fencers: " + std::string(kIsolatesOnly) + " stands before " +
+                   escaped(behind->name, 64) +
+                   ", which would not be asked whether the machine is "
+                   "off while the storage refuses it",
+               "move " + std::string(kIsolatesOnly) + " to the end of the list");
   }
   return {};
 }

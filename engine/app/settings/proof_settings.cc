@@ -1,8 +1,10 @@
 #include "app/settings/proof_settings.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "app/settings/fencer_settings.h"
 #include "app/settings/settings_values.h"
 #include "base/text.h"
 
@@ -67,8 +69,16 @@ std::optional<EvidenceSet> first_hopeless(const Settings& settings) {
   if (!settings.detection.on) {
     possible.remove(policy::Evidence::Silent);
   }
-  if (settings.fencers.empty()) {
+  const auto may = [&settings](bool isolate) {
+    return std::any_of(settings.fencers.begin(), settings.fencers.end(),
+                       [isolate](const FencerSetting& each) {
+                         return !each.file.empty() || (each.name == kIsolatesOnly) == isolate;
+                       });
+  };
+  if (!may(false)) {
     possible.remove(policy::Evidence::Off);
+  }
+  if (!may(true)) {
     possible.remove(policy::Evidence::Isolated);
   }
   policy::ProofDemands demands = {settings.proof.everywhere};
@@ -116,8 +126,9 @@ Result<void> check_proof(const std::string& file, const Settings& settings) {
   }
   return failure(Error::Kind::Invalid,
                  file + ": proof: where only " + policy::evidence_words(*hopeless, " or ") +
-                     " is demanded nothing is ever deleted: silent needs detection: on; off and "
-                     "isolated need fencers",
+                     " is demanded nothing is ever deleted: silent needs detection: on; off "
+                     "needs fencers other than network-fence; isolated needs network-fence or a "
+                     "fencer of your own",
                  "set them, or name other evidence beside it");
 }
 
