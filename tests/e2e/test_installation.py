@@ -73,7 +73,7 @@ def token(cluster):
 
 
 def everything() -> list:
-    found = [*manifest("enforce"), *(each for mode in MODES for each in rights_of(mode))]
+    found = [*manifest("enforce"), *(each for mode in (*MODES, "remediation") for each in rights_of(mode))]
     for overlay in OBSERVING:
         found.extend(each for each in manifest(overlay) if each not in found)
     return found

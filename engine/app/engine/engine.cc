@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/engine/policy_feed.h"
+#include "app/engine/remediation_host.h"
 #include "app/engine/rewind.h"
 #include "app/engine/self_test.h"
 #include "app/engine/status_reporter.h"
@@ -138,42 +139,6 @@ class Audience final : public cluster::NodeListener {
   const bool on_demand_;
 };
 
-// What the remediator needs of the others.
-class RemediationHost final : public fence::Remediations::Host {
- public:
-  RemediationHost(fence::IncidentsBySignal& incidents, cluster::NodeCache& nodes,
-                  const policy::ActiveSet& active, std::function<WallTime()> now)
-      : incidents_(incidents), nodes_(nodes), active_(active), now_(std::move(now)) {}
-
-  [[nodiscard]] bool is_informed() const override {
-    return nodes_.synced() && incidents_.is_informed();
-  }
-  [[nodiscard]] const cluster::NodeView* find(const NodeName& name) const override {
-    return nodes_.find(name);
-  }
-  bool ask(const NodeName& name) override {
-    return nodes_.look_again_at(name, cluster::Look::Asked);
-  }
-  void withdraw_all_but(const std::set<NodeName>& asked) override {
-    incidents_.withdraw_all_but(asked);
-  }
-  [[nodiscard]] std::vector<fence::IncidentStatus> incidents() const override {
-    return incidents_.incident_statuses();
-  }
-  [[nodiscard]] bool enforces() const override {
-    const auto set = active_.current();
-    return std::any_of(set->bindings.begin(), set->bindings.end(),
-                       [](const auto& binding) { return binding.mode == policy::Mode::Enforce; });
-  }
-  [[nodiscard]] WallTime now() const override { return now_(); }
-
- private:
-  fence::IncidentsBySignal& incidents_;
-  cluster::NodeCache& nodes_;
-  const policy::ActiveSet& active_;
-  const std::function<WallTime()> now_;
-};
-
 }  // namespace
 
 class Engine::Graph final : public fence::Leadership {
@@ -281,7 +246,7 @@ class Engine::Graph final : public fence::Leadership {
                           .now = [this] { return server_now(); },
                           .broke = [this](const auto& broken) { events_.record(news_of(broken)); }},
                       told_.fencers)),
-        remediation_host_(incidents_, nodes_, active_, [this] { return server_now(); }),
+        remediation_host_(incidents_, nodes_, [this] { return server_now(); }),
         remediation_random_(around.random.fork("remediation")),
         remediations_(told_.settings.node_health_check && !told_.on_demand
                           ? std::make_unique<fence::Remediations>(

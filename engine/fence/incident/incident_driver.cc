@@ -1,5 +1,6 @@
 #include "fence/incident/incident_driver.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -123,6 +124,24 @@ std::optional<IncidentDriver::LeftBehind> IncidentDriver::left_behind() const {
   left.node.hold = memory_.hold;
   left.node.keeps_replacements_off = true;  // nothing can be bound to it any more
   return left;
+}
+
+bool IncidentDriver::is_midway() const {
+  const auto& steps = authority_->ledger->record().steps;
+  const auto any = [&steps](const auto& is_so) {
+    return std::any_of(steps.begin(), steps.end(), is_so);
+  };
+  const auto may_be_done = [](const IncidentRecord::Step& step) {
+    return step.sent && (!step.ended || !step.outcome || step.settled() ||
+                         step.outcome == Reason::MarkedOnly || step.outcome == Reason::OutcomeLost);
+  };
+  const bool detaches =
+      std::any_of(memory_.detachments.begin(), memory_.detachments.end(),
+                  [](const auto& each) { return !each.second.refused.has_value(); });
+  return any(may_be_done) &&
+         (detaches || !memory_.releases.empty() || any([&may_be_done](const auto& step) {
+            return step.awaits_release() || (may_be_done(step) && !step.settled());
+          }));
 }
 
 void IncidentDriver::begin(const NodeView& node, Reason why) {

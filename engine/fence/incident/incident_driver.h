@@ -88,6 +88,9 @@ class IncidentDriver final : public Pass::Owner {
   [[nodiscard]] bool is_verifying() const {
     return machine_.state() == IncidentMachine::State::Verifying;
   }
+  // Something was done to the node, and what follows from it is still to be done: attachments and
+  // volumes of pods that are gone would stay behind.
+  [[nodiscard]] bool is_midway() const;
   [[nodiscard]] const Replacements& replacements() const { return memory_.replacements; }
 
   void reading_arrived(const std::optional<Reading>& reading) override;

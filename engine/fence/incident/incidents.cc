@@ -130,10 +130,16 @@ void Incidents::look_at(const NodeView& node, Look why) {
 void Incidents::withdraw_all_but(const std::set<NodeName>& asked) {
   for (const NodeName& name : std::set<NodeName>(asked_for_)) {
     const auto found = open_.find(name);
-    if (!asked.contains(name) && found != open_.end() && !found->second->is_verifying()) {
+    if (!asked.contains(name) && found != open_.end() && !found->second->is_verifying() &&
+        !found->second->is_midway()) {
       found->second->stop(Reason::RemediationOver);
     }
   }
+}
+
+IncidentId Incidents::open_of(const NodeName& node) const {
+  const auto found = open_.find(node);
+  return found == open_.end() ? IncidentId() : found->second->incident_status().incident;
 }
 
 void Incidents::evidence_found(const NodeName& node) {
@@ -150,7 +156,8 @@ void Incidents::consider(const NodeView& node, Look why) {
     return;  // it comes after what is left of the one before (look_at_successors)
   }
   Downtime downtime = down_.at(node.name).downtime;
-  downtime.fell = downtime.fell && why != Look::PoliciesChanged;
+  // Neither tells of a fall: who did not act on it then does not begin to now.
+  downtime.fell = downtime.fell && why != Look::PoliciesChanged && why != Look::Asked;
   const IncidentRecord* inherited = inheritance_.find(node.name);
   if (inherited != nullptr && inherited->node_uid == node.uid) {
     downtime.fell = downtime.fell || inherited->fell;

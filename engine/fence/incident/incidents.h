@@ -41,8 +41,10 @@ class Incidents final : public cluster::NodeListener, public IncidentDriver::Kee
   // Look::PoliciesChanged.
   void policies_changed();
   // Ends the incidents that only Look::Asked has opened and nobody asks for any more, but for those
-  // that only wait for replacements.
+  // that only wait for replacements, or have begun what must not be left half done.
   void withdraw_all_but(const std::set<NodeName>& asked);
+  // "" where it has none.
+  [[nodiscard]] IncidentId open_of(const NodeName& node) const;
   // What may be the proof that pods of the node wait for: they are judged again at once.
   void evidence_found(const NodeName& node);
 

@@ -51,6 +51,8 @@ class IncidentsBySignal final : public cluster::NodeListener {
   void policies_changed();
   // See Incidents: whoever asks is believed only where Kubernetes calls the node down.
   void withdraw_all_but(const std::set<NodeName>& asked) { kubernetes_.withdraw_all_but(asked); }
+  // By Kubernetes' own word.
+  [[nodiscard]] IncidentId open_of(const NodeName& node) const { return kubernetes_.open_of(node); }
   [[nodiscard]] bool is_informed() const { return kubernetes_.is_informed(); }
   // See Incidents.
   void evidence_found(const NodeName& node);

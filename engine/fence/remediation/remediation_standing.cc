@@ -9,7 +9,7 @@ namespace {
 
 using Stage = RemediationStage;
 
-constexpr std::size_t kLongestMessage = 1024;
+constexpr std::size_t kLongestMessage = 768;  // with a node's name beside it, see kLongestText
 
 RemediationStanding standing(Stage stage, std::string message) {
   return {.stage = stage, .message = std::move(message)};
@@ -22,21 +22,30 @@ RemediationStanding of_incident(const IncidentStatus& open) {
     message += ": " + std::string(code(*open.reason));
   }
   message += open.text.empty() ? "" : ": " + open.text;
+  if (message.size() > kLongestMessage) {
+    message = escaped(message, kLongestMessage);
+  }
   return standing(Stage::IncidentOpen,
-                  message.size() > kLongestMessage ? escaped(message, kLongestMessage) : message);
+                  message + " (see `moonfence plan " + open.node.text() + "`)");
 }
 
-RemediationStanding of_ended(const EndedIncidents& ended, bool enforces, const std::string& name) {
+std::string next_step(const Kept& kept, const std::string& node) {
+  return kept.pod ? "moonfence explain " + kept.pod->name + " -n " + kept.pod->space.text()
+                  : "moonfence plan " + node;
+}
+
+RemediationStanding of_ended(const EndedIncidents& ended, const std::string& name) {
   const std::string incident = " (incident " + ended.last.text() + ").";
   if (ended.refused) {
-    return standing(Stage::Refused, "Policies want pods of node " + name +
-                                        " deleted, and the engine never deletes these: " +
-                                        std::string(code(*ended.refused)) + incident);
+    return standing(Stage::Refused, "Policies want more deleted on node " + name +
+                                        " than the engine ever deletes, " +
+                                        std::string(code(ended.refused->reason)) + ": see `" +
+                                        next_step(*ended.refused, name) + "`" + incident);
   }
-  if (ended.observed && !ended.done && !enforces) {
-    return standing(Stage::OnlyObserved, "Policies would delete pods of node " + name +
-                                             ", but their mode is observe: nothing was done" +
-                                             incident);
+  if (ended.observed) {
+    return standing(Stage::OnlyObserved,
+                    "Policies whose mode is observe would delete more on node " + name + ": see `" +
+                        next_step(*ended.observed, name) + "`" + incident);
   }
   if (!ended.done) {
     return standing(Stage::NothingLeftToDo, "Nothing is left to delete on node " + name + incident);
@@ -53,7 +62,7 @@ RemediationStanding of_absent(const RemediationObject& object, const NodeFacts& 
     return standing(Stage::Looking, "moonfence looks for node " + name + ".");
   }
   return object.node_uid.empty()
-             ? standing(Stage::NodeNotFound, "There is no node " + name + ".")
+             ? standing(Stage::NodeNotFound, "There is no node " + name + ": see `kubectl get nodes`.")
              : standing(Stage::NodeDeleted, "The Node " + name + " was deleted.");
 }
 
@@ -61,14 +70,16 @@ RemediationStanding of_absent(const RemediationObject& object, const NodeFacts& 
 
 RemediationStanding standing_of(const RemediationObject& object, const NodeFacts& facts) {
   if (object.timed_out) {
-    return standing(Stage::TimedOut, "NodeHealthCheck gave it up (annotation " +
-                                         std::string(kTimedOutKey) +
-                                         "): moonfence does no more for it.");
+    return standing(
+        Stage::TimedOut,
+        "NodeHealthCheck gave it up (annotation " + std::string(kTimedOutKey) +
+            "), and moonfence begins nothing more for its sake" +
+            (object.node ? ": see `moonfence plan " + object.node->text() + "`." : "."));
   }
   if (!object.node) {
     return standing(Stage::InvalidNodeName,
                     "Its annotation " + std::string(kNodeNameKey) +
-                        ", or without one its name, is not the name of a node.");
+                        ", or without one its name, is not the name of a node: delete the object.");
   }
   const std::string& name = object.node->text();
   const bool is_another =
@@ -84,21 +95,26 @@ RemediationStanding standing_of(const RemediationObject& object, const NodeFacts
     return of_absent(object, facts);
   }
   if (!cluster::is_down(facts.node->readiness)) {
-    return standing(Stage::NodeIsReady,
-                    "Kubernetes calls node " + name +
-                        " Ready. moonfence acts when Kubernetes calls it down too, and waits.");
+    return standing(
+        Stage::NodeIsReady,
+        "Kubernetes calls node " + name +
+            " Ready, and moonfence waits until it does not: see `kubectl describe node " + name +
+            "`.");
   }
   if (facts.ended != nullptr && facts.ended->settled) {
-    return of_ended(*facts.ended, facts.enforces, name);
+    return of_ended(*facts.ended, name);
   }
   if (facts.joining) {
     return standing(Stage::NodeIsJoining,
-                    "The kubelet of node " + name + " was never Ready: there is nothing to fence.");
+                    "The kubelet of node " + name +
+                        " was never Ready, and there is nothing to fence: see `kubectl describe "
+                        "node " +
+                        name + "`.");
   }
   if (facts.asked_in_vain) {
-    return standing(Stage::NoPolicyActs,
-                    "No policy in force acts on node " + name +
-                        " by Kubernetes' word: see the bindings in ConfigMap moonfence-policies.");
+    return standing(Stage::NoPolicyActs, "No policy in force acts on node " + name +
+                                             " by Kubernetes' word: see `moonfence plan " + name +
+                                             "`.");
   }
   return standing(Stage::Looking, "moonfence looks at node " + name + ".");
 }

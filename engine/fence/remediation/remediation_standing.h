@@ -18,15 +18,22 @@
 
 namespace moonfence::fence {
 
-// The incidents of a node that ended since its remediation is known, together.
+// What policies wanted deleted, and is still there.
+struct Kept {
+  audit::Reason reason = audit::Reason::ModeObserves;
+  std::optional<PodRef> pod = std::nullopt;  // or of an attachment the one that holds it
+};
+
+// The incidents of a node, opened by Kubernetes' own word, that ended since its remediation is
+// known.
 struct EndedIncidents {
   IncidentId last;
   bool settled = false;     // the last one: nothing was left to do
   bool unreplaced = false;  // but to wait for replacements, and that for long enough
-  bool done = false;        // something was deleted
-  bool observed = false;    // something would have been, if its policy were in mode enforce
-  // Nor was something for this, which no time takes away.
-  std::optional<audit::Reason> refused = std::nullopt;
+  bool done = false;        // something was deleted in any of them
+  // In the last one, for a policy's mode is observe; and for a reason that no time takes away.
+  std::optional<Kept> observed = std::nullopt;
+  std::optional<Kept> refused = std::nullopt;
 };
 
 struct NodeFacts {
@@ -37,7 +44,6 @@ struct NodeFacts {
   // It was asked for, and nothing was opened.
   bool asked_in_vain = false;
   bool joining = false;  // for its kubelet was never Ready
-  bool enforces = true;  // some policy in force is in mode enforce
 };
 
 enum class RemediationStage {

@@ -38,6 +38,10 @@ class Remediations final : public kube::WatchListener {
   static constexpr Duration kMessageEvery = std::chrono::minutes(1);
   // Where the kind is not installed, or may not be read.
   static constexpr Duration kProbeEvery = std::chrono::minutes(1);
+  // What was not heard of for longer may be long gone: it asks for nothing, and takes nothing back.
+  static constexpr Duration kStale = std::chrono::minutes(5);
+  // Of more objects the rest is left out: one for each node is meant.
+  static constexpr std::size_t kMost = 2000;
 
   // What it needs of the engine.
   class Host {
@@ -51,8 +55,8 @@ class Remediations final : public kube::WatchListener {
     // Of all others nobody asks for anything any more.
     virtual void withdraw_all_but(const std::set<NodeName>& asked) = 0;
     [[nodiscard]] virtual std::vector<IncidentStatus> incidents() const = 0;
-    // A policy in force is in mode enforce.
-    [[nodiscard]] virtual bool enforces() const = 0;
+    // The open one by Kubernetes' own word, "": there is none.
+    [[nodiscard]] virtual IncidentId incident_of(const NodeName& name) const = 0;
     [[nodiscard]] virtual WallTime now() const = 0;
   };
 
@@ -81,17 +85,33 @@ class Remediations final : public kube::WatchListener {
  private:
   struct Entry {
     RemediationObject object;
+    Moment heard{};                                     // by its watch
     std::optional<Moment> absent_since = std::nullopt;  // its node
     std::optional<EndedIncidents> ended = std::nullopt;
+    std::optional<Moment> told = std::nullopt;  // when it was last written
+  };
+  // What came of it, which is the same for all objects of a node.
+  struct Asked {
+    Moment at{};
     bool in_vain = false;
     bool joining = false;
-    std::optional<Moment> told = std::nullopt;  // when it was last written
+  };
+  // What is known of an open incident.
+  struct UnderWay {
+    bool done = false;
+    std::map<Uid, Kept> kept;    // by pod or attachment
+    std::set<Uid> deleted = {};  // likewise
   };
   using Open = std::map<NodeName, IncidentStatus>;
 
   void probe();
   void probed(const Result<kube::ApiReply>& reply);
-  void look_soon();
+  void unwatched(Error::Kind kind, std::string problem);
+  [[nodiscard]] bool may_judge() const;
+  // What the watch says is not too old to go by.
+  [[nodiscard]] bool is_current() const;
+  void look_soon(const ObjectRef& ref);
+  void look_at_news();
   static void renew(Entry& entry, RemediationObject object);
   // Nothing where it cannot be understood.
   [[nodiscard]] std::optional<RemediationObject> read(const nlohmann::json& object);
@@ -99,8 +119,11 @@ class Remediations final : public kube::WatchListener {
   [[nodiscard]] Open open_incidents() const;
   [[nodiscard]] RemediationStanding standing_in(const Entry& entry, const Open& open) const;
   void note_node(Entry& entry, const Open& open);
-  void ask(Entry& entry, const Open& open);
+  void ask(const Entry& entry, const Open& open);
   void tell(const ObjectRef& ref, const Entry& entry, const Open& open);
+  void missed(const ObjectRef& ref, Moment asked);
+  static void note(UnderWay& incident, const audit::Record& record);
+  void ended(const UnderWay& incident, const audit::Record& record);
   [[nodiscard]] std::optional<std::string> patch_of(const nlohmann::json& live);
   void wrote(const nlohmann::json& object);
 
@@ -109,14 +132,19 @@ class Remediations final : public kube::WatchListener {
   StatusWriter writer_;
   std::map<ObjectRef, Entry> entries_;
   std::map<ObjectRef, RemediationObject> incoming_;  // the list being received
-  std::map<IncidentId, EndedIncidents> under_way_;   // what was done in open incidents
-  std::map<NodeName, Moment> asked_;                 // when last
-  std::optional<kube::Watcher> watch_;               // absent: not installed, or we do not lead
+  std::size_t unknown_ = 0;                          // of these
+  std::set<ObjectRef> news_;
+  std::map<IncidentId, UnderWay> under_way_;  // by Kubernetes' own word
+  std::map<NodeName, Asked> asked_;           // the last time
+  std::optional<kube::Watcher> watch_;        // absent: not installed, or we do not lead
+  Moment listed_{};                           // the last time
+  bool left_out_ = false;                     // there are more than kMost
   kube::CallHandle probe_call_;
   kube::Backoff probe_backoff_;
   loop::Timer probe_later_;
   loop::Timer look_soon_;
   std::string problem_;
+  std::optional<Error::Kind> told_;  // of the problem, by the log
   bool leads_ = false;
 };
 

@@ -7,8 +7,11 @@
 
 namespace moonfence::fence {
 
-StatusWriter::StatusWriter(const Surroundings& around, Decide decide, Wrote wrote)
-    : around_(around), decide_(std::move(decide)), wrote_(std::move(wrote)) {}
+StatusWriter::StatusWriter(const Surroundings& around, Decide decide, Wrote wrote, Missed missed)
+    : around_(around),
+      decide_(std::move(decide)),
+      wrote_(std::move(wrote)),
+      missed_(std::move(missed)) {}
 
 void StatusWriter::want(const ObjectRef& ref) {
   const auto refused = not_before_.find(ref);
@@ -23,8 +26,16 @@ void StatusWriter::want(const ObjectRef& ref) {
 
 void StatusWriter::forget(const ObjectRef& ref) {
   not_before_.erase(ref);
+  if (wanted_.erase(ref) > 0) {
+    std::erase(queue_, ref);
+  }
+  stands(ref);
+}
+
+void StatusWriter::stands(const ObjectRef& ref) {
   if (problem_of_ == ref) {
     problem_.clear();
+    told_.reset();
   }
 }
 
@@ -35,6 +46,7 @@ void StatusWriter::stop() {
   next_.cancel();
   call_.reset();
   problem_.clear();
+  told_.reset();
 }
 
 void StatusWriter::next_later(Duration pause) {
@@ -47,6 +59,8 @@ bool StatusWriter::may_write(Moment now) const {
 }
 
 void StatusWriter::next() {
+  std::erase_if(not_before_,
+                [now = around_.loop.now()](const auto& each) { return each.second <= now; });
   if (queue_.empty()) {
     return;
   }
@@ -68,32 +82,45 @@ void StatusWriter::read(const ObjectRef& ref, const std::string& path) {
   request.path = path;
   request.lane = port::Lane::Bulk;
   request.timeout = kTimeout;
+  request.observed = false;  // what becomes of it says nothing of the server's health
   call_ = around_.caller.call(std::move(request),
-                              [this, ref, path](const auto& reply) { arrived(ref, path, reply); });
+                              [this, ref, path, asked = around_.loop.now()](const auto& reply) {
+                                arrived(ref, path, asked, reply);
+                              });
 }
 
-void StatusWriter::arrived(const ObjectRef& ref, const std::string& path,
+void StatusWriter::arrived(const ObjectRef& ref, const std::string& path, Moment asked,
                            const Result<kube::ApiReply>& reply) {
   if (!reply) {
-    written(ref, reply);
+    const Error& error = reply.error();
+    if (error.kind == Error::Kind::NotFound) {
+      missed_(ref, asked);
+    }
+    failed(ref, error);
     return;
   }
-  auto patch = decide_(reply->body);
-  if (!patch) {
+  auto body = decide_(reply->body);
+  if (!body) {
+    stands(ref);
     done();
     return;
   }
+  patch(ref, path, *std::move(body));
+}
+
+void StatusWriter::patch(const ObjectRef& ref, const std::string& path, std::string body) {
   kube::ApiRequest request;
   request.method = port::Method::Patch;
   request.path = path + "/status";
-  request.body = *std::move(patch);
+  request.body = std::move(body);
   request.content_type = "application/merge-patch+json";
   request.lane = port::Lane::Bulk;
   request.timeout = kTimeout;
+  request.observed = false;  // a webhook that hangs makes nobody doubt the watches
   request.may_send = [this] { return may_write(around_.loop.live_now()); };
   call_ = around_.caller.call(std::move(request), [this, ref](const auto& answer) {
     if (answer) {
-      problem_.clear();
+      stands(ref);
       backoff_.forget();
       not_before_.erase(ref);
       wrote_(answer->body);
@@ -105,16 +132,19 @@ void StatusWriter::arrived(const ObjectRef& ref, const std::string& path,
 void StatusWriter::written(const ObjectRef& ref, const Result<kube::ApiReply>& reply) {
   if (reply) {
     done();
-    return;
+  } else {
+    failed(ref, reply.error());
   }
-  const Error& error = reply.error();
+}
+
+void StatusWriter::failed(const ObjectRef& ref, const Error& error) {
   switch (error.kind) {
     case Error::Kind::Conflict:   // somebody was faster: it is read again, and decided again
     case Error::Kind::Cancelled:  // we do not lead any more
       not_before_[ref] = around_.loop.now() + kConflictPause;
       done();
       return;
-    case Error::Kind::NotFound:  // its watch tells
+    case Error::Kind::NotFound:
     case Error::Kind::Gone:
       not_before_[ref] = around_.loop.now() + kRefusedPause;
       done();
@@ -148,7 +178,8 @@ void StatusWriter::tell(const ObjectRef& ref, const Error& error) {
   const std::string problem =
       "status of MoonfenceRemediation " + ref.text() + ": " + error.message();
   problem_of_ = ref;
-  if (std::exchange(problem_, problem).empty()) {
+  problem_ = problem;
+  if (std::exchange(told_, error.kind) != error.kind) {
     around_.log.warning("remediation_not_told", {{"text", problem}});
   }
 }

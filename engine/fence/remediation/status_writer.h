@@ -46,15 +46,20 @@ class StatusWriter {
   using Decide = std::function<std::optional<std::string>(const nlohmann::json& live)>;
   // It stands there now.
   using Wrote = std::function<void(const nlohmann::json& object)>;
+  // The server, asked at that moment, has no such object.
+  using Missed = std::function<void(const ObjectRef& ref, Moment asked)>;
 
   // All that is referred to must outlive it.
-  StatusWriter(const Surroundings& around, Decide decide, Wrote wrote);
+  StatusWriter(const Surroundings& around, Decide decide, Wrote wrote, Missed missed);
   StatusWriter(const StatusWriter&) = delete;
   StatusWriter& operator=(const StatusWriter&) = delete;
 
   // What was refused is not repeated by itself: whoever wants it says so once a second.
   void want(const ObjectRef& ref);
+  // Nothing is to be written there any more.
   void forget(const ObjectRef& ref);
+  // It stands there as it is to.
+  void stands(const ObjectRef& ref);
   void stop();
 
   // Why the last write failed, "" when it did not.
@@ -64,8 +69,11 @@ class StatusWriter {
   void next_later(Duration pause);
   void next();
   void read(const ObjectRef& ref, const std::string& path);
-  void arrived(const ObjectRef& ref, const std::string& path, const Result<kube::ApiReply>& reply);
+  void patch(const ObjectRef& ref, const std::string& path, std::string body);
+  void arrived(const ObjectRef& ref, const std::string& path, Moment asked,
+               const Result<kube::ApiReply>& reply);
   void written(const ObjectRef& ref, const Result<kube::ApiReply>& reply);
+  void failed(const ObjectRef& ref, const Error& error);
   void done();
   void tell(const ObjectRef& ref, const Error& error);
   [[nodiscard]] bool may_write(Moment now) const;
@@ -73,12 +81,14 @@ class StatusWriter {
   const Surroundings around_;
   const Decide decide_;
   const Wrote wrote_;
+  const Missed missed_;
   std::deque<ObjectRef> queue_;
   std::set<ObjectRef> wanted_;              // what is in it
   std::map<ObjectRef, Moment> not_before_;  // of those that were refused
   kube::Backoff backoff_;
   std::string problem_;
   ObjectRef problem_of_;
+  std::optional<Error::Kind> told_;  // of the problem, by the log
   loop::Timer next_;
   kube::CallHandle call_;
 };

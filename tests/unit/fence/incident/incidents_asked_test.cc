@@ -1,12 +1,12 @@
 // What somebody else asks for (fence/remediation): it is dealt with as one that Kubernetes calls
 // down, if it does, and nothing becomes deletable by it.
 
-#include "unit/fence/incidents_fixture.h"
+#include "unit/fence/storage_fixture.h"
 
 namespace moonfence::fence {
 namespace {
 
-struct AskedTest : IncidentsTest {
+struct AskedTest : StorageTest {
   void take_up(const std::shared_ptr<const policy::Policy>& policy =
                    on_every_signal("return fence.delete_pod('its node is dead')"),
                Mode mode = Mode::Enforce) {
@@ -71,6 +71,40 @@ TEST_F(AskedTest, a_policy_that_wants_to_have_seen_the_fall_does_not_act_on_what
   ask();
   run_for(1min);
   EXPECT_EQ(deletes(), Lines{});
+}
+
+// The policy came when the node was down already: it did not see it fall, whoever asks.
+TEST_F(AskedTest, nor_one_that_came_into_force_after_the_fall) {
+  take_up(on_every_signal("return fence.skip('not mine')"));
+  run_incident();
+  add_pod("web-0");
+  activate({binding_of(policy_of("return fence.delete_pod('dead')",
+                                 "trigger = { sweep = false, live_kubelet = true },"))});
+  incidents->policies_changed();
+  tell(Look::PoliciesChanged);
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  ask();
+  run_for(1min);
+  EXPECT_EQ(deletes(), Lines{});
+  EXPECT_TRUE(closed());
+}
+
+// A volume would stay attached for hours.
+TEST_F(AskedTest, what_was_begun_is_finished_though_nobody_asks_any_more) {
+  take_up(detaching_policy());
+  add_pod_with_volume("web-0");
+  storage_lets_go = false;
+  ask();
+  run_for(5s);
+  ASSERT_EQ(story.count(Record::Kind::IncidentOpened, Reason::RemediationAsked), 1U);
+  ASSERT_EQ(pods.count("web-0"), 0U);
+  ASSERT_EQ(attachments.size(), 1U);
+  incidents->withdraw_all_but({});
+  ASSERT_EQ(incidents->open_incidents(), 1U);
+  attachments.clear();
+  run_for(5min);
+  EXPECT_TRUE(closed());
 }
 
 TEST_F(AskedTest, what_nobody_asks_for_any_more_ends_and_deletes_no_more) {

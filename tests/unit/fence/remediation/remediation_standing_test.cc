@@ -43,8 +43,8 @@ TEST_F(RemediationStandingTest, a_node_that_kubernetes_calls_ready_is_waited_for
   EXPECT_EQ(stage(), Stage::NodeIsReady);
   EXPECT_EQ(told(), kGoesOn);
   EXPECT_EQ(message(),
-            "Kubernetes calls node n1 Ready. moonfence acts when Kubernetes calls it down too, and "
-            "waits.");
+            "Kubernetes calls node n1 Ready, and moonfence waits until it does not: see `kubectl "
+            "describe node n1`.");
 }
 
 TEST_F(RemediationStandingTest, it_goes_on_while_an_incident_is_open_and_is_over_when_it_settled) {
@@ -55,7 +55,7 @@ TEST_F(RemediationStandingTest, it_goes_on_while_an_incident_is_open_and_is_over
   open.reason = audit::Reason::ProofMissing;
   open.text = "demands proof: off";
   EXPECT_EQ(stage(), Stage::IncidentOpen);
-  EXPECT_EQ(message(), "Incident i1: held: proof_missing: demands proof: off");
+  EXPECT_EQ(message(), "Incident i1: held: proof_missing: demands proof: off (see `moonfence plan n1`)");
   EXPECT_EQ(told(), kGoesOn);
   facts.open = nullptr;
   EXPECT_EQ(stage(), Stage::NothingLeftToDo);
@@ -68,15 +68,19 @@ TEST_F(RemediationStandingTest, what_was_not_done_is_no_success) {
   facts.ended = &ended;
   ended.done = false;
   EXPECT_EQ(told(), kDone);  // nothing was to be done
-  ended.observed = true;
-  EXPECT_EQ(told(), kDone);  // by a policy beside others that enforce
-  facts.enforces = false;
+  ended.done = true;  // something else
+  ended.observed = Kept{.pod = PodRef{.space = Namespace("db"), .name = "web-0"}};
   EXPECT_EQ(stage(), Stage::OnlyObserved);
   EXPECT_EQ(told(), kFailed);
-  ended.done = true;
-  ended.refused = audit::Reason::ProtectedNamespace;
+  EXPECT_EQ(message(),
+            "Policies whose mode is observe would delete more on node n1: see `moonfence explain "
+            "web-0 -n db` (incident i1).");
+  ended.refused = Kept{.reason = audit::Reason::ProtectedNamespace};
   EXPECT_EQ(stage(), Stage::Refused);
   EXPECT_EQ(told(), kFailed);
+  EXPECT_EQ(message(),
+            "Policies want more deleted on node n1 than the engine ever deletes, "
+            "protected_namespace: see `moonfence plan n1` (incident i1).");
 }
 
 TEST_F(RemediationStandingTest, what_node_health_check_gave_up_is_over_whatever_is_under_way) {

@@ -35,6 +35,7 @@ FakeAnswer refusal(int code, const std::string& reason) {
               {"status", "Failure"},
               {"reason", reason},
               {"message", "no"},
+              {"details", {{"name", "it"}}},
               {"code",
                code}}.dump()};
 }
@@ -43,6 +44,7 @@ FakeAnswer refusal(int code, const std::string& reason) {
 struct RemediationServer {
   std::map<std::string, json> objects;
   std::optional<FakeAnswer> list_answer;   // in place of any
+  std::optional<FakeAnswer> watch_answer;  // likewise
   std::optional<FakeAnswer> patch_answer;  // likewise
   std::function<void(const std::string& name)> before_patch = [](const std::string&) {};
   int version = 10;
@@ -54,7 +56,9 @@ struct RemediationServer {
         return *list_answer;
       }
       const bool watches = request.query.find("watch=1") != std::string::npos;
-      return watches ? FakeAnswer::watch() : list(request);
+      return watches && watch_answer ? *watch_answer
+             : watches               ? FakeAnswer::watch()
+                                     : list(request);
     });
     http.on(port::Method::Get, std::string(kOnes) + "*", [this](const FakeRequest& request) {
       const auto found = objects.find(request.path.substr(request.path.rfind('/') + 1));
@@ -150,7 +154,9 @@ struct Engine final : Remediations::Host {
     }
     return all;
   }
-  [[nodiscard]] bool enforces() const override { return enforcing; }
+  [[nodiscard]] IncidentId incident_of(const NodeName& name) const override {
+    return by_kubernetes ? IncidentId("i-" + name.text()) : IncidentId();
+  }
   [[nodiscard]] WallTime now() const override { return WallTime(1767330000s); }
 
   void know(const std::string& name, cluster::Readiness readiness = cluster::Readiness::Unknown,
@@ -165,7 +171,7 @@ struct Engine final : Remediations::Host {
   bool informed = true;
   bool policy_acts = true;
   bool joining = false;
-  bool enforcing = true;
+  bool by_kubernetes = true;
 };
 
 struct RemediationsTest : testing::Test {
@@ -197,8 +203,12 @@ struct RemediationsTest : testing::Test {
     });
   }
   void run_for(Duration time) { test::run_for(loop, time); }
-  void hear(audit::Record::Kind kind, audit::Reason reason, const std::string& node = "n1") {
+  void hear(audit::Record::Kind kind, audit::Reason reason, const std::string& node = "n1",
+            const std::string& pod = "web-0", const std::string& attachment = "") {
     audit::Record record;
+    record.pod = PodRef{.space = Namespace("db"), .name = pod};
+    record.pod_uid = Uid("uid-" + pod);
+    record.attachment_uid = Uid(attachment);
     record.kind = kind;
     record.reason = reason;
     record.incident = IncidentId("i-" + node);
@@ -460,16 +470,69 @@ TEST_F(RemediationsTest, without_a_policy_it_says_so_and_asks_now_and_then) {
 
 TEST_F(RemediationsTest, only_what_was_really_done_succeeds) {
   engine.know("n1");
-  engine.enforcing = false;
   server.make("n1");
   begin();
   run_for(5s);
   hear(audit::Record::Kind::IncidentOpened, audit::Reason::RemediationAsked);
   hear(audit::Record::Kind::Refusal, audit::Reason::ModeObserves);
+  hear(audit::Record::Kind::Refusal, audit::Reason::ModeObserves, "n1", "web-1");
+  hear(audit::Record::Kind::Outcome, audit::Reason::Done, "n1", "web-1");
   engine.open.clear();
   hear(audit::Record::Kind::IncidentClosed, audit::Reason::Settled);
   run_for(5s);
-  EXPECT_EQ(told(), "False/False OnlyObserved");
+  EXPECT_EQ(told(), "False/False OnlyObserved") << "web-0 is still there";
+}
+
+TEST_F(RemediationsTest, what_was_observed_first_and_deleted_then_succeeds) {
+  engine.know("n1");
+  server.make("n1");
+  begin();
+  run_for(5s);
+  hear(audit::Record::Kind::IncidentOpened, audit::Reason::RemediationAsked);
+  hear(audit::Record::Kind::Refusal, audit::Reason::ModeObserves);
+  hear(audit::Record::Kind::Outcome, audit::Reason::Done);
+  hear(audit::Record::Kind::Refusal, audit::Reason::ModeObserves);
+  engine.open.clear();
+  hear(audit::Record::Kind::IncidentClosed, audit::Reason::Settled);
+  run_for(5s);
+  EXPECT_EQ(told(), "False/True NothingLeftToDo");
+}
+
+// What the incident gives up for good is no success, also where it is a volume only.
+TEST_F(RemediationsTest, what_is_refused_for_good_is_no_success) {
+  for (const audit::Reason reason :
+       {audit::Reason::ProtectedNamespace, audit::Reason::OwnNode, audit::Reason::DriverNotDeclared,
+        audit::Reason::AttachmentMismatch}) {
+    const std::string name = "n" + std::to_string(static_cast<int>(reason));
+    engine.know(name);
+    server.make(name);
+    if (!remediations) {
+      begin();
+    } else {
+      server.tell("ADDED", server.objects[name]);
+    }
+    run_for(5s);
+    hear(audit::Record::Kind::IncidentOpened, audit::Reason::RemediationAsked, name);
+    hear(audit::Record::Kind::Outcome, audit::Reason::Done, name);
+    hear(audit::Record::Kind::Refusal, reason, name, "web-0", "va-web-0");
+    engine.open.clear();
+    hear(audit::Record::Kind::IncidentClosed, audit::Reason::Settled, name);
+    run_for(5s);
+    EXPECT_EQ(told(name), "False/False Refused") << static_cast<int>(reason);
+  }
+}
+
+// It went by other bindings: what Kubernetes' word would do is not done.
+TEST_F(RemediationsTest, an_incident_by_a_health_source_does_not_count) {
+  engine.know("n1");
+  engine.policy_acts = false;
+  engine.by_kubernetes = false;
+  server.make("n1");
+  begin();
+  run_for(5s);
+  settle();
+  run_for(5s);
+  EXPECT_EQ(told(), "True/Unknown NoPolicyActs");
 }
 
 TEST_F(RemediationsTest, an_incident_that_the_node_s_return_ended_is_no_success) {
@@ -539,10 +602,10 @@ TEST_F(RemediationsTest, a_kind_that_is_not_installed_is_told_once_and_looked_fo
   EXPECT_EQ(told(), "True/Unknown IncidentOpen");
 }
 
-// 5,000 of them, for nodes that do not exist or exist twice, and one that is real.
+// For nodes that do not exist or exist twice, and one that is real.
 TEST_F(RemediationsTest, a_flood_is_told_at_a_measured_pace_and_does_not_hinder_what_is_real) {
   engine.know("real");
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < 1900; ++i) {
     server.make("flood-" + std::to_string(i),
                 {{"remediation.medik8s.io/node-name", i < 10 ? "nowhere" : "../etc"}});
   }
@@ -557,10 +620,144 @@ TEST_F(RemediationsTest, a_flood_is_told_at_a_measured_pace_and_does_not_hinder_
   }
   EXPECT_EQ(told("real"), "True/Unknown IncidentOpen");
   EXPECT_EQ(told("flood-0"), "False/False NodeNotFound");
-  EXPECT_EQ(told("flood-4999"), "False/False InvalidNodeName");
+  EXPECT_EQ(told("flood-1899"), "False/False InvalidNodeName");
   const int patches = server.patches;
   run_for(1min);
   EXPECT_EQ(server.patches, patches);
+  EXPECT_EQ(remediations->problem(), "");
+}
+
+TEST_F(RemediationsTest, of_too_many_the_rest_is_left_out_until_there_is_room) {
+  engine.know("real");
+  engine.know("later");
+  server.make("real");
+  begin();
+  run_for(5s);
+  for (int i = 0; i < 3000; ++i) {  // "flood" stands before "real" in a list
+    server.make("flood-" + std::to_string(i), {{"remediation.medik8s.io/node-name", "../etc"}});
+  }
+  remediations->on_init();
+  for (const auto& [name, object] : server.objects) {
+    remediations->on_init_apply(object);
+  }
+  remediations->on_init_done();
+  remediations->on_apply(server.make("later"));
+  run_for(5s);
+  EXPECT_NE(remediations->problem().find("more than 2000"), std::string::npos);
+  EXPECT_EQ(engine.asked["later"], 0);
+  EXPECT_EQ(engine.wanted, std::set{NodeName("real")}) << "what is known is kept";
+  settle("real");
+  run_for(90s);
+  EXPECT_EQ(told("real"), "False/True NothingLeftToDo");
+  for (int i = 0; i < 3000; ++i) {
+    const std::string name = "flood-" + std::to_string(i);
+    remediations->on_delete(server.objects[name]);
+    server.objects.erase(name);
+  }
+  run_for(10s);
+  EXPECT_EQ(remediations->problem(), "");
+  EXPECT_EQ(engine.asked["later"], 1);
+}
+
+// What it knows may be long gone.
+TEST_F(RemediationsTest, a_watch_that_is_broken_for_long_asks_for_nothing_and_withdraws_nothing) {
+  engine.know("n1");
+  engine.policy_acts = false;
+  server.make("n1");
+  begin();
+  run_for(5s);
+  server.watch_answer = refusal(500, "InternalError");
+  server.list_answer = refusal(500, "InternalError");
+  http.close("moonfenceremediations?watch=1");
+  run_for(6min);
+  const int asked = engine.asked["n1"];
+  EXPECT_GT(asked, 10);
+  engine.wanted = {NodeName("n9")};
+  remediations->on_delete(server.objects["n1"]);
+  run_for(5min);
+  EXPECT_EQ(engine.asked["n1"], asked);
+  EXPECT_EQ(engine.wanted, std::set{NodeName("n9")});
+}
+
+TEST_F(RemediationsTest, what_the_server_does_not_have_is_not_asked_for_any_more) {
+  engine.know("n1");
+  engine.policy_acts = false;
+  server.make("n1");
+  server.patch_answer = refusal(409, "Conflict");
+  begin();
+  run_for(2s);
+  server.objects.clear();  // and the watch says nothing
+  run_for(5s);
+  const int asked = engine.asked["n1"];
+  run_for(1min);
+  EXPECT_EQ(engine.asked["n1"], asked);
+  EXPECT_EQ(engine.wanted, std::set<NodeName>{});
+}
+
+TEST_F(RemediationsTest, a_second_object_of_a_node_is_told_the_same) {
+  engine.know("n1");
+  engine.policy_acts = false;
+  engine.joining = true;
+  server.make("n1");
+  begin();
+  run_for(2s);
+  server.tell("ADDED", server.make("n1-b", {{"remediation.medik8s.io/node-name", "n1"}}));
+  run_for(5s);
+  EXPECT_EQ(engine.asked["n1"], 1);
+  EXPECT_EQ(told("n1"), "True/Unknown NodeIsJoining");
+  EXPECT_EQ(told("n1-b"), "True/Unknown NodeIsJoining");
+}
+
+// It would look like an API server that fails, and nothing would be fenced.
+TEST_F(RemediationsTest, what_becomes_of_its_calls_says_nothing_of_the_server) {
+  struct Observer final : kube::CallObserver {
+    void on_exchange(port::Method method, int status, Duration /*took*/,
+                     std::optional<WallTime> /*date*/) override {
+      if (method != port::Method::Get || status == 404) {
+        ++failures;
+      }
+    }
+    int failures = 0;
+  } observer;
+  caller.observe(&observer);
+  server.list_answer = FakeAnswer{.status = 404, .body = "404 page not found\n", .headers = {}};
+  engine.know("n1");
+  server.make("n1");
+  begin();
+  run_for(90s);
+  server.list_answer.reset();
+  server.patch_answer = refusal(500, "InternalError");
+  run_for(2min);
+  EXPECT_GE(server.patches, 1);
+  EXPECT_EQ(observer.failures, 0);
+  caller.observe(nullptr);
+}
+
+TEST_F(RemediationsTest, a_problem_goes_when_somebody_else_has_written_what_is_right) {
+  engine.know("n1");
+  server.make("n1");
+  server.patch_answer = refusal(403, "Forbidden");
+  begin();
+  run_for(5s);
+  ASSERT_NE(remediations->problem(), "");
+  server.patch_answer = refusal(422, "Invalid");
+  run_for(2min);
+  EXPECT_EQ(log.count("remediation_not_told"), 2U) << "another kind of failure is told, too";
+  server.objects["n1"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  server.tell("MODIFIED", server.objects["n1"]);
+  run_for(2s);
+  EXPECT_EQ(remediations->problem(), "");
+}
+
+TEST_F(RemediationsTest, also_a_server_that_fails_is_a_problem) {
+  server.list_answer = refusal(500, "InternalError");
+  begin();
+  run_for(30s);
+  EXPECT_NE(remediations->problem().find("cannot be read"), std::string::npos);
+  EXPECT_EQ(log.count("remediations_unwatched"), 1U);
+  server.list_answer.reset();
+  run_for(2min);
+  EXPECT_EQ(remediations->problem(), "");
 }
 
 }  // namespace
