@@ -106,6 +106,15 @@ void PowerQuestion::heard(PowerState said) {
   }
   waits_ = false;
   limit_.cancel();
+  if (said.power == Power::Isolated && !isolated_) {
+    isolated_ = std::move(said.drivers);
+    turn_ = around_.loop.after(kPause, [this] { ask(); });
+    return;
+  }
+  if (said.power == Power::Isolated && said.drivers != isolated_) {
+    said = {.power = Power::Unknown, .why = said.why + "; but of other drivers than just before"};
+  }
+  isolated_.reset();
   if (const std::string other = who_says_on(words_); said.power == Power::Off && !other.empty()) {
     said = {.power = Power::Unknown, .why = "off, " + said.why + "; but " + other + " says on"};
   }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ class PowerQuestion {
  public:
   // How long one fencer may take: what it would say then is too old to count.
   static constexpr Duration kLimit = std::chrono::seconds(8);
+  // Who says isolated is asked once more after it, and has to say the same: storage refuses a
+  // machine on one of its servers after the other, and says so before the last has heard of it.
+  static constexpr Duration kPause = std::chrono::seconds(1);
   // Of an answer. What a controller says of a machine is a few dozen kilobytes; as JSON in memory
   // it takes many times its length, and every controller of the cluster is asked now and then.
   static constexpr std::size_t kAnswer = std::size_t{512} << 10U;
@@ -93,7 +97,8 @@ class PowerQuestion {
   const Until until_;
   const Done done_;
   std::size_t at_ = 0;
-  bool waits_ = false;  // for the word of that one
+  bool waits_ = false;                             // for the word of that one
+  std::optional<std::set<std::string>> isolated_;  // of these drivers, it has said once
   Moment began_{};
   nlohmann::json answers_;
   std::vector<Word> words_;

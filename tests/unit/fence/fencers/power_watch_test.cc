@@ -214,18 +214,18 @@ TEST_F(PowerWatchTest, of_an_isolated_machine_the_drivers_are_read_and_others_ar
                                .found = [&](const NodeName& node) { found.push_back(node); }},
       std::vector{bound("bmc")});
   said = {{"state", "isolated"}, {"drivers", {"a.example.com"}}};
-  EXPECT_EQ(look(), "bmc isolated");
+  EXPECT_EQ(look("node-1", 2s), "bmc isolated");
   const auto drivers = [this] {
     return power->reading_of(NodeName("n1"), Uid("node-1"))->state.drivers;
   };
   EXPECT_EQ(drivers(), std::set<std::string>{"a.example.com"});
   EXPECT_EQ(found.size(), 1U);
   run_for(PowerWatch::kEvery);
-  look();
+  look("node-1", 2s);
   EXPECT_EQ(found.size(), 1U);
   said["drivers"] = {"a.example.com", "b.example.com"};
   run_for(PowerWatch::kEvery);
-  look();
+  look("node-1", 2s);
   EXPECT_EQ(drivers().size(), 2U);
   EXPECT_EQ(found.size(), 2U);
   run_for(PowerWatch::kLifetime);
