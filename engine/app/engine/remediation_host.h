@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/names.h"
@@ -18,14 +19,27 @@ class RemediationHost final : public fence::Remediations::Host {
  public:
   // All that is referred to must outlive it.
   RemediationHost(fence::IncidentsBySignal& incidents, cluster::NodeCache& nodes,
-                  std::function<WallTime()> now);
+                  std::function<WallTime()> now)
+      : incidents_(incidents), nodes_(nodes), now_(std::move(now)) {}
 
-  [[nodiscard]] bool is_informed() const override;
-  [[nodiscard]] const cluster::NodeView* find(const NodeName& name) const override;
-  bool ask(const NodeName& name) override;
-  void withdraw_all_but(const std::set<NodeName>& asked) override;
-  [[nodiscard]] std::vector<fence::IncidentStatus> incidents() const override;
-  [[nodiscard]] IncidentId incident_of(const NodeName& name) const override;
+  [[nodiscard]] bool is_informed() const override {
+    return nodes_.synced() && incidents_.is_informed();
+  }
+  [[nodiscard]] const cluster::NodeView* find(const NodeName& name) const override {
+    return nodes_.find(name);
+  }
+  bool ask(const NodeName& name) override {
+    return nodes_.look_again_at(name, cluster::Look::Asked);
+  }
+  void withdraw_all_but(const std::set<NodeName>& asked) override {
+    incidents_.withdraw_all_but(asked);
+  }
+  [[nodiscard]] std::vector<fence::IncidentStatus> incidents() const override {
+    return incidents_.incident_statuses();
+  }
+  [[nodiscard]] IncidentId incident_of(const NodeName& name) const override {
+    return incidents_.open_of(name);
+  }
   [[nodiscard]] WallTime now() const override { return now_(); }
 
  private:

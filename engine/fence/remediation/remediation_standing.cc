@@ -62,7 +62,8 @@ RemediationStanding of_absent(const RemediationObject& object, const NodeFacts& 
     return standing(Stage::Looking, "moonfence looks for node " + name + ".");
   }
   return object.node_uid.empty()
-             ? standing(Stage::NodeNotFound, "There is no node " + name + ": see `kubectl get nodes`.")
+             ? standing(Stage::NodeNotFound,
+                        "There is no node " + name + ": see `kubectl get nodes`.")
              : standing(Stage::NodeDeleted, "The Node " + name + " was deleted.");
 }
 

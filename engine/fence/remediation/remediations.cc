@@ -323,9 +323,11 @@ void Remediations::look() {
   const Open open = open_incidents();
   std::set<NodeName> asked;
   for (auto& [ref, entry] : entries_) {
+    if (entry.object.leaving || entry.object.is_finished()) {
+      continue;
+    }
     note_node(entry, open);
-    const bool is_over = entry.object.leaving || entry.object.is_finished();
-    if (!is_over && standing_in(entry, open).asks()) {
+    if (standing_in(entry, open).asks()) {
       asked.insert(*entry.object.node);
     }
   }

@@ -55,7 +55,8 @@ TEST_F(RemediationStandingTest, it_goes_on_while_an_incident_is_open_and_is_over
   open.reason = audit::Reason::ProofMissing;
   open.text = "demands proof: off";
   EXPECT_EQ(stage(), Stage::IncidentOpen);
-  EXPECT_EQ(message(), "Incident i1: held: proof_missing: demands proof: off (see `moonfence plan n1`)");
+  EXPECT_EQ(message(),
+            "Incident i1: held: proof_missing: demands proof: off (see `moonfence plan n1`)");
   EXPECT_EQ(told(), kGoesOn);
   facts.open = nullptr;
   EXPECT_EQ(stage(), Stage::NothingLeftToDo);
@@ -68,7 +69,7 @@ TEST_F(RemediationStandingTest, what_was_not_done_is_no_success) {
   facts.ended = &ended;
   ended.done = false;
   EXPECT_EQ(told(), kDone);  // nothing was to be done
-  ended.done = true;  // something else
+  ended.done = true;         // something else
   ended.observed = Kept{.pod = PodRef{.space = Namespace("db"), .name = "web-0"}};
   EXPECT_EQ(stage(), Stage::OnlyObserved);
   EXPECT_EQ(told(), kFailed);
