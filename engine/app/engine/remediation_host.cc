@@ -1,1 +1,0 @@
-#include "app/engine/remediation_host.h"
