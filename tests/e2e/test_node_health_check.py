@@ -157,7 +157,7 @@ def test_nh_02_what_the_operator_gives_up_is_over_and_a_new_leader_goes_on_from_
     wait_for("Kubernetes notices", lambda: opened(engine), 90)
     name = nhc.remediate(victims.node)
     assert name != victims.node
-    wait_for("it says what it waits for", lambda: "proof_missing" in nhc.conditions(name)["Processing"]["message"], 120)
+    wait_for("it says what it waits for", lambda: "proof_missing" in nhc.conditions(name).get("Processing", {}).get("message", ""), 120)
     assert nhc.told(name) == ("True", "Unknown", "IncidentOpen")
     since = {each: said["lastTransitionTime"] for each, said in nhc.conditions(name).items()}
     engine.kill9()
