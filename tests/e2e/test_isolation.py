@@ -47,7 +47,7 @@ def says(engine, part: str, pod: str = "web-0"):
     """The newest verdict about the pod has this in it."""
     def newest() -> str:
         told = [each["text"] for each in engine.records()
-                if each["kind"] == "verdict" and each["reason"] == "proof_missing" and each["pod"].endswith("/" + pod)]
+                if each["kind"] == "verdict" and each["reason"] == "proof_missing" and each["pod"] == pod]
         return told[-1] if told else ""
     wait_for(part, lambda: part in newest(), 120)
 
