@@ -73,7 +73,9 @@ def test_a_drained_machine_is_switched_off_and_that_is_proven(cluster, drained, 
     said = tool.engine("fencer", "rehearse", node, "--yes", node, code=PROVEN)
     same_as_golden(re.sub(r"^ +\+\d+\.\d s", "+N s", said, flags=re.M), "fencer_rehearse.txt", names_of_nodes(nodes))
     assert bmc.resets == ["ForceOff"]
-    begun, ended = events_at(cluster, node)
+    events = events_at(cluster, node)
+    assert [reason for _, reason, _ in events] == ["FencerRehearsal", "FencerProven"], events
+    begun, ended = events
     assert begun == ("Normal", "FencerRehearsal", f"{tool.user} has its machine switched off by fencer redfish, to see whether that "
                                                   "works (moonfence fencer rehearse)")
     assert ended[:2] == ("Normal", "FencerProven")

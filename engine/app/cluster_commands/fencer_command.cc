@@ -378,9 +378,10 @@ class Rehearsing {
   // A connection may have ended with the machine.
   Result<void> note_end(const kube::EventNews& news) {
     constexpr int kTries = 3;
+    const WallTime at = now();
     Result<void> noted;
     for (int i = 0; i < kTries; ++i) {
-      noted = note(news);
+      noted = note(news, at);
       if (noted) {
         break;
       }
@@ -388,11 +389,18 @@ class Rehearsing {
     return noted;
   }
 
-  // At the time of the API server, which may have said it a while ago.
-  Result<void> note(const kube::EventNews& news) {
-    const WallTime at = server_time_ + (line_.loop().live_now() - server_time_read_);
+  // By the API server, which may have said it a while ago.
+  [[nodiscard]] WallTime now() {
+    return server_time_ + (line_.loop().live_now() - server_time_read_);
+  }
+
+  Result<void> note(const kube::EventNews& news) { return note(news, now()); }
+
+  // One of that time and name is ours: a try before has come through, and its answer was lost.
+  Result<void> note(const kube::EventNews& news, WallTime at) {
     auto done = ground_.client.send(kube::event_request(news, at, "moonfence"));
-    return done ? Result<void>() : failure(std::move(done.error()));
+    const bool stands = !done && done.error().http_status == 409;
+    return done || stands ? Result<void>() : failure(std::move(done.error()));
   }
 
   template <class Start>
