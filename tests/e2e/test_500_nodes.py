@@ -49,10 +49,13 @@ def large(tmp_path_factory):
         plane.stop()
 
 
-def resident(pid: int) -> int:
-    """Bytes."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
+def memory(pid: int) -> dict:
+    """Bytes, by the names of proc(5): VmRSS is all of RssAnon and RssFile. RssFile, three quarters of it, is code, its own and
+    that of shared libraries. How much of it counts depends on what other processes have read of the same files: the kernel maps
+    what it has around a page that is asked for. RssAnon is the engine's own data, and depends on the engine alone."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: 1024 * int(value.split()[0]) for name, value in (line.split(":", 1) for line in lines)
+            if name in ("VmRSS", "RssAnon", "RssFile")}
 
 
 def has_sanitizer() -> bool:
@@ -67,7 +70,7 @@ def test_they_stay_ready_for_a_minute(large):
         time.sleep(5)
 
 
-def test_they_fit_into_25_megabytes(large, tmp_path):
+def test_what_it_knows_of_them_fits_into_6_megabytes(large, tmp_path):
     large.client.create("namespaces", {"metadata": {"name": "noobaa"}})
     account = Account(large, "noobaa", "moonfence").create()
     engine = Engine(large, tmp_path, account, "noobaa", witnessed=False)
@@ -75,9 +78,9 @@ def test_they_fit_into_25_megabytes(large, tmp_path):
         engine.start()
         wait_for("500 nodes are known", lambda: metric(engine, "moonfence_nodes", state="ready") == 500, 120)
         holds(20, engine.alive, every=1)
-        used = resident(engine.pid)
-        print(f"{used / 1e6:.1f} MB")
-        assert has_sanitizer() or used <= 25e6
+        used = memory(engine.pid)
+        print({name: f"{bytes / 1e6:.1f} MB" for name, bytes in used.items()})
+        assert has_sanitizer() or used["RssAnon"] <= 6e6
         assert engine.get("/readyz")[0] == 200
     finally:
         engine.end()

@@ -85,6 +85,14 @@ class NodeHealthCheck:
         assert gone.value.status == 404
 
 
+def is_missing(client, path: str) -> bool:
+    try:
+        client.request("GET", path)
+    except ApiError as error:
+        return error.status == 404
+    return False
+
+
 @pytest.fixture
 def kinds(cluster):
     """deploy/rights/remediation without its kinds; kinds() adds these. The operator's role takes in what has its label."""
@@ -107,11 +115,11 @@ def kinds(cluster):
     shipped.remove_all()
 
     def gone() -> bool:
-        try:
-            cluster.client.request("GET", f"{GROUP}/moonfenceremediations")
-        except ApiError as error:
-            return error.status == 404
-        return False
+        """The kinds, and after them the APIService that stands for their group. While an old one is still there, the kinds of the
+        next test would be served by it, and then, while it goes and a new one comes, answer 404."""
+        return all(is_missing(cluster.client, path) for path in (
+            f"{GROUP}/moonfenceremediationtemplates", f"{GROUP}/moonfenceremediations",
+            "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.remediation.moonfence.io"))
     wait_for("the kinds are gone", gone, 60)
 
 
