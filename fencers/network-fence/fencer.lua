@@ -1,6 +1,6 @@
 -- Reads whether the storage of CSI drivers refuses a node: NetworkFence of CSI-Addons, csiaddons.openshift.io/v1alpha1.
 -- A node may run on. What it is refused is told by addresses alone, so they have to be its own, and nobody else's.
--- It creates nothing: whoever isolates nodes makes the NetworkFence.
+-- With isolate: true it has one made for each class. It lifts none: mounts from before would write again.
 local api = "csiaddons.openshift.io/v1alpha1"
 local classes_annotation = "csiaddons.openshift.io/networkfenceclass-names"
 -- The same field says Succeeded after the isolation was lifted.
@@ -257,7 +257,8 @@ local function fault_of(fence, cidrs, others, got)
 end
 
 local function of_class(class, cidrs, others, got)
-  local proof, fault
+  local proof, fault, current
+  local is_ready = ready_condition(got.node.body).status == "True"
   for _, fence in ipairs(got.fences.body.items or {}) do
     local spec, name = fence.spec or {}, "NetworkFence " .. tostring(fence.metadata.name)
     if touches(fence, cidrs) and spec.fenceState ~= "Fenced" then
@@ -266,17 +267,18 @@ local function of_class(class, cidrs, others, got)
       local wrong = fault_of(fence, cidrs, others, got)
       proof = proof or (not wrong and name or nil)
       fault = fault or (wrong and name .. " " .. wrong)
+      -- Of another outage it is no obstacle to a new one, but what a healthy node suffers from.
+      current = current or wrong ~= nil and (is_ready or not string.contains(wrong, "older than this outage"))
     end
   end
   if proof then
     return "isolated", proof
   end
-  -- That nothing refuses it does not say that it has power: that it is Ready does.
-  local nothing = ready_condition(got.node.body).status == "True" and "on" or "unknown"
-  return fault and "unknown" or nothing, fault or "no NetworkFence of class " .. class .. " is over its addresses"
+  return current and "unknown" or "served", fault or "no NetworkFence of class " .. class .. " is over its addresses"
 end
 
--- One driver: every cluster of it has to refuse the node. What it is told of goes into `known`.
+-- One driver: every cluster of it has to refuse the node. What it is told of goes into `known`, and what is to be made so that
+-- a cluster refuses it comes last.
 local function of_driver(driver, node, s, got, others, known)
   local ours, wrong, why_not = addresses(node, driver, got)
   if not ours then
@@ -289,7 +291,7 @@ local function of_driver(driver, node, s, got, others, known)
   for _, class in ipairs(classes) do
     known[class] = true
   end
-  local proofs = {}
+  local proofs, served, made = {}, nil, nil
   for _, class in ipairs(classes) do
     if not table.contains(s.classes, class) then
       return "failed", "class " .. class .. " is not among the setting classes: name the classes of all clusters of this driver"
@@ -298,21 +300,51 @@ local function of_driver(driver, node, s, got, others, known)
     if not state then
       state, why = of_class(class, ours[class], others, got)
     end
-    if state ~= "isolated" then
+    if state == "isolated" then
+      table.insert(proofs, why)
+    elseif state == "served" then
+      served = served or why
+      made = made or { class = class, cidrs = ours[class] }
+    else
       return state, why
     end
-    table.insert(proofs, why)
+  end
+  if served then
+    return "served", served, made
   end
   return "isolated", table.concat(proofs, ", ")
+end
+
+-- The same name for the same outage: made twice it is one.
+local function fence_of(node, made, got)
+  local heard = ready_condition(got.node.body).lastHeartbeatTime
+  if not is_time(heard) then
+    return nil, "the Node has no heartbeat, by which this outage would have a name"
+  end
+  local moment = string.lower(table.concat(string.split(table.concat(string.split(heard, "-")), ":")))
+  local cidrs = {}
+  for _, address in ipairs(table.keys(made.cidrs)) do
+    table.insert(cidrs, made.cidrs[address])
+  end
+  return {
+    kind = "NetworkFence",
+    metadata = {
+      name = "moonfence-" .. tostring(got.node.body.metadata.uid) .. "-" .. made.class .. "-" .. moment,
+      labels = { ["app.kubernetes.io/managed-by"] = "moonfence" },
+      annotations = { ["moonfence.io/node"] = node.name },
+    },
+    spec = { networkFenceClassName = made.class, fenceState = "Fenced", cidrs = cidrs },
+  }
 end
 
 return fencer {
   api = 1,
   name = "network-fence",
-  version = "0.2.0",
-  summary = "Reads whether the storage of CSI drivers refuses a node, by NetworkFence of CSI-Addons",
+  version = "0.3.0",
+  summary = "Reads whether the storage of CSI drivers refuses a node, by NetworkFence of CSI-Addons, and has it refused",
   doc = "The addresses are those of the node's CSIAddonsNode. It proves `isolated` for these drivers alone. "
-    .. "It needs allowedReads of v1/nodes and of csiaddonsnodes and networkfences, and the rights to get and list them.",
+    .. "It needs allowedReads of v1/nodes and of csiaddonsnodes and networkfences, and the rights to get and list them; "
+    .. "with isolate: true also allowedWrites of networkfences, and the right to create them.",
   settings = {
     drivers = { type = "list", of = "string", default = {}, doc = "CSI drivers whose storage is asked about." },
     classes = { type = "list", of = "string", default = {}, doc = "The NetworkFenceClasses of all clusters of these drivers." },
@@ -360,6 +392,27 @@ return fencer {
     if #isolated > 0 then
       return "isolated", text, { drivers = isolated }
     end
-    return states.failed and "failed" or states.unknown and "unknown" or "on", text
+    return states.failed and "failed" or states.unknown and "unknown" or "served", text
+  end,
+  isolate = function(node, s, got)
+    local others = addresses_of_others(node, got)
+    local drivers, made = {}, nil
+    for _, driver in ipairs(s.drivers) do
+      local state, _, missing = of_driver(driver, node, s, got, others, {})
+      if state == "served" then
+        made = made or missing
+      end
+      if state == "served" or state == "isolated" then
+        table.insert(drivers, driver)
+      end
+    end
+    if not made then
+      return nil, "nothing is left to be made"
+    end
+    local object, why_not = fence_of(node, made, got)
+    if not object then
+      return nil, why_not
+    end
+    return fence.create(api, "networkfences", "", object), { drivers = drivers }
   end,
 }

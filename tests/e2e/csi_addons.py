@@ -8,7 +8,7 @@ read, and a controller that does what a test says.
     addons.end()
 """
 
-from .kube import ApiError, wait_for
+from .kube import ApiError, wait_for, wait_for_kinds_to_go
 
 GROUP, CLASS = "csiaddons.openshift.io", "ceph"
 CLASSES = f"{GROUP}/networkfenceclass-names"
@@ -41,7 +41,7 @@ DEFINITIONS = (
 
 class CsiAddons:
     def __init__(self, client, namespace: str, driver: str):
-        self.client, self.namespace, self.driver, self.fences = client, namespace, driver, []
+        self.client, self.namespace, self.driver = client, namespace, driver
         for each in DEFINITIONS:
             if not client.find("customresourcedefinitions", each["metadata"]["name"]):
                 client.create("customresourcedefinitions", each)
@@ -68,7 +68,6 @@ class CsiAddons:
             self.namespace, subresource="status")
 
     def fence(self, name: str, *cidrs: str, state: str = "Fenced"):
-        self.fences.append(name)
         self.client.create("networkfences", {
             "apiVersion": f"{GROUP}/v1alpha1", "kind": "NetworkFence", "metadata": {"name": name},
             "spec": {"networkFenceClassName": CLASS, "fenceState": state, "cidrs": list(cidrs)}})
@@ -81,12 +80,10 @@ class CsiAddons:
 
     def remove(self, name: str):
         self.client.delete("networkfences", name)
-        self.fences.remove(name)
 
     def end(self):
-        for name in list(self.fences):
-            self.remove(name)
+        for each in self.client.list("networkfences"):
+            self.client.delete("networkfences", each["metadata"]["name"])
         for each in DEFINITIONS:
             self.client.delete("customresourcedefinitions", each["metadata"]["name"], missing_ok=True)
-        wait_for("its kinds are gone", lambda: not any(
-            self.client.find("customresourcedefinitions", each["metadata"]["name"]) for each in DEFINITIONS), 60)
+        wait_for_kinds_to_go(self.client, DEFINITIONS)

@@ -19,7 +19,7 @@ from cluster import programs
 
 from .control_plane import REPO
 from .engine import Account
-from .kube import ApiError, wait_for
+from .kube import ApiError, wait_for, wait_for_kinds_to_go
 
 DEPLOY = REPO / "deploy"
 NAMESPACE = ACCOUNT = "moonfence"
@@ -179,6 +179,7 @@ class Installation:
     def remove(self, found: list):
         for each in reversed(found):
             self.client.delete(self.path(each), "", missing_ok=True)
+        wait_for_kinds_to_go(self.client, [each for each in found if each["kind"] == "CustomResourceDefinition"])
         self.made = [each for each in self.made if each not in found]
 
     def remove_all(self):

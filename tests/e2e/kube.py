@@ -279,6 +279,26 @@ class Client:
 LEAST_LIMIT = 120
 
 
+def wait_for_kinds_to_go(client: Client, definitions: list):
+    """After all CustomResourceDefinitions of a group were deleted: until neither they nor what they define is there, nor the
+    APIService that stands for the group. Kinds that are added again before that are served by the old APIService at first, and
+    answer 404 for a moment when it goes and a new one comes."""
+    def is_gone(path: str) -> bool:
+        try:
+            client.request("GET", path)
+        except ApiError as error:
+            return error.status == 404
+        return False
+
+    for each in definitions:
+        spec = each["spec"]
+        (version,) = [version["name"] for version in spec["versions"]]
+        for path in (f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{each['metadata']['name']}",
+                     f"/apis/{spec['group']}/{version}/{spec['names']['plural']}",
+                     f"/apis/apiregistration.k8s.io/v1/apiservices/{version}.{spec['group']}"):
+            wait_for(f"{path} is gone", lambda path=path: is_gone(path), 60)
+
+
 def wait_for(what: str, condition: Callable[[], Any], seconds: float = 120, every: float = 0.1,
              exact: bool = False) -> Any:
     """Polls until `condition` returns something true, which is returned. An API server that is just

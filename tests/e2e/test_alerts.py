@@ -178,7 +178,7 @@ def test_every_metric_and_every_event_is_documented():
     page = (REPO / "docs" / "reference.md").read_text()
     sources = {path.name: path.read_text() for path in (REPO / "engine" / "app").rglob("*.cc")}
     assert sorted(table(page, "Metrics")) == sorted(metrics())
-    told = re.findall(r'"((?:Fencing|Fencer|Proof|Node|SilentTaint|SwitchOff|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement|Health|Namespace)[A-Z]\w+)"',
+    told = re.findall(r'"((?:Fencing|Fencer|Proof|Node|SilentTaint|SwitchOff|Isolation|Pod|Would|Volume|Detach|Forced|Storage|Quarantine|Policy|Mode|Configuration|OutOf|Replacement|Health|Namespace)[A-Z]\w+)"',
                       sources["announcer.cc"] + sources["policy_feed.cc"] + sources["rehearsal_news.cc"])
     reload = re.findall(r'"(Polic\w+)"', (REPO / "engine" / "policy" / "bundle" / "reload_report.cc").read_text())
     assert sorted(table(page, "Events")) == sorted({*told, *reload})

@@ -85,14 +85,6 @@ class NodeHealthCheck:
         assert gone.value.status == 404
 
 
-def is_missing(client, path: str) -> bool:
-    try:
-        client.request("GET", path)
-    except ApiError as error:
-        return error.status == 404
-    return False
-
-
 @pytest.fixture
 def kinds(cluster):
     """deploy/rights/remediation without its kinds; kinds() adds these. The operator's role takes in what has its label."""
@@ -113,14 +105,6 @@ def kinds(cluster):
             wait_for(f"{kind} are served to the operator", lambda: "items" in operator.request("GET", f"{GROUP}/{kind}"), 60)
     yield install
     shipped.remove_all()
-
-    def gone() -> bool:
-        """The kinds, and after them the APIService that stands for their group. While an old one is still there, the kinds of the
-        next test would be served by it, and then, while it goes and a new one comes, answer 404."""
-        return all(is_missing(cluster.client, path) for path in (
-            f"{GROUP}/moonfenceremediationtemplates", f"{GROUP}/moonfenceremediations",
-            "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.remediation.moonfence.io"))
-    wait_for("the kinds are gone", gone, 60)
 
 
 @pytest.fixture

@@ -42,9 +42,13 @@ Result<fence::BoundFencer> load(const FencerSetting& fencer, port::Files& files,
                                        : "the file declares a policy",
                    "its name and `return fencer {…}` must fit");
   }
-  if (fencer.switch_off && !loaded->switches_off()) {
+  if (fencer.switch_off && loaded->act() != policy::FencerAct::SwitchOff) {
     return failure(Error::Kind::Invalid, "it cannot switch machines off",
                    "its file has no function `off`: remove switchOff: true");
+  }
+  if (fencer.isolate && loaded->act() != policy::FencerAct::Isolate) {
+    return failure(Error::Kind::Invalid, "it cannot isolate machines",
+                   "its file has no function `isolate`: remove isolate: true");
   }
   auto settled = loaded->with_settings(fencer.settings);
   if (!settled) {
@@ -56,7 +60,7 @@ Result<fence::BoundFencer> load(const FencerSetting& fencer, port::Files& files,
   }
   return fence::BoundFencer{.fencer = std::make_shared<const policy::Policy>(*std::move(settled)),
                             .nodes = *std::move(nodes),
-                            .switches_off = fencer.switch_off};
+                            .may_act = fencer.switch_off || fencer.isolate};
 }
 
 }  // namespace

@@ -92,10 +92,11 @@ void SwitchingOff::ask(kube::Node node, Done done) {
 Result<void> SwitchingOff::take(const PowerQuestion& said) {
   const fence::BoundFencer& by = said.last();
   const bool is_on = said.words().back().state.power == Power::On;
-  if (!is_on || !by.switches_off) {
+  if (!is_on || by.act_on(Power::On) != policy::FencerAct::SwitchOff) {
     const auto whom = fence::fencers_of(node_, fencers_);
-    const bool any_may = std::any_of(whom.begin(), whom.end(),
-                                     [](const auto* bound) { return bound->switches_off; });
+    const bool any_may = std::any_of(whom.begin(), whom.end(), [](const auto* bound) {
+      return bound->act_on(Power::On) == policy::FencerAct::SwitchOff;
+    });
     return failure(Error::Kind::Invalid,
                    "no fencer that may switch the machine off says that it is on: " + said.told(),
                    any_may
@@ -103,7 +104,7 @@ Result<void> SwitchingOff::take(const PowerQuestion& said) {
                        : "give one of them switchOff: true; one that says on without it leaves the "
                          "machine to the next");
   }
-  auto run = by.fencer->order_off(said.node(), said.answers());
+  auto run = by.fencer->order(said.node(), said.answers());
   if (!run.result || !run.result->request) {
     return failure(Error::Kind::Invalid,
                    "fencer " + by.fencer->name() + " cannot switch it off: " +

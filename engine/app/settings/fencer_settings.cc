@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 5> kKeys = {"fencer", "file", "nodes", "settings",
-                                                   "switchOff"};
+constexpr std::array<std::string_view, 6> kKeys = {"fencer", "file",     "isolate",
+                                                   "nodes",  "settings", "switchOff"};
 constexpr std::size_t kMostFencers = 32;
 
 // What a policy's setting may be: a text, a number, a boolean, or a list of these.
@@ -64,12 +64,12 @@ Result<void> read_one(const std::string& file, const YAML::Node& value, FencerSe
           }
           return {};
         }
-        if (key == "switchOff") {
+        if (key == "switchOff" || key == "isolate") {
           const std::string text = given.IsScalar() ? given.Scalar() : "";
-          into.switch_off = text == "true";
+          (key == "isolate" ? into.isolate : into.switch_off) = text == "true";
           return text == "true" || text == "false"
                      ? Result<void>()
-                     : bad(file, at, "switchOff: not a boolean", "write true or false");
+                     : bad(file, at, key + ": not a boolean", "write true or false");
         }
         if (!given.IsScalar() || given.Scalar().empty()) {
           return bad(file, at, key + ": not a text", "see docs/proof.md, Fencers");

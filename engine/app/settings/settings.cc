@@ -20,7 +20,8 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 23> kKeys = {"allowedReads",
+constexpr std::array<std::string_view, 24> kKeys = {"allowedWrites",
+                                                    "allowedReads",
                                                     "api",
                                                     "attacherLeases",
                                                     "brake",
@@ -73,6 +74,13 @@ bool is_resource(const std::string& text) {
          std::all_of(text.begin(), text.end(), is_inner);
 }
 
+// Of a group that somebody has added to Kubernetes.
+bool is_custom_resource(const std::string& text) {
+  const std::string group = text.substr(0, text.find('/'));
+  return is_resource(text) && std::count(text.begin(), text.end(), '/') == 2 &&
+         group.find('.') != std::string::npos && group != "k8s.io" && !group.ends_with(".k8s.io");
+}
+
 // "example.com/key", "example.com/key=value".
 bool is_annotation(const std::string& text) {
   const std::string key = text.substr(0, text.find('='));
@@ -100,6 +108,13 @@ constexpr ListRule kReads = {
     .fits = is_resource,
     .what = "no resource that policies may read",
     .hint = "write group/version/resource, for example example.com/v1/arrays"};
+
+constexpr ListRule kWrites = {
+    .fits = is_custom_resource,
+    .what = "no custom resource",
+    .hint =
+        "write group/version/resource, for example "
+        "csiaddons.openshift.io/v1alpha1/networkfences; Kubernetes' own kinds are never made"};
 
 Result<void> read_list(const std::string& file, const YAML::Node& name, const YAML::Node& value,
                        const ListRule& rule, std::set<std::string>& into) {
@@ -180,6 +195,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "allowedReads") {
     return read_list(file, name, value, kReads, settings.allowed_reads);
+  }
+  if (key == "allowedWrites") {
+    return read_list(file, name, value, kWrites, settings.allowed_writes);
   }
   if (key == "quarantine") {
     return read_quarantine(file, name, value, settings.quarantine);

@@ -31,6 +31,7 @@ struct FencerSetting {
   std::string file;         // "": it comes with the engine
   std::string nodes;        // a label selector; "": all
   bool switch_off = false;  // it may, not only ask
+  bool isolate = false;     // likewise
   nlohmann::json settings = nlohmann::json::object();
 };
 
@@ -52,6 +53,8 @@ struct Settings {
   fence::ReleaseRules release;
   // What fence.get may read: "group/version/resource" ("v1/resource" of the core group).
   std::set<std::string> allowed_reads;
+  // What fencers may have made (fence.create), likewise; never Kubernetes' own kinds.
+  std::set<std::string> allowed_writes;
   // What policies may ask beside the API server (fence.http).
   cluster::EndpointTable endpoints;
   // Which of several replicas acts (kube/leader_election/election.h).

@@ -102,6 +102,12 @@ std::string audit_text(const std::string& detail) {
            : reason == "done"  ? "machine    " + node + ": its BMC accepted that it is switched off"
                                : "machine    " + node + ": not known to be accepted: " + why;
   }
+  if (record.value("action", "") == "isolate") {
+    return kind == "intent"    ? "moonfence  has the storage of " + node + " told to refuse it"
+           : kind == "refusal" ? "moonfence  does not isolate " + node + ": " + why
+           : reason == "done"  ? "moonfence  isolates " + node + ": the object is made"
+                               : "moonfence  isolates " + node + ": not known to be made: " + why;
+  }
   const std::string attachment = record.value("attachment", "");
   if (!attachment.empty() && (kind == "outcome" || kind == "refusal")) {
     const bool done = reason == "done" || reason == "marked_only";

@@ -240,27 +240,34 @@ bool waits_for_hands(Reason reason) {
          reason == Reason::ProofMissing;
 }
 
-// The machine, on its node. What may go in a moment, or says that there is nothing to switch off,
+// The machine, on its node. What may go in a moment, or says that there is nothing to do about it,
 // is no news: the pods' own say what is missing.
 std::optional<EventNews> news_of_power(const Record& record) {
   if (is_race(record.reason) || record.reason == Reason::PowerNotOn) {
     return std::nullopt;
   }
-  EventNews news = {.type = EventNews::Type::Warning,
-                    .regarding = node_of(record),
-                    .action = "SwitchOff",
-                    .reason = "SwitchOffAccepted",
-                    .note =
-                        "Its machine may be alive, and was told to switch off; whether it is "
-                        "off is read" +
-                        tail(record)};
+  const bool isolates = record.action == "isolate";
+  EventNews news = {
+      .type = EventNews::Type::Warning,
+      .regarding = node_of(record),
+      .action = isolates ? "Isolate" : "SwitchOff",
+      .reason = isolates ? "IsolationAccepted" : "SwitchOffAccepted",
+      .note = (isolates ? "Its machine may be alive, and its storage is told to refuse it; whether "
+                          "it does is read. Lift it after a reboot: docs/proof.md"
+                        : "Its machine may be alive, and was told to switch off; whether it is "
+                          "off is read") +
+              tail(record)};
   if (record.reason != Reason::Done) {
     const bool tried = record.kind == Record::Kind::Outcome;
     news.type = tried || waits_for_hands(record.reason) ? EventNews::Type::Warning
                                                         : EventNews::Type::Normal;
-    news.reason = tried ? "SwitchOffFailed" : "SwitchOffHeld";
-    news.note = (tried ? "Its machine is not known to be told to switch off: "
-                       : "Its machine is not switched off: ") +
+    news.reason = isolates ? tried ? "IsolationFailed" : "IsolationHeld"
+                  : tried  ? "SwitchOffFailed"
+                           : "SwitchOffHeld";
+    news.note = (isolates ? tried ? "Its storage is not known to be told to refuse it: "
+                                  : "Its storage is not told to refuse it: "
+                 : tried  ? "Its machine is not known to be told to switch off: "
+                          : "Its machine is not switched off: ") +
                 std::string(audit::code(record.reason)) + because(record) + tail(record);
   }
   return news;
@@ -418,7 +425,7 @@ std::optional<EventNews> news_by_kind(const Record& record) {
   if (ends && record.action == "taint_out_of_service") {
     return news_of_retiring(record);
   }
-  if (ends && record.action == "switch_off") {
+  if (ends && (record.action == "switch_off" || record.action == "isolate")) {
     return news_of_power(record);
   }
   if (is_of_silent_taint(record)) {

@@ -190,13 +190,14 @@ kube::CallHandle GuardedCall::send(Calls::iterator call) {
           },
           [&](const SetFencedTaint& it) { return patch(it.operations); },
           [&](const SetOutOfService& it) { return patch(it.operations); },
-          [&](const SwitchOff& it) {
+          [&](const SwitchOff& it) -> kube::CallHandle {
+            const policy::Request& order = it.power.order.request;
+            if (!order.written_kind().empty()) {
+              return write_custom(order, limit, may_send, call);
+            }
             return endpoints_->post(
-                it.power.request.endpoint,
-                {.path = it.power.request.path,
-                 .body = it.power.request.body,
-                 .limit = limit,
-                 .may_send = may_send},
+                order.endpoint,
+                {.path = order.path, .body = order.body, .limit = limit, .may_send = may_send},
                 [this, call](const Result<void>& reply) {
                   finish(call,
                          reply ? Result<kube::NodePatchReply>(kube::NodePatchReply())
@@ -208,6 +209,23 @@ kube::CallHandle GuardedCall::send(Calls::iterator call) {
           [&](const LiftTaints& it) { return patch(it.operations); },
       },
       call->items.front().action);
+}
+
+kube::CallHandle GuardedCall::write_custom(const policy::Request& order, Duration limit,
+                                           std::function<bool()> may_send, Calls::iterator call) {
+  kube::CustomWrite write = {.api_version = order.api_version,
+                             .resource = order.resource,
+                             .space = order.space,
+                             .name = order.name,
+                             .uid = Uid(order.uid),
+                             .body = order.body,
+                             .timeout = limit,
+                             .may_send = std::move(may_send)};
+  const auto done = [this, call](const Result<kube::CustomWriteReply>& reply) {
+    finish(call, reply, reason_of(reply));
+  };
+  return order.kind == policy::Request::Kind::Create ? destroyer_.create(std::move(write), done)
+                                                     : destroyer_.annotate(std::move(write), done);
 }
 
 template <class Reply>

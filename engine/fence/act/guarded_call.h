@@ -1,7 +1,8 @@
 #pragma once
 
 // GuardedCall performs actions, and is the only object of the engine that can delete or taint
-// anything, or switch a machine off. Each passes the same sequence, which stands nowhere else:
+// anything, or switch a machine off, or have it refused by its storage. Each passes the same
+// sequence, which stands nowhere else:
 //
 //   not under way already ──▶ guard ──▶ intent written ──▶ place in the brake ──▶ incident's record
 //      ──▶ guard again, as its bytes leave ──▶ outcome written ──▶ incident's record ──▶ listeners
@@ -71,6 +72,9 @@ class GuardedCall {
   [[nodiscard]] bool may_begin(const Item& item, const Authority& authority);
   [[nodiscard]] bool may_send(Call& call) const;
   [[nodiscard]] kube::CallHandle send(Calls::iterator call);
+  // By a fencer's order.
+  [[nodiscard]] kube::CallHandle write_custom(const policy::Request& order, Duration limit,
+                                              std::function<bool()> may_send, Calls::iterator call);
   template <class Reply>
   void finish(Calls::iterator call, const Result<Reply>& reply, audit::Reason came_to);
 

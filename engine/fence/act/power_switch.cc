@@ -10,7 +10,7 @@ using audit::Record;
 namespace {
 
 constexpr const char* kAct = "switch-off";  // for FailedActs
-constexpr const char* kWhat = "switching the machine off";
+constexpr const char* kWhat = "switching the machine off, or isolating it";
 
 // The guard's word that another reading, other policies or the fencer's next answer change.
 bool is_no_failure(Reason reason) {
@@ -47,32 +47,31 @@ PowerSwitch::PowerSwitch(IncidentContext& surroundings, std::shared_ptr<const Au
       memory_(memory),
       pod_evaluation_(pod_evaluation),
       changed_(std::move(changed)),
-      may_switch_off_(around_.in_force.powers != nullptr &&
-                      around_.in_force.powers->may_switch_off()),
+      may_act_(around_.in_force.powers != nullptr && around_.in_force.powers->may_act()),
       alive_(std::make_shared<int>(0)) {}
 
 void PowerSwitch::saw(const kube::Pod& pod) {
-  if (may_switch_off_) {
+  if (may_act_) {
     pods_->push_back(pod);
     pods_->back().raw.reset();
   }
 }
 
-// By the newest reading of the machine's power. Without one, or where it is not on, nothing is to
-// be done: the pods' own records say what is missing.
+// By the newest reading of the machine. Without one, or where there is nothing that a fencer may
+// do, the pods' own records say what is missing.
 std::optional<SwitchOff> PowerSwitch::order() const {
   const auto& wish = pod_evaluation_.power_wish();
   if (ended_ || !wish || authority_->powers == nullptr) {
     return std::nullopt;
   }
   const auto reading = authority_->powers->reading_of(authority_->node, authority_->node_uid);
-  if (!reading || reading->state.power != policy::Power::On || !reading->off) {
+  if (!reading || !reading->order) {
     return std::nullopt;
   }
   const auto& objection = pod_evaluation_.power_objection();
   return SwitchOff{
       .waiting = *wish,
-      .power = {.request = *reading->off,
+      .power = {.order = *reading->order,
                 .fencer = reading->fencer,
                 .pods = pods_,
                 .objection = objection ? std::optional(objection->reason) : std::nullopt}};
@@ -80,7 +79,8 @@ std::optional<SwitchOff> PowerSwitch::order() const {
 
 std::set<Namespace> PowerSwitch::spaces() const {
   std::set<Namespace> spaces;
-  if (waits_ || outcome_ || was_just_told() || !order()) {
+  const auto ordered = waits_ || outcome_ ? std::nullopt : order();
+  if (!ordered || told_until(ordered->power.order.request)) {
     return spaces;
   }
   for (const kube::Pod& pod : *pods_) {
@@ -89,10 +89,13 @@ std::set<Namespace> PowerSwitch::spaces() const {
   return spaces;
 }
 
-bool PowerSwitch::was_just_told() const {
+// Another order is another step: one of several storages.
+std::optional<Moment> PowerSwitch::told_until(const policy::Request& request) const {
   const Powers* powers = around_.in_force.powers;
   const auto last = powers == nullptr ? std::nullopt : powers->last_order(authority_->node);
-  return last && around_.access.loop.now() - *last < kAgain;
+  return last && last->request == request && around_.access.loop.now() - last->at < kAgain
+             ? std::optional(last->at + kAgain)
+             : std::nullopt;
 }
 
 PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took,
@@ -105,8 +108,9 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
   }
   auto ordered = order();
   const Moment now = around_.access.loop.now();
-  if (ordered && was_just_told()) {
-    result.look_by(*around_.in_force.powers->last_order(authority_->node) + kAgain);
+  if (const auto until =
+          ordered ? told_until(ordered->power.order.request) : std::optional<Moment>()) {
+    result.look_by(*until);
     return Next::Nothing;
   }
   if (!ordered || memory_.failed.still_failed(kAct, result)) {
@@ -127,7 +131,7 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
     tell(*ordered, *refused, more);
     return after({.reason = *refused, .retry_after = std::nullopt, .text = more}, result);
   }
-  around_.in_force.powers->order_begins(authority_->node);
+  around_.in_force.powers->order_begins(authority_->node, ordered->power.order.request);
   waits_ = true;
   sending_ = true;
   around_.actions.perform(*std::move(ordered), authority_, alive_,

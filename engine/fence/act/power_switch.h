@@ -1,9 +1,9 @@
 #pragma once
 
-// PowerSwitch has a fencer switch the machine of a node off, where a pod would be deleted if only
-// that were known. Its machine may be alive: behind a cut cable its containers write on. It happens
-// at the end of a pass, when all pods of the node have been judged, and what came of it is not
-// believed: whether the machine is off is read (fence/fencers/power_watch).
+// PowerSwitch has a fencer switch the machine of a node off, or have its storage refuse it, where a
+// pod would be deleted if only that were known. The machine may be alive: behind a cut cable its
+// containers write on. It happens at the end of a pass, when all pods of the node have been judged,
+// and what came of it is not believed: what is so is read (fence/fencers/power_watch).
 
 #include <functional>
 #include <memory>
@@ -20,8 +20,8 @@ namespace moonfence::fence {
 
 class PowerSwitch {
  public:
-  // Until it is told once more, where it was accepted, or nobody heard. A controller takes up to
-  // half a minute, and one that is told twice might be told in the middle of a restart.
+  // Until the same is told once more, where it was accepted, or nobody heard. A controller takes up
+  // to half a minute, and one that is told twice might be told in the middle of a restart.
   static constexpr Duration kAgain = std::chrono::seconds(30);
   // How often in a pass the node is read for it.
   static constexpr int kReadings = 3;
@@ -48,7 +48,8 @@ class PowerSwitch {
 
  private:
   [[nodiscard]] std::optional<SwitchOff> order() const;
-  [[nodiscard]] bool was_just_told() const;
+  // When that may be told again, if it was just told.
+  [[nodiscard]] std::optional<Moment> told_until(const policy::Request& request) const;
   [[nodiscard]] Next read_node(PassResult& result);
   // Of what was tried.
   [[nodiscard]] Next ended(const ActionOutcome& outcome, PassResult& result);
@@ -61,7 +62,7 @@ class PowerSwitch {
   Memory& memory_;
   const PodEvaluation& pod_evaluation_;
   std::function<void()> changed_;
-  const bool may_switch_off_;
+  const bool may_act_;
   std::shared_ptr<std::vector<kube::Pod>> pods_ = std::make_shared<std::vector<kube::Pod>>();
   std::optional<ActionOutcome> outcome_;  // not looked at yet
   int readings_ = 0;

@@ -70,6 +70,14 @@ Reason reason_of(const Result<kube::NodePatchReply>& reply, Reason overtaken) {
              : reason_of(error);
 }
 
+Reason reason_of(const Result<kube::CustomWriteReply>& reply) {
+  if (reply) {
+    return Reason::Done;
+  }
+  const auto denial = denial_of(reply.error());
+  return denial ? *denial : reason_of(reply.error());
+}
+
 Reason reason_of(const Result<void>& accepted) {
   return accepted ? Reason::Done : reason_of(accepted.error());
 }

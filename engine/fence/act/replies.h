@@ -15,6 +15,9 @@ namespace moonfence::fence {
 [[nodiscard]] audit::Reason reason_of(const Result<kube::NodePatchReply>& reply,
                                       audit::Reason overtaken);
 
+// One that is there already is as good as a new one: what it does is read in any case.
+[[nodiscard]] audit::Reason reason_of(const Result<kube::CustomWriteReply>& reply);
+
 // Of an endpoint that is no API server.
 [[nodiscard]] audit::Reason reason_of(const Result<void>& accepted);
 

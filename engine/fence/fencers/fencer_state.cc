@@ -7,6 +7,7 @@ using policy::Power;
 std::string fault_of(const policy::PowerState& said, bool is_ready) {
   switch (said.power) {
     case Power::On:
+    case Power::Served:
       return {};
     case Power::Off:
       return is_ready ? said.why +

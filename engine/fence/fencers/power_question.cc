@@ -13,7 +13,7 @@ using policy::PowerState;
 namespace {
 
 bool is_answer(const PowerState& said) {
-  return said.power == Power::On || said.power == Power::Off || said.power == Power::Isolated;
+  return said.power != Power::Unknown && said.power != Power::Failed;
 }
 
 // Of those asked before, who says on; "" nobody. Whoever says off then contradicts it.
@@ -24,6 +24,15 @@ std::string who_says_on(const std::vector<PowerQuestion::Word>& words) {
 }
 
 }  // namespace
+
+policy::FencerAct BoundFencer::act_on(Power power) const {
+  using policy::FencerAct;
+  const FencerAct act = may_act ? fencer->act() : FencerAct::None;
+  const bool fits = act == FencerAct::SwitchOff
+                        ? power == Power::On
+                        : power == Power::Served || power == Power::Isolated;
+  return fits ? act : FencerAct::None;
+}
 
 std::vector<const BoundFencer*> fencers_of(const kube::Node& node,
                                            const std::vector<BoundFencer>& fencers) {
@@ -120,7 +129,7 @@ void PowerQuestion::heard(PowerState said) {
   }
   // One that is on and may not be switched off here may be isolated by another.
   const bool ends = said.power == Power::Off || said.power == Power::Isolated ||
-                    (said.power == Power::On && last().switches_off);
+                    last().act_on(said.power) != policy::FencerAct::None;
   words_.push_back({.fencer = last().fencer->name(), .state = std::move(said)});
   if (at_ + 1 < fencers_.size() && (until_ == Until::All || !ends)) {
     // It is up the stack: the next one gets its own in a turn to come.

@@ -28,7 +28,10 @@ namespace moonfence::fence {
 struct BoundFencer {
   std::shared_ptr<const policy::Policy> fencer;
   policy::LabelSelector nodes;
-  bool switches_off = false;  // by the engine's configuration, and it can
+  bool may_act = false;  // by the engine's configuration, and it can
+
+  // What it would do about a machine of which it says so.
+  [[nodiscard]] policy::FencerAct act_on(policy::Power power) const;
 };
 
 // Those that are asked about the node, in this order.
@@ -47,8 +50,8 @@ class PowerQuestion {
   static constexpr std::size_t kAnswer = std::size_t{512} << 10U;
 
   enum class Until {
-    // Who says off or isolated is the last, and so is who says on and may switch it off; any other
-    // leaves it to the next. Where one says on, no later one is believed that says off.
+    // Who says off or isolated is the last, and so is who may do something about what it says; any
+    // other leaves it to the next. Where one says on, no later one is believed that says off.
     FirstAnswer,
     All,  // every one is asked
   };

@@ -5,12 +5,23 @@
 
 namespace moonfence::fence {
 
+using policy::FencerAct;
 using policy::Power;
+using policy::PowerState;
 
 namespace {
 
 // Nobody has looked at it for so long: it is up, or gone.
 constexpr Duration kForgotten = std::chrono::minutes(10);
+
+// What is so when it has been done. What is isolated already stays so.
+PowerState aim_of(FencerAct act, const PowerState& said, std::set<std::string> drivers) {
+  if (act == FencerAct::SwitchOff) {
+    return {.power = Power::Off};
+  }
+  drivers.insert(said.drivers.begin(), said.drivers.end());
+  return {.power = Power::Isolated, .drivers = std::move(drivers)};
+}
 
 }  // namespace
 
@@ -19,9 +30,9 @@ PowerWatch::PowerWatch(const Surroundings& surroundings, std::vector<BoundFencer
 
 PowerWatch::~PowerWatch() = default;
 
-bool PowerWatch::may_switch_off() const {
+bool PowerWatch::may_act() const {
   return std::any_of(fencers_.begin(), fencers_.end(),
-                     [](const BoundFencer& each) { return each.switches_off; });
+                     [](const BoundFencer& each) { return each.may_act; });
 }
 
 void PowerWatch::look_at(const kube::Node& node) {
@@ -45,22 +56,23 @@ void PowerWatch::look_at(const kube::Node& node) {
   give_turns();
 }
 
-void PowerWatch::order_begins(const NodeName& node) {
+void PowerWatch::order_begins(const NodeName& node, const policy::Request& request) {
   if (const auto found = machines_.find(node); found != machines_.end()) {
-    found->second.ordered = around_.loop.now();
+    found->second.ordered = LastOrder{.at = around_.loop.now(), .request = request};
   }
 }
 
 void PowerWatch::order_ended(const NodeName& node, bool may_have_arrived) {
   const auto found = machines_.find(node);
-  if (found == machines_.end()) {
+  if (found == machines_.end() || !found->second.ordered) {
     return;
   }
-  found->second.ordered =
-      may_have_arrived ? std::optional<Moment>(around_.loop.now()) : std::nullopt;
-  if (may_have_arrived) {
-    read_after_order(node, 0);
+  if (!may_have_arrived) {
+    found->second.ordered.reset();
+    return;
   }
+  found->second.ordered->at = around_.loop.now();
+  read_after_order(node, 0);
 }
 
 // A question that is under way may have been answered before the order; the next one was not.
@@ -79,7 +91,7 @@ void PowerWatch::read_after_order(const NodeName& node, std::size_t step) {
   });
 }
 
-std::optional<Moment> PowerWatch::last_order(const NodeName& node) const {
+std::optional<LastOrder> PowerWatch::last_order(const NodeName& node) const {
   const auto found = machines_.find(node);
   return found == machines_.end() ? std::nullopt : found->second.ordered;
 }
@@ -114,25 +126,39 @@ void PowerWatch::ask(Machine& machine, kube::Node node) {
       [this](const PowerQuestion& question) { ended(question); });
 }
 
-// Whose answers say that it is on have just shown whose machine it is.
-std::optional<policy::Request> PowerWatch::order_of(const Machine& machine,
-                                                    const PowerQuestion& question,
-                                                    std::string& told) const {
+// Whose answers say that it is on, or served, have just shown whose machine it is.
+std::optional<PowerOrder> PowerWatch::order_of(const Machine& machine,
+                                               const PowerQuestion& question,
+                                               std::string& told) const {
   const BoundFencer& by = question.last();
-  if (question.words().back().state.power != Power::On || !by.switches_off) {
+  const PowerState& said = question.words().back().state;
+  const FencerAct act = by.act_on(said.power);
+  if (act == FencerAct::None) {
     return std::nullopt;
   }
-  if (machine.off && around_.loop.now() - *machine.off < kSwitchedOn) {
+  if (act == FencerAct::SwitchOff && machine.off &&
+      around_.loop.now() - *machine.off < kSwitchedOn) {
     told += "; somebody has switched it on, and it is left on for " + format_duration(kSwitchedOn);
     return std::nullopt;
   }
-  auto run = by.fencer->order_off(question.node(), question.answers());
-  if (!run.result || !run.result->request) {
-    told += "; it cannot be switched off: " +
-            (run.result ? run.result->why_not : run.result.error().message());
+  auto run = by.fencer->order(question.node(), question.answers());
+  std::string why_not = run.result ? run.result->why_not : run.result.error().message();
+  if (run.result && run.result->request) {
+    const std::string kind = run.result->request->written_kind();
+    if (!kind.empty() &&
+        (around_.allowed_writes == nullptr || !around_.allowed_writes->contains(kind))) {
+      why_not = kind + " is not among allowedWrites of the engine's configuration";
+    }
+  }
+  if (!why_not.empty()) {
+    // Of one that is isolated: there is nothing more to refuse.
+    told += said.power == Power::Isolated ? ""
+            : act == FencerAct::Isolate   ? "; it cannot be isolated: " + why_not
+                                          : "; it cannot be switched off: " + why_not;
     return std::nullopt;
   }
-  return std::move(run.result->request);
+  return PowerOrder{.request = *std::move(run.result->request),
+                    .aim = aim_of(act, said, std::move(run.result->drivers))};
 }
 
 void PowerWatch::ended(const PowerQuestion& question) {
@@ -141,10 +167,10 @@ void PowerWatch::ended(const PowerQuestion& question) {
   Machine& machine = machines_.at(node);
   const auto& [fencer, said] = question.words().back();
   std::string told = question.told();
-  auto off = order_of(machine, question, told);
+  auto order = order_of(machine, question, told);
   const bool is_news = !machine.reading || machine.reading->state.power != said.power ||
                        machine.reading->state.drivers != said.drivers ||
-                       machine.reading->fencer != fencer;
+                       machine.reading->fencer != fencer || machine.reading->order != order;
   if (is_news) {
     around_.log.info("power_read", {{"node", node.text()}, {"text", told}});
   }
@@ -156,12 +182,12 @@ void PowerWatch::ended(const PowerQuestion& question) {
     machine.after_order.cancel();
   }
   const bool may_be_acted_by =
-      said.power == Power::Off || said.power == Power::Isolated || off.has_value();
+      said.power == Power::Off || said.power == Power::Isolated || order.has_value();
   machine.reading = PowerReading{.state = said,
                                  .fencer = fencer,
                                  .node = machine.node,
                                  .asked = question.began(),
-                                 .off = std::move(off)};
+                                 .order = std::move(order)};
   end(machine);
   if (may_be_acted_by && !was_known) {
     around_.found(node);

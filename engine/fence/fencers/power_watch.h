@@ -1,7 +1,8 @@
 #pragma once
 
 // PowerWatch asks the fencers of nodes that are down whether their machines have power
-// (fence/fencers/power_question), and how they are switched off (fence/act/power_switch does that).
+// (fence/fencers/power_question), and how they are switched off or isolated (fence/act/power_switch
+// does that).
 // Off is a moment and no property: whatever restarts machines by itself makes it old. So a reading
 // counts for some seconds, and is made again for as long as somebody looks at the node. That its
 // storage refuses a node is read in the same way. Several fencers are asked one after the other, by
@@ -51,6 +52,8 @@ class PowerWatch final : public Powers {
     port::Log& log;
     // What was read of a machine may be acted by, and nothing of the kind was known before.
     std::function<void(const NodeName&)> found = [](const NodeName&) {};
+    // "group/version/resource" of what a fencer may have made; null: nothing.
+    const std::set<std::string>* allowed_writes = nullptr;
   };
   // All must outlive it.
   PowerWatch(const Surroundings& surroundings, std::vector<BoundFencer> fencers);
@@ -58,14 +61,14 @@ class PowerWatch final : public Powers {
   PowerWatch(const PowerWatch&) = delete;
   PowerWatch& operator=(const PowerWatch&) = delete;
 
-  [[nodiscard]] bool may_switch_off() const override;
+  [[nodiscard]] bool may_act() const override;
   void look_at(const kube::Node& node) override;
   [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName& node,
                                                        const Uid& uid) const override;
   [[nodiscard]] std::string told_of(const NodeName& node) const override;
-  void order_begins(const NodeName& node) override;
+  void order_begins(const NodeName& node, const policy::Request& request) override;
   void order_ended(const NodeName& node, bool may_have_arrived) override;
-  [[nodiscard]] std::optional<Moment> last_order(const NodeName& node) const override;
+  [[nodiscard]] std::optional<LastOrder> last_order(const NodeName& node) const override;
 
  private:
   struct Machine {
@@ -73,9 +76,9 @@ class PowerWatch final : public Powers {
     Uid node = {};
     std::optional<PowerReading> reading = std::nullopt;
     std::string told = {};
-    Moment looked_at{};                              // when it was last asked for
-    std::optional<Moment> asked = std::nullopt;      // when it was last asked
-    std::optional<Moment> ordered = std::nullopt;    // when it was last told to switch off
+    Moment looked_at{};                          // when it was last asked for
+    std::optional<Moment> asked = std::nullopt;  // when it was last asked
+    std::optional<LastOrder> ordered = std::nullopt;
     std::optional<Moment> off = std::nullopt;        // when it was last read to be off
     std::optional<kube::Node> about = std::nullopt;  // as it was last looked at
     loop::Timer after_order = {};
@@ -86,9 +89,9 @@ class PowerWatch final : public Powers {
   void read_after_order(const NodeName& node, std::size_t step);
   void ask(Machine& machine, kube::Node node);
   void ended(const PowerQuestion& question);
-  [[nodiscard]] std::optional<policy::Request> order_of(const Machine& machine,
-                                                        const PowerQuestion& question,
-                                                        std::string& told) const;
+  [[nodiscard]] std::optional<PowerOrder> order_of(const Machine& machine,
+                                                   const PowerQuestion& question,
+                                                   std::string& told) const;
   void end(Machine& machine);
   [[nodiscard]] std::size_t under_way() const;
 

@@ -85,8 +85,7 @@ PodEvaluation::PodEvaluation(Surroundings& surroundings, const PassContext& cont
       memory_(memory),
       verdict_log_(around_.output.trail, context_, *authority_, memory_),
       may_taint_(may_taint(*context.set)),
-      may_switch_off_(around_.in_force.powers != nullptr &&
-                      around_.in_force.powers->may_switch_off()) {}
+      fencers_may_act_(around_.in_force.powers != nullptr && around_.in_force.powers->may_act()) {}
 
 void PodEvaluation::begin(kube::Node node) {
   node_ = std::move(node);
@@ -123,7 +122,7 @@ bool PodEvaluation::guard_reads_spec() const {
 Wants PodEvaluation::wants_of(const kube::Pod& pod) const {
   Wants wants;
   policy::Needs& all = wants.needs;
-  all.volumes = !around_.in_force.protections.proof.drivers.empty() || is_isolated();
+  all.volumes = !around_.in_force.protections.proof.drivers.empty() || is_or_can_be_isolated();
   for (const std::size_t index : selecting(pod)) {
     if (binding(index).policy != nullptr) {
       const policy::Needs& needs = binding(index).policy->needs();
@@ -430,7 +429,7 @@ void PodEvaluation::hear_objections(const Case& asked, PassResult& result) {
 // A guard that could not be loaded covers pods that no policy selects.
 void PodEvaluation::object_unasked(const kube::Pod& pod) {
   const bool matters_to_taint = may_taint_ && !objection_;
-  const bool matters_to_power = may_switch_off_ && !power_objection_;
+  const bool matters_to_power = fencers_may_act_ && !power_objection_;
   if (!matters_to_taint && !matters_to_power) {
     return;
   }
@@ -448,7 +447,7 @@ void PodEvaluation::object_unasked(const kube::Pod& pod) {
 // With its machine the pod ends whatever it tolerates, and whoever it belongs to.
 void PodEvaluation::hear_power_objections(const std::vector<std::size_t>& selected_by,
                                           const Case& asked) {
-  if (!may_switch_off_ || power_objection_) {
+  if (!fencers_may_act_ || power_objection_) {
     return;
   }
   for (const std::size_t index : selected_by) {
@@ -665,14 +664,23 @@ void PodEvaluation::hold_unproven(Opinion& opinion, Case& asked) {
 // It would be done now, and the guard would let it.
 bool PodEvaluation::may_have_switched_off(const Opinion& opinion, const Case& asked) {
   const Binding& by = binding(opinion.binding);
-  return may_switch_off_ && !power_wish_ &&
+  return fencers_may_act_ && !power_wish_ &&
          standings_[opinion.binding].kind == Standing::Kind::MayAct &&
          !left_alone(asked.pod, by.allow) &&
          !around_.in_force.protections.namespaces.contains(asked.pod.ref.space) &&
          !obstacle_to_release(asked, *opinion.verdict);
 }
 
-// Off has to be enough for everybody who demands something of the pod: ending all that runs on the
+// Until it is known what can be done, that is switching off.
+policy::PowerState PodEvaluation::aim() const {
+  const auto reading = authority_->powers == nullptr
+                           ? std::nullopt
+                           : authority_->powers->reading_of(authority_->node, authority_->node_uid);
+  return reading && reading->order ? reading->order->aim
+                                   : policy::PowerState{.power = policy::Power::Off};
+}
+
+// It has to be enough for everybody who demands something of the pod: ending all that runs on the
 // machine for a pod that stays all the same helps nobody.
 void PodEvaluation::wish_power_off(const Case& asked) {
   if (!asked.would_act || power_wish_) {
@@ -685,9 +693,9 @@ void PodEvaluation::wish_power_off(const Case& asked) {
     demands.push_back(demanded);
   }
   const KnownDrivers drivers = drivers_of(asked);
-  if (!lacks_only_off(*authority_,
-                      {.proof = &demands, .drivers = &drivers, .storage = storage_of(asked)},
-                      asked.pod)) {
+  if (!lacks_only(aim(), *authority_,
+                  {.proof = &demands, .drivers = &drivers, .storage = storage_of(asked)},
+                  asked.pod)) {
     return;
   }
   const Binding& by = binding(index);
@@ -743,13 +751,14 @@ KnownDrivers PodEvaluation::drivers_of(const Case& asked) const {
   return drivers;
 }
 
-bool PodEvaluation::is_isolated() const {
+bool PodEvaluation::is_or_can_be_isolated() const {
   const auto power = sightings_of(*authority_).power;
-  return power && power->state.power == policy::Power::Isolated;
+  return power && (power->state.power == policy::Power::Isolated ||
+                   (power->order && power->order->aim.power == policy::Power::Isolated));
 }
 
 std::set<std::string> PodEvaluation::storage_of(const Case& asked) const {
-  return is_isolated() && asked.pod.raw != nullptr && asked.known.volumes_missing.empty()
+  return is_or_can_be_isolated() && asked.pod.raw != nullptr && asked.known.volumes_missing.empty()
              ? policy::storage_drivers(*asked.pod.raw, asked.known.facts.volumes)
              : std::set<std::string>();
 }

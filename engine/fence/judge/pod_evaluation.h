@@ -117,13 +117,15 @@ class PodEvaluation {
   // What it wants to do lacks proof: it holds the pod.
   void hold_unproven(Opinion& opinion, Case& asked);
   [[nodiscard]] bool may_have_switched_off(const Opinion& opinion, const Case& asked);
+  // What a fencer would come to.
+  [[nodiscard]] policy::PowerState aim() const;
   void wish_power_off(const Case& asked);
   [[nodiscard]] policy::ProofDemands node_demands_on(const kube::Pod& pod) const;
   void note_proof(policy::EvidenceSet demanded);
   [[nodiscard]] KnownDrivers drivers_of(const Case& asked) const;
   // Sightings::storage of the pod, while somebody has read that the node is isolated.
   [[nodiscard]] std::set<std::string> storage_of(const Case& asked) const;
-  [[nodiscard]] bool is_isolated() const;
+  [[nodiscard]] bool is_or_can_be_isolated() const;
   [[nodiscard]] std::optional<PodPlan> enforce(Case& asked, PassResult& result);
   // A release begins with a pod whose volumes somebody will detach, and can: why it does not begin
   // yet. Before the pod is gone that costs nothing.
@@ -174,7 +176,7 @@ class PodEvaluation {
   std::map<std::size_t, policy::EvidenceSet> node_proof_;
   std::vector<Observed> observed_;
   const bool may_taint_;
-  const bool may_switch_off_;
+  const bool fencers_may_act_;
   std::optional<TaintWish> taint_wish_;
   std::optional<Objection> objection_;
   std::optional<Objection> power_objection_;

@@ -10,10 +10,8 @@ using policy::EvidenceSet;
 namespace {
 
 bool is_isolated(const Sightings& sightings) {
-  return sightings.power && sightings.power->state.power == policy::Power::Isolated &&
-         !sightings.storage.empty() &&
-         std::includes(sightings.power->state.drivers.begin(), sightings.power->state.drivers.end(),
-                       sightings.storage.begin(), sightings.storage.end());
+  return sightings.power &&
+         evidence_by(sightings.power->state, sightings.storage).contains(Evidence::Isolated);
 }
 
 // A pod that may write elsewhere too, or of which nobody could read where.
@@ -28,6 +26,18 @@ std::string uncovered_text(EvidenceSet demanded, const Sightings& sightings) {
 
 }  // namespace
 
+EvidenceSet evidence_by(const policy::PowerState& said, const std::set<std::string>& storage) {
+  EvidenceSet evidence;
+  if (said.power == policy::Power::Off) {
+    evidence.insert(Evidence::Off);
+  } else if (said.power == policy::Power::Isolated && !storage.empty() &&
+             std::includes(said.drivers.begin(), said.drivers.end(), storage.begin(),
+                           storage.end())) {
+    evidence.insert(Evidence::Isolated);
+  }
+  return evidence;
+}
+
 EvidenceSet evidence_there(const Sightings& sightings) {
   EvidenceSet there;
   if (!sightings.exists) {
@@ -39,12 +49,8 @@ EvidenceSet evidence_there(const Sightings& sightings) {
   if (sightings.unreachable) {
     there.insert(Evidence::Unreachable);
   }
-  if (sightings.power && sightings.power->state.power == policy::Power::Off &&
-      !sightings.may_live) {
-    there.insert(Evidence::Off);
-  }
-  if (is_isolated(sightings) && !sightings.may_live) {
-    there.insert(Evidence::Isolated);
+  if (sightings.power && !sightings.may_live) {
+    there.insert(evidence_by(sightings.power->state, sightings.storage));
   }
   if (sightings.attestation.counted && !sightings.may_live) {
     there.insert(Evidence::Attested);

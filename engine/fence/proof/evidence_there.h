@@ -28,6 +28,11 @@ struct Sightings {
   std::set<std::string> storage = {};
 };
 
+// What such a word about a machine is, for storage as in Sightings: Off, or Isolated where all of
+// it refuses the machine, or none.
+[[nodiscard]] policy::EvidenceSet evidence_by(const policy::PowerState& said,
+                                              const std::set<std::string>& storage);
+
 // Of a node whose object is gone nothing is known: whose machine has the name nobody can say. A
 // machine that may live is not off, whoever says so. It is isolated where all of the storage
 // refuses it.

@@ -12,22 +12,40 @@
 
 namespace moonfence::fence {
 
+// What a fencer would have done about a machine that may be alive, and what would be so afterwards.
+struct PowerOrder {
+  policy::Request request;
+  policy::PowerState aim;  // Off, or Isolated
+
+  friend bool operator==(const PowerOrder& left, const PowerOrder& right) {
+    return left.request == right.request && left.aim.power == right.aim.power &&
+           left.aim.drivers == right.aim.drivers;
+  }
+};
+
 // What a fencer has read of a machine.
 struct PowerReading {
   policy::PowerState state = {};
   std::string fencer = {};  // its name
   Uid node = {};            // whose machine was asked
   Moment asked{};           // it was so then, or later
-  // How it is switched off, by the answers that say that it is on; absent where the configuration
-  // does not allow it to this fencer, or the fencer cannot.
-  std::optional<policy::Request> off = std::nullopt;
+  // How it is switched off, or isolated, by the answers that say that it is not; absent where the
+  // configuration does not allow it to this fencer, or the fencer cannot.
+  std::optional<PowerOrder> order = std::nullopt;
+};
+
+// What was last told, and when: that it began, and then that it may have arrived.
+struct LastOrder {
+  Moment at{};
+  policy::Request request;
 };
 
 class Powers {
  public:
   virtual ~Powers() = default;
-  // Some fencer may switch machines off: whoever it is done to, all pods of its node end.
-  [[nodiscard]] virtual bool may_switch_off() const = 0;
+  // Some fencer may switch machines off, or isolate them: whoever it is done to, all pods of its
+  // node end, or lose their volumes.
+  [[nodiscard]] virtual bool may_act() const = 0;
   // The node is down, as it was read a moment ago: its machine's fencers are asked again when the
   // last answer grows old.
   virtual void look_at(const kube::Node& node) = 0;
@@ -37,13 +55,13 @@ class Powers {
   // Why there is none, or what it says, for people: "redfish: unknown, PowerState PoweringOff";
   // "" where no fencer is bound to the node.
   [[nodiscard]] virtual std::string told_of(const NodeName& node) const = 0;
-  // Its machine is told to switch off. Whoever comes while that is under way knows by last_order().
-  virtual void order_begins(const NodeName& node) = 0;
+  // It is done now. Whoever comes while that is under way knows by last_order().
+  virtual void order_begins(const NodeName& node, const policy::Request& request) = 0;
   // It may have arrived: the machine is read again soon, and for long enough that it is known by
   // then what came of it. Or it has not left.
   virtual void order_ended(const NodeName& node, bool may_have_arrived) = 0;
-  // When that last happened; nullopt: it did not, or long ago.
-  [[nodiscard]] virtual std::optional<Moment> last_order(const NodeName& node) const = 0;
+  // nullopt: none, or it was long ago.
+  [[nodiscard]] virtual std::optional<LastOrder> last_order(const NodeName& node) const = 0;
 };
 
 }  // namespace moonfence::fence

@@ -12,7 +12,7 @@ PodListing::PodListing(Surroundings& surroundings, const PassContext& context,
       leadership_(surroundings.in_force.leadership),
       node_(authority.node),
       lists_(plan_lists(*context.set, context.downtime.fell, authority.source,
-                        authority.powers != nullptr && authority.powers->may_switch_off())),
+                        authority.powers != nullptr && authority.powers->may_act())),
       asked_at_(surroundings.access.loop.now()),
       pending_(lists_.size()),
       calls_(lists_.size()) {}

@@ -171,12 +171,14 @@ std::string refusal_text(const Action& action, const Authority& authority, Reaso
 namespace {
 
 Form form_of_power(const SwitchOff& power, const Authority& authority) {
-  return {.told = about_node("switch_off", authority, power.waiting),
-          .intent = Reason::SwitchesOff,
+  const bool isolates = power.power.order.aim.power == policy::Power::Isolated;
+  return {.told = about_node(isolates ? "isolate" : "switch_off", authority, power.waiting),
+          .intent = isolates ? Reason::Isolates : Reason::SwitchesOff,
           .subject = authority.node_uid,
           .why = "for pod " + power.waiting.pod.ref.text() + ", by fencer " + power.power.fencer +
-                 ": " + power.power.request.text(),
-          .done = "accepted; whether it is off is read",
+                 ": " + power.power.order.request.text(),
+          .done = isolates ? "accepted; whether the storage refuses it is read"
+                           : "accepted; whether it is off is read",
           .is_step = false};
 }
 

@@ -69,8 +69,8 @@ struct SetOutOfService {
   nlohmann::json operations;
 };
 
-// Has a fencer switch the machine off. It rests on the verdict about a pod that lacks this proof;
-// `done`: the fencer's endpoint has accepted it. That the machine is off is read afterwards.
+// Has a fencer switch the machine off, or have its storage refuse it. It rests on the verdict about
+// a pod that lacks this proof; `done`: it was accepted. What came of it is read afterwards.
 struct SwitchOff {
   DeletePod waiting;
   PowerOff power;

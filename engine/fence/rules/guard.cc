@@ -330,13 +330,14 @@ std::string missing_proof(const Authority& authority, const Ground& ground, cons
                  : std::string();
 }
 
-bool lacks_only_off(const Authority& authority, const Ground& ground, const kube::Pod& pod) {
+bool lacks_only(const policy::PowerState& aim, const Authority& authority, const Ground& ground,
+                const kube::Pod& pod) {
   const Sightings sightings = sightings_of(authority, ground.storage);
   EvidenceSet there = evidence_there(sightings);
   if (!sightings.exists || !unmet_of(authority, ground, pod, there)) {
     return false;
   }
-  there.insert(policy::Evidence::Off);
+  there.insert(evidence_by(aim, ground.storage));
   return !unmet_of(authority, ground, pod, there);
 }
 
@@ -404,6 +405,19 @@ std::optional<Reason> refuse_out_of_service(const Authority& authority, const Gr
   return eviction.objection ? eviction.objection : refuse_unrecorded(authority, authority.node_uid);
 }
 
+namespace {
+
+// What has power is switched off, and what its storage serves, in part perhaps, is isolated.
+bool calls_for(const PowerOrder& order, const policy::PowerState& said) {
+  using policy::Power;
+  return order.aim.power == Power::Off
+             ? said.power == Power::On
+             : order.aim.power == Power::Isolated &&
+                   (said.power == Power::Served || said.power == Power::Isolated);
+}
+
+}  // namespace
+
 std::optional<Reason> refuse_power_off(const Authority& authority, const Ground& ground,
                                        const kube::Pod& pod, const PowerOff& power, Moment now) {
   // A health source may call a node failed whose kubelet is well, and lost is no proof.
@@ -442,10 +456,11 @@ std::optional<Reason> refuse_power_off(const Authority& authority, const Ground&
   const auto reading = authority.powers == nullptr
                            ? std::nullopt
                            : authority.powers->reading_of(authority.node, authority.node_uid);
-  const bool is_on = reading && reading->state.power == policy::Power::On &&
-                     reading->fencer == power.fencer && reading->off == power.request;
-  return is_on && lacks_only_off(authority, ground, pod) ? std::nullopt
-                                                         : std::optional(Reason::PowerNotOn);
+  const bool stands = reading && reading->fencer == power.fencer && reading->order == power.order &&
+                      calls_for(power.order, reading->state);
+  return stands && lacks_only(power.order.aim, authority, ground, pod)
+             ? std::nullopt
+             : std::optional(Reason::PowerNotOn);
 }
 
 std::string hold_on_any(const Authority& authority, const PowerOff& power) {

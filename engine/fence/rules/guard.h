@@ -86,9 +86,9 @@ struct Ground {
 [[nodiscard]] std::string missing_proof(const Authority& authority, const Ground& ground,
                                         const kube::Pod& pod);
 
-// Proof is missing of which off would be enough.
-[[nodiscard]] bool lacks_only_off(const Authority& authority, const Ground& ground,
-                                  const kube::Pod& pod);
+// Proof is missing of which this, if it were said of the machine, would be enough.
+[[nodiscard]] bool lacks_only(const policy::PowerState& aim, const Authority& authority,
+                              const Ground& ground, const kube::Pod& pod);
 
 // The same of any pod that the taint out-of-service would evict.
 [[nodiscard]] std::string missing_proof_of_any(const Authority& authority,
@@ -123,11 +123,12 @@ struct Ground {
                                                                  Moment now,
                                                                  const kube::Pod** about = nullptr);
 
-// Switching off the machine of a node, by the verdict about a pod that lacks this proof.
+// Switching off the machine of a node, or having its storage refuse it, by the verdict about a pod
+// that lacks this proof.
 struct PowerOff {
-  policy::Request request;  // as the fencer's newest answer had it
+  PowerOrder order;  // as the fencer's newest answer had it
   std::string fencer = {};
-  // All pods of the node, without their JSON: each ends with its machine.
+  // All pods of the node, without their JSON: each ends with its machine, or loses its volumes.
   std::shared_ptr<const std::vector<kube::Pod>> pods = nullptr;
   bool complete = false;  // these are all
   Moment listed{};        // when they were asked for
@@ -136,9 +137,9 @@ struct PowerOff {
   std::optional<audit::Reason> objection = std::nullopt;
 };
 // What speaks against deleting the pod speaks against it, but for the taint and the proof, of which
-// off must be all that is missing; and so does a hold on any pod of the node, or on its namespace.
-// No trigger of a policy lifts the demand that the kubelet is silent and the machine does not
-// answer.
+// the aim must be all that is missing; and so does a hold on any pod of the node, or on its
+// namespace. No trigger of a policy lifts the demand that the kubelet is silent and the machine
+// does not answer.
 [[nodiscard]] std::optional<audit::Reason> refuse_power_off(const Authority& authority,
                                                             const Ground& ground,
                                                             const kube::Pod& pod,

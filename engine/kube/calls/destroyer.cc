@@ -115,6 +115,18 @@ class Removal final : public ApiCall {
   CallHandle call_;
 };
 
+// Kubernetes' own kinds are of groups without a dot, or of k8s.io.
+bool is_custom(const CustomWrite& write) {
+  const auto slash = write.api_version.find('/');
+  const std::string group = write.api_version.substr(0, slash);
+  return slash != std::string::npos && group.find('.') != std::string::npos &&
+         group != "k8s.io" && !group.ends_with(".k8s.io");
+}
+
+Result<std::string> not_custom(const CustomWrite& write) {
+  return failure(Error::Kind::Invalid, write.api_version + " is Kubernetes' own");
+}
+
 }  // namespace
 
 CallHandle Destroyer::delete_pod(const PodRef& ref, DeleteRequest request,
@@ -160,6 +172,58 @@ CallHandle Destroyer::patch_node(const NodeName& name, NodePatch patch,
       return;
     }
     done(NodePatchReply{.audit_id = reply->audit_id});
+  });
+}
+
+CallHandle Destroyer::create(CustomWrite write,
+                             std::function<void(Result<CustomWriteReply>)> done) {
+  auto path = is_custom(write)
+                  ? objects_path(write.api_version, write.resource, Namespace(write.space))
+                  : not_custom(write);
+  return this->write(std::move(path), port::Method::Post, std::move(write), std::move(done));
+}
+
+CallHandle Destroyer::annotate(CustomWrite write,
+                               std::function<void(Result<CustomWriteReply>)> done) {
+  auto path = is_custom(write) ? object_path(write.api_version, write.resource,
+                                             Namespace(write.space), write.name)
+                               : not_custom(write);
+  auto annotations = nlohmann::json::parse(write.body, nullptr, false);
+  if (path && (write.uid.empty() || !annotations.is_object())) {
+    path = failure(Error::Kind::Invalid, "annotations need an object and its UID");
+  }
+  write.body =
+      to_text({{"metadata", {{"uid", write.uid.text()}, {"annotations", std::move(annotations)}}}});
+  return this->write(std::move(path), port::Method::Patch, std::move(write), std::move(done));
+}
+
+CallHandle Destroyer::write(Result<std::string> path, port::Method method, CustomWrite write,
+                            std::function<void(Result<CustomWriteReply>)> done) {
+  if (path && write.timeout <= Duration::zero()) {
+    path = failure(Error::Kind::Invalid, "a write without a time limit");
+  }
+  if (!path) {
+    return caller_.refuse(std::move(path.error()).within("write " + write.resource),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  ApiRequest api;
+  api.method = method;
+  api.path = *std::move(path);
+  api.query = {{"timeout", format_duration(write.timeout)}};
+  api.body = std::move(write.body);
+  api.content_type =
+      method == port::Method::Patch ? "application/merge-patch+json" : "application/json";
+  api.lane = port::Lane::Writes;
+  api.timeout = write.timeout + kTravelTime;
+  api.may_send = std::move(write.may_send);
+  return caller_.call(std::move(api), [done = std::move(done)](Result<ApiReply> reply) {
+    if (!reply && reply.error().reason == "AlreadyExists") {
+      done(CustomWriteReply{.was_there = true});
+    } else if (!reply) {
+      done(failure(std::move(reply.error())));
+    } else {
+      done(CustomWriteReply{.audit_id = reply->audit_id});
+    }
   });
 }
 

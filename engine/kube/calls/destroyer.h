@@ -1,8 +1,8 @@
 #pragma once
 
-// The half of the API that changes what is not ours: deletions, and patches of nodes. Only
-// fence::GuardedCall is handed one (engine/app wires it so); everything carries a UID
-// precondition by construction.
+// The half of the API that changes what is not ours: deletions, patches of nodes, and custom
+// resources that a fencer has made or annotated. Only fence::GuardedCall is handed one (engine/app
+// wires it so); what is changed carries a UID precondition by construction.
 
 #include <algorithm>
 #include <functional>
@@ -51,6 +51,23 @@ struct NodePatchReply {
   std::string audit_id;
 };
 
+// A new object of a custom resource, or annotations of one that is there.
+struct CustomWrite {
+  std::string api_version;  // group/version, with a dot in the group that is not of k8s.io
+  std::string resource;     // plural, in small letters
+  std::string space = {};   // "" for a kind without namespaces
+  std::string name;
+  Uid uid = {};      // of the object that is annotated: another one of that name is left alone
+  std::string body;  // the whole new object, or the annotations, as JSON
+  Duration timeout = std::chrono::seconds(5);  // as of a deletion
+  std::function<bool()> may_send;
+};
+
+struct CustomWriteReply {
+  std::string audit_id;
+  bool was_there = false;  // instead of a new one
+};
+
 class Destroyer {
  public:
   // A server without API Priority and Fairness takes 200 writes at once from all of its clients
@@ -91,7 +108,15 @@ class Destroyer {
   [[nodiscard]] CallHandle patch_node(const NodeName& name, NodePatch patch,
                                       std::function<void(Result<NodePatchReply>)> done);
 
+  // Invalid, and nothing is sent, for Kubernetes' own kinds.
+  [[nodiscard]] CallHandle create(CustomWrite write,
+                                  std::function<void(Result<CustomWriteReply>)> done);
+  [[nodiscard]] CallHandle annotate(CustomWrite write,
+                                    std::function<void(Result<CustomWriteReply>)> done);
+
  private:
+  [[nodiscard]] CallHandle write(Result<std::string> path, port::Method method, CustomWrite write,
+                                 std::function<void(Result<CustomWriteReply>)> done);
   [[nodiscard]] CallHandle remove(Result<std::string> path, const std::string& name,
                                   const std::string& what, bool without_grace,
                                   DeleteRequest request,

@@ -235,7 +235,14 @@ void read_fencer(lua_State* lua, Declaration& declaration) {
   read_heading(table, declaration);
   read_optional(table, "settings", [&] { declaration.settings = read_settings(lua); });
   declaration.is_fencer = true;
-  declaration.switches_off = has_function(table, "off");
+  const bool isolates = has_function(table, "isolate");
+  const bool switches_off = has_function(table, "off");
+  if (isolates && switches_off) {
+    raise_spec(lua, "isolate", "stands beside off; a fencer does one of them: make two");
+  }
+  declaration.act = isolates       ? FencerAct::Isolate
+                    : switches_off ? FencerAct::SwitchOff
+                                   : FencerAct::None;
   for (const char* key : {"plan", "state"}) {
     if (!has_function(table, key)) {
       raise_spec(lua, key, "is missing; it must be a function");

@@ -26,10 +26,10 @@ struct Declaration {
   DeclaredSettings settings;
   Trigger trigger;
   std::optional<Source> source;
-  bool judges_node = false;   // has a node function
-  bool fetches = false;       // has a fetch function
-  bool is_fencer = false;     // declared by fencer{}: it has plan and state, and none of the above
-  bool switches_off = false;  // and off
+  bool judges_node = false;  // has a node function
+  bool fetches = false;      // has a fetch function
+  bool is_fencer = false;    // declared by fencer{}: it has plan and state, and none of the above
+  FencerAct act = FencerAct::None;  // it has off, or isolate
 };
 
 // Pushes a value of the table that policy{} was called with; nil before.

@@ -33,7 +33,7 @@ inline constexpr std::array<Key, 13> kPolicyKeys = {{
      "Judges one pod of the node.", true},
 }};
 
-inline constexpr std::array<Key, 9> kFencerKeys = {{
+inline constexpr std::array<Key, 10> kFencerKeys = {{
     {"api", "integer", "The version of the policy API: 1.", true},
     {"name", "string", "[a-z][a-z0-9-]* of at most 40 letters; the file's name demands it.", true},
     {"version", "string", "The fencer's own semantic version, such as 1.0.0.", true},
@@ -47,14 +47,21 @@ inline constexpr std::array<Key, 9> kFencerKeys = {{
      true},
     {"state",
      "fun(node: Node, s: Settings, got: table<string, Answer>): "
-     "\"on\"|\"off\"|\"isolated\"|\"unknown\"|\"failed\", string, { drivers: string[] }?",
+     "\"on\"|\"off\"|\"isolated\"|\"served\"|\"unknown\"|\"failed\", string, { drivers: string[] "
+     "}?",
      "What the answers say of the machine's power, and why; isolated with the CSI drivers whose "
-     "storage refuses it. Only off and isolated are evidence: a state that is not known to mean it "
-     "is unknown.",
+     "storage refuses it, served where nothing refuses it. Only off and isolated are evidence: a "
+     "state that is not known to mean it is unknown.",
      true},
     {"off", "fun(node: Node, s: Settings, got: table<string, Answer>): Request?, string?",
      "How the machine is switched off, when state has said on by these answers: a request of "
-     "fence.post; or nil, and why it cannot be."},
+     "fence.post, fence.create or fence.annotate; or nil, and why it cannot be."},
+    {"isolate",
+     "fun(node: Node, s: Settings, got: table<string, Answer>): Request?, string|{ drivers: "
+     "string[] }",
+     "How the storage is told to refuse the machine, when state has said served or isolated by "
+     "these answers: such a request and the CSI drivers whose storage that is; or nil, "
+     "and why it cannot be. A fencer has off or isolate, not both."},
 }};
 
 inline constexpr std::array<Key, 1> kSelectKeys = {{

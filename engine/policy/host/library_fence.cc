@@ -9,7 +9,7 @@
 namespace moonfence::policy {
 namespace {
 
-constexpr std::array<HostFunction, 14> kFence = {{
+constexpr std::array<HostFunction, 16> kFence = {{
     {"skip", fence_skip, "(reason: string): Verdict", "No reason to act on this pod."},
     {"forbid", fence_forbid, "(reason: string): Verdict",
      "Nobody may act on this pod; asked again every minute. The policy becomes a guard."},
@@ -44,6 +44,16 @@ constexpr std::array<HostFunction, 14> kFence = {{
      "(endpoint: string, path: string, body: table, ...: string|integer|table): Request",
      "What switches a machine off, in off() of a fencer: a POST of a flat table as JSON. What "
      "follows it is as with fence.http."},
+    {"create", fence_create,
+     "(apiVersion: string, resource: string, namespace: string, object: table): Request",
+     "What isolates a machine or switches it off, in isolate() or off() of a fencer: an object of "
+     "a "
+     "custom resource that the engine's configuration allows. It must have kind and "
+     "metadata.name."},
+    {"annotate", fence_annotate,
+     "(apiVersion: string, resource: string, namespace: string, name: string, uid: string, "
+     "annotations: table<string, string>): Request",
+     "The same by annotations that an object of such a kind gets."},
     {"try", fence_try, "(request: Request): Request",
      "The same request of fence.http, of which a failure is an answer too: it has error, message "
      "and "

@@ -199,8 +199,8 @@ bool Policy::is_fencer() const {
   return state_->declaration.is_fencer;
 }
 
-bool Policy::switches_off() const {
-  return state_->declaration.switches_off;
+FencerAct Policy::act() const {
+  return state_->declaration.act;
 }
 
 bool Policy::is_guard() const {

@@ -95,8 +95,8 @@ class Policy {
   [[nodiscard]] bool fetches() const;                                // has a fetch function
   // It asks for the power of machines, and judges nothing: declared by fencer{}.
   [[nodiscard]] bool is_fencer() const;
-  // And can switch them off.
-  [[nodiscard]] bool switches_off() const;
+  // What it can do about them.
+  [[nodiscard]] FencerAct act() const;
   // It can forbid: where it fails or cannot be loaded, the pods it selects are held.
   [[nodiscard]] bool is_guard() const;
   // Its text names a verdict that does something to a pod or a node.
@@ -144,8 +144,8 @@ class Policy {
   // The same for a machine's power. Invalid unless is_fencer().
   [[nodiscard]] Run<Requests> plan_power(const kube::Node& node, const nlohmann::json& got) const;
   [[nodiscard]] Run<PowerState> power_of(const kube::Node& node, const nlohmann::json& got) const;
-  // By answers by which it is on. Invalid unless switches_off().
-  [[nodiscard]] Run<OffOrder> order_off(const kube::Node& node, const nlohmann::json& got) const;
+  // How it does so, by answers by which the machine is on, or not isolated. Invalid without act().
+  [[nodiscard]] Run<FencerOrder> order(const kube::Node& node, const nlohmann::json& got) const;
 
  private:
   struct State;

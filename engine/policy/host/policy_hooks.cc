@@ -208,7 +208,7 @@ Requests plan_power(lua_State* lua, const Program& program) {
 std::string take_drivers(lua_State* lua, std::set<std::string>& drivers) {
   constexpr std::size_t kMostDrivers = 16;
   if (lua_type(lua, -1) != LUA_TTABLE) {
-    return "isolated needs { drivers = { … } } behind its text";
+    return "{ drivers = { … } } is missing at the end";
   }
   const int table = lua_gettop(lua);
   lua_pushliteral(lua, "drivers");
@@ -216,14 +216,14 @@ std::string take_drivers(lua_State* lua, std::set<std::string>& drivers) {
   const bool is_list = lua_type(lua, -1) == LUA_TTABLE;
   const lua_Integer count = is_list ? static_cast<lua_Integer>(lua_rawlen(lua, -1)) : 0;
   std::string fault = count == 0 || count > static_cast<lua_Integer>(kMostDrivers)
-                          ? "isolated: drivers must be a list of 1 to 16 names of CSI drivers"
+                          ? "drivers must be a list of 1 to 16 names of CSI drivers"
                           : "";
   for (lua_Integer i = 1; fault.empty() && i <= count; ++i) {
     lua_rawgeti(lua, -1, i);
     const std::string name(lua_type(lua, -1) == LUA_TSTRING ? text_at(lua, -1) : "");
     lua_pop(lua, 1);
     if (!is_csi_driver_name(name)) {
-      fault = "isolated: drivers: '" + escaped(name, 64) + "' is no name of a CSI driver";
+      fault = "drivers: '" + escaped(name, 64) + "' is no name of a CSI driver";
     }
     drivers.insert(name);
   }
@@ -247,27 +247,42 @@ PowerState state_of_power(lua_State* lua, const Program& program) {
                               : std::string();
   if (!power || why.empty()) {
     raise(lua, place + ": state returned " + described(lua, -3) + " and " + described(lua, -2) +
-                   "; it must return 'on', 'off', 'isolated', 'unknown' or 'failed', and a text "
-                   "that says why");
+                   "; it must return 'on', 'off', 'isolated', 'served', 'unknown' or 'failed', "
+                   "and a text that says why");
   }
   PowerState state = {.power = *power, .why = why};
   if (*power == Power::Isolated) {
     if (const std::string fault = take_drivers(lua, state.drivers); !fault.empty()) {
-      raise(lua, place + ": state: " + fault);
+      raise(lua, place + ": state: isolated: " + fault);
     }
   }
   return state;
 }
 
-OffOrder order(lua_State* lua, const Program& program) {
-  push_declared(lua, "off");
-  require_function(lua, program, "off");
-  const std::string place = place_of_function(lua, -1);
+// What it returns is a request or nil, and behind it why not, or for which drivers.
+FencerOrder order_by(lua_State* lua, const Program& program, const char* function) {
+  push_declared(lua, function);
+  require_function(lua, program, function);
+  const std::string place = place_of_function(lua, -1) + ": " + function;
   push_node(lua);
   push_settings(lua, *program.settings);
   push_answers(lua);
   lua_call(lua, 3, 2);
-  return take_order(lua, place + ": off");
+  return take_order(lua, place);
+}
+
+FencerOrder switch_off(lua_State* lua, const Program& program) {
+  return order_by(lua, program, "off");
+}
+
+FencerOrder isolate(lua_State* lua, const Program& program) {
+  FencerOrder order = order_by(lua, program, "isolate");
+  if (order.request) {
+    if (const std::string fault = take_drivers(lua, order.drivers); !fault.empty()) {
+      raise(lua, "isolate: " + fault);
+    }
+  }
+  return order;
 }
 
 // ---- inputs ----------------------------------------------------------------------------------
@@ -398,12 +413,13 @@ Run<PowerState> Policy::power_of(const kube::Node& node, const json& got) const 
                               Inputs{.node = node_json(node), .answers = &got}, state_of_power);
 }
 
-Run<OffOrder> Policy::order_off(const kube::Node& node, const json& got) const {
-  if (!switches_off()) {
+Run<FencerOrder> Policy::order(const kube::Node& node, const json& got) const {
+  if (act() == FencerAct::None) {
     return {.result = no_fencer(state_->program)};
   }
-  return run_hook<OffOrder>(state_->program, Hook::Off,
-                            Inputs{.node = node_json(node), .answers = &got}, order);
+  return run_hook<FencerOrder>(state_->program, Hook::Off,
+                               Inputs{.node = node_json(node), .answers = &got},
+                               act() == FencerAct::Isolate ? isolate : switch_off);
 }
 
 }  // namespace moonfence::policy

@@ -170,9 +170,9 @@ std::string built_path(lua_State* lua, std::string path, int index) {
 
 int push_request(lua_State* lua, Request request) {
   Session& session = Sandbox::of(lua).session;
-  const bool is_order = request.kind == Request::Kind::Post;
+  const bool is_order = request.is_order();
   if (is_order && session.hook != Hook::Off) {
-    raise(lua, function_name(lua) + ": is for off() of a fencer");
+    raise(lua, function_name(lua) + ": is for off() and isolate() of a fencer");
   }
   if (request.kind == Request::Kind::List && session.hook != Hook::Power) {
     raise(lua, function_name(lua) + ": is for plan() of a fencer");
@@ -217,6 +217,10 @@ std::string Request::text() const {
   }
   if (kind == Kind::Http) {
     return "http " + endpoint + " " + path;
+  }
+  if (kind == Kind::Create || kind == Kind::Annotate) {
+    return (kind == Kind::Create ? "create " : "annotate ") + api_version + " " + resource + " " +
+           (space.empty() ? "" : space + "/") + name + " " + body;
   }
   if (kind == Kind::List) {
     return "list " + api_version + " " + resource + (space.empty() ? "" : " " + space);
@@ -344,6 +348,153 @@ int fence_get(lua_State* lua) {
                             .name = std::string(name)});
 }
 
+namespace {
+
+constexpr std::size_t kLongestObject = 8192;
+constexpr int kDeepestObject = 8;
+
+// A value of an object: texts, whole numbers, booleans, lists, and tables by name.
+nlohmann::json value_of(lua_State* lua, int index, int depth) {
+  if (lua_isboolean(lua, index)) {
+    return lua_toboolean(lua, index) != 0;
+  }
+  if (lua_isinteger(lua, index) != 0) {
+    return lua_tointeger(lua, index);
+  }
+  if (lua_type(lua, index) == LUA_TSTRING) {
+    const std::string text(text_at(lua, index));
+    Sandbox::of(lua).charge(lua, text.size());
+    return text;
+  }
+  if (!lua_istable(lua, index) || depth == kDeepestObject) {
+    raise(lua,
+          function_name(lua) + ": the object has " + described(lua, index) +
+              "; its values are texts, whole numbers, booleans, and tables of these, at most " +
+              std::to_string(kDeepestObject) + " deep");
+  }
+  const int table = lua_absindex(lua, index);
+  const auto length = static_cast<lua_Integer>(lua_rawlen(lua, table));
+  nlohmann::json value = length > 0 ? nlohmann::json::array() : nlohmann::json::object();
+  luaL_checkstack(lua, 4, "fence.create");
+  lua_Integer count = 0;
+  lua_pushnil(lua);
+  for (; lua_next(lua, table) != 0; lua_pop(lua, 1)) {
+    Sandbox::of(lua).charge(lua, 1);
+    const bool is_name = lua_type(lua, -2) == LUA_TSTRING;
+    const lua_Integer at = lua_isinteger(lua, -2) != 0 ? lua_tointeger(lua, -2) : 0;
+    if (is_name != (length == 0) || (!is_name && (at < 1 || at > length))) {
+      raise(lua, function_name(lua) +
+                     ": the object has a table that is neither a list nor "
+                     "{ name = value }");
+    }
+    nlohmann::json each = value_of(lua, -1, depth + 1);
+    if (is_name) {
+      value[std::string(text_at(lua, -2))] = std::move(each);
+    } else {
+      value[static_cast<std::size_t>(at - 1)] = std::move(each);  // lua_next gives no order
+    }
+    ++count;
+  }
+  if (count < length) {
+    raise(lua, function_name(lua) + ": the object has a list with a gap");
+  }
+  return value;
+}
+
+// Only what somebody has added to Kubernetes: its own kinds have other ways, or none.
+bool is_custom(std::string_view api_version) {
+  const auto slash = api_version.find('/');
+  const std::string_view group =
+      slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
+  return group.find('.') != std::string_view::npos && group != "k8s.io" &&
+         !group.ends_with(".k8s.io");
+}
+
+}  // namespace
+
+namespace {
+
+void check_custom(lua_State* lua, std::string_view api_version) {
+  if (!is_custom(api_version)) {
+    refuse(lua, 1, api_version, "is Kubernetes' own; only custom resources are written");
+  }
+}
+
+}  // namespace
+
+int fence_annotate(lua_State* lua) {
+  const std::string_view api_version = text_argument(lua, 1);
+  const std::string_view resource = text_argument(lua, 2);
+  const std::string_view space = text_argument(lua, 3);
+  const std::string_view name = text_argument(lua, 4);
+  const std::string_view uid = text_argument(lua, 5);
+  table_argument(lua, 6);
+  check_kind(lua, api_version, resource, space);
+  check_custom(lua, api_version);
+  if (!is_dns_name(name)) {
+    refuse(lua, 4, name, "is no name of an object");
+  }
+  if (uid.empty()) {
+    refuse(lua, 5, uid, "is no UID; without one another object of that name would be annotated");
+  }
+  const nlohmann::json annotations = value_of(lua, 6, kDeepestObject - 1);
+  const bool is_flat = annotations.is_object() && !annotations.empty() &&
+                       std::all_of(annotations.begin(), annotations.end(),
+                                   [](const nlohmann::json& value) { return value.is_string(); });
+  if (!is_flat) {
+    raise(lua, function_name(lua) + ": annotations are { name = text }");
+  }
+  std::string body = annotations.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  if (body.size() > kLongestObject) {
+    raise(lua, function_name(lua) + ": the annotations must have at most " +
+                   std::to_string(kLongestObject) + " bytes");
+  }
+  return push_request(lua, {.kind = Request::Kind::Annotate,
+                            .body = std::move(body),
+                            .api_version = std::string(api_version),
+                            .resource = std::string(resource),
+                            .space = std::string(space),
+                            .name = std::string(name),
+                            .uid = std::string(uid)});
+}
+
+int fence_create(lua_State* lua) {
+  const std::string_view api_version = text_argument(lua, 1);
+  const std::string_view resource = text_argument(lua, 2);
+  const std::string_view space = text_argument(lua, 3);
+  table_argument(lua, 4);
+  check_kind(lua, api_version, resource, space);
+  check_custom(lua, api_version);
+  nlohmann::json object = value_of(lua, 4, 0);
+  const auto metadata = object.is_object() ? object.find("metadata") : object.end();
+  const bool has_name = object.is_object() && metadata != object.end() && metadata->is_object() &&
+                        metadata->contains("name") && (*metadata)["name"].is_string();
+  const std::string name = has_name ? (*metadata)["name"].get<std::string>() : std::string();
+  if (!is_dns_name(name)) {
+    raise(lua, function_name(lua) + ": metadata.name '" + escaped(name, 64) +
+                   "' is no name of an object");
+  }
+  if (!object.contains("kind") || !object["kind"].is_string()) {
+    raise(lua, function_name(lua) + ": the object has no kind");
+  }
+  object["apiVersion"] = std::string(api_version);
+  if (!space.empty()) {
+    object["metadata"]["namespace"] = std::string(space);
+  }
+  std::string body = object.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  Sandbox::of(lua).charge(lua, body.size());
+  if (body.size() > kLongestObject) {
+    raise(lua, function_name(lua) + ": the object must have at most " +
+                   std::to_string(kLongestObject) + " bytes");
+  }
+  return push_request(lua, {.kind = Request::Kind::Create,
+                            .body = std::move(body),
+                            .api_version = std::string(api_version),
+                            .resource = std::string(resource),
+                            .space = std::string(space),
+                            .name = name});
+}
+
 int fence_try(lua_State* lua) {
   Session& session = Sandbox::of(lua).session;
   const auto* made = static_cast<const std::size_t*>(to_opaque(lua, 1, kRequestType));
@@ -398,9 +549,10 @@ Requests take_requests(lua_State* lua, int index, const std::string& place,
   return requests;
 }
 
-OffOrder take_order(lua_State* lua, const std::string& place) {
+FencerOrder take_order(lua_State* lua, const std::string& place) {
   constexpr std::size_t kLongestWhy = 512;
-  if (const auto* made = static_cast<const std::size_t*>(to_opaque(lua, -2, kRequestType))) {
+  const auto* made = static_cast<const std::size_t*>(to_opaque(lua, -2, kRequestType));
+  if (made != nullptr && Sandbox::of(lua).session.requests.at(*made).is_order()) {
     return {.request = Sandbox::of(lua).session.requests.at(*made)};
   }
   const std::string why = lua_type(lua, -1) == LUA_TSTRING
@@ -408,8 +560,8 @@ OffOrder take_order(lua_State* lua, const std::string& place) {
                               : std::string();
   if (!lua_isnil(lua, -2) || why.empty()) {
     raise(lua, place + " returned " + described(lua, -2) + " and " + described(lua, -1) +
-                   "; it must return a request made by fence.post, or nil and a text that says "
-                   "why not");
+                   "; it must return a request made by fence.post, fence.create or "
+                   "fence.annotate, or nil and a text that says why not");
   }
   return {.why_not = why};
 }

@@ -29,6 +29,7 @@ inline constexpr std::array<Evidence, 5> kAllEvidence = {
 class EvidenceSet {
  public:
   void insert(Evidence evidence) { bits_ |= bit(evidence); }
+  void insert(EvidenceSet others) { bits_ |= others.bits_; }
   void remove(Evidence evidence) { bits_ &= static_cast<unsigned char>(~bit(evidence)); }
   [[nodiscard]] bool contains(Evidence evidence) const { return (bits_ & bit(evidence)) != 0; }
   [[nodiscard]] bool empty() const { return bits_ == 0; }

@@ -1,7 +1,8 @@
 #pragma once
 
 // What a fencer makes of the answers about one machine. Only Off and Isolated are evidence;
-// everything that is not in the vendor's table of states is Unknown.
+// everything that is not in the vendor's table of states is Unknown. And what it can do about one
+// that may be alive.
 
 #include <optional>
 #include <set>
@@ -16,14 +17,18 @@ enum class Power {
   On,
   Off,
   Isolated,  // it may run, and the storage of some CSI drivers refuses it
+  Served,    // it may run, and nothing says that its storage refuses it, or is to stop refusing it
   Unknown,   // between two states, or the answer is none of those that are known
   Failed,    // a person has to mend something: a credential, a wrong machine
 };
 
-// How a machine is switched off, by a fencer that can.
-struct OffOrder {
+enum class FencerAct { None, SwitchOff, Isolate };
+
+// How a machine is switched off, or isolated, by a fencer that can.
+struct FencerOrder {
   std::optional<Request> request = std::nullopt;
-  std::string why_not = {};  // without a request, for people; as PowerState::why
+  std::string why_not = {};            // without a request, for people; as PowerState::why
+  std::set<std::string> drivers = {};  // of Isolate, never empty there: whose storage it is for
 };
 
 struct PowerState {
@@ -41,6 +46,8 @@ struct PowerState {
       return "off";
     case Power::Isolated:
       return "isolated";
+    case Power::Served:
+      return "served";
     case Power::Unknown:
       return "unknown";
     case Power::Failed:
@@ -51,7 +58,7 @@ struct PowerState {
 
 [[nodiscard]] constexpr std::optional<Power> find_power(std::string_view word) {
   for (const Power power :
-       {Power::On, Power::Off, Power::Isolated, Power::Unknown, Power::Failed}) {
+       {Power::On, Power::Off, Power::Isolated, Power::Served, Power::Unknown, Power::Failed}) {
     if (to_string(power) == word) {
       return power;
     }

@@ -50,7 +50,7 @@ struct FencersTest : FenceTest {
     EXPECT_TRUE(loaded) << loaded.error().message();
     return {.fencer = std::make_shared<const policy::Policy>(*std::move(loaded)),
             .nodes = *policy::LabelSelector::parse(selector),
-            .switches_off = true};
+            .may_act = true};
   }
   [[nodiscard]] std::size_t orders() const {
     return static_cast<std::size_t>(

@@ -25,15 +25,15 @@ using policy::Mode;
 
 struct FakePowers final : Powers {
   std::optional<PowerReading> reading;
-  [[nodiscard]] bool may_switch_off() const override { return true; }
+  [[nodiscard]] bool may_act() const override { return true; }
   void look_at(const kube::Node&) override {}
   [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName&, const Uid&) const override {
     return reading;
   }
   [[nodiscard]] std::string told_of(const NodeName&) const override { return "bmc: no answer"; }
-  void order_begins(const NodeName&) override {}
+  void order_begins(const NodeName&, const policy::Request&) override {}
   void order_ended(const NodeName&, bool) override {}
-  [[nodiscard]] std::optional<Moment> last_order(const NodeName&) const override {
+  [[nodiscard]] std::optional<LastOrder> last_order(const NodeName&) const override {
     return std::nullopt;
   }
 };

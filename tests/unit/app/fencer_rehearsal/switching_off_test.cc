@@ -128,7 +128,7 @@ TEST_F(SwitchingOffTest, nobody_is_told_unless_a_fencer_that_may_says_that_it_is
     EXPECT_FALSE(ask());
   }
   given.clear();
-  fencers[0].switches_off = false;
+  fencers[0].may_act = false;
   EXPECT_THAT(ask().error().message(),
               HasSubstr("bmc: on, it says so (give one of them switchOff: true"));
   open({bound_text("bmc", R"(
@@ -146,7 +146,7 @@ TEST_F(SwitchingOffTest, the_first_that_says_on_and_may_is_the_one_that_is_told)
   open({bound("cloud"), bound("bmc")});
   EXPECT_TRUE(ask());
   EXPECT_EQ(switching->fencer(), "cloud");
-  fencers[0].switches_off = false;
+  fencers[0].may_act = false;
   EXPECT_TRUE(ask());
   EXPECT_EQ(switching->fencer(), "bmc");
   EXPECT_EQ(switching->endpoint() + switching->path(), "vendor/switch");

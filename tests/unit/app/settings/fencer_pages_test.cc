@@ -44,7 +44,7 @@ TEST(FencerPages, each_shows_a_configuration_that_is_taken) {
     ASSERT_TRUE(loaded) << loaded.error().message();
     ASSERT_EQ(loaded->size(), 1U) << name;
     EXPECT_EQ(loaded->front().fencer->name(), name);
-    EXPECT_TRUE(loaded->front().fencer->switches_off()) << name;
+    EXPECT_TRUE(loaded->front().fencer->act() == policy::FencerAct::SwitchOff) << name;
     ++pages;
   }
   EXPECT_EQ(pages, 6);

@@ -130,6 +130,22 @@ TEST(Settings, fencers_are_named_with_their_nodes_and_settings) {
 }
 
 // Behind one that says isolated nobody is asked.
+TEST(Settings, fencers_may_have_custom_resources_made_that_are_named) {
+  const auto settings = parse_settings(
+      "api: 1\nallowedWrites: [x.example.com/v1/fences]\n"
+      "fencers: [{fencer: network-fence, isolate: true}]\n",
+      "f");
+  ASSERT_TRUE(settings) << settings.error().message();
+  EXPECT_EQ(settings->allowed_writes, (std::set<std::string>{"x.example.com/v1/fences"}));
+  EXPECT_TRUE(settings->fencers.at(0).isolate);
+  for (const char* own : {"v1/pods", "apps/v1/deployments", "storage.k8s.io/v1/csinodes", "fences",
+                          "x.example.com/fences"}) {
+    EXPECT_NE(fault(std::string("api: 1\nallowedWrites: [") + own + "]\n").find("no custom"),
+              std::string::npos)
+        << own;
+  }
+}
+
 TEST(Settings, network_fence_stands_behind_the_fencers_that_can_say_off) {
   const auto of = [](const std::string& list) { return fault("api: 1\nfencers: " + list + "\n"); };
   EXPECT_EQ(of("[{fencer: redfish}, {fencer: network-fence}]"), "");

@@ -216,6 +216,10 @@ TEST(Announcer, our_taint_is_told_at_the_node) {
   EXPECT_EQ(told(Record::Kind::Outcome, Reason::OutcomeLost, "switch_off"), "SwitchOffFailed Node");
   EXPECT_EQ(told(Record::Kind::Refusal, Reason::PolicyForbids, "switch_off"), "SwitchOffHeld Node");
   EXPECT_EQ(told(Record::Kind::Refusal, Reason::PowerNotOn, "switch_off"), "");
+  EXPECT_EQ(told(Record::Kind::Intent, Reason::Isolates, "isolate"), "");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "isolate"), "IsolationAccepted Node");
+  EXPECT_EQ(told(Record::Kind::Outcome, Reason::Refused, "isolate"), "IsolationFailed Node");
+  EXPECT_EQ(told(Record::Kind::Refusal, Reason::OnHold, "isolate"), "IsolationHeld Node");
   EXPECT_EQ(told(Record::Kind::Intent, Reason::SetsSilentTaint, "taint_silent"), "");
   EXPECT_EQ(told(Record::Kind::Outcome, Reason::Done, "taint_silent"), "NodeSilent Node");
   EXPECT_EQ(told(Record::Kind::Outcome, Reason::Refused, "taint_silent"), "SilentTaintFailed Node");

@@ -50,7 +50,7 @@ struct PowerSwitchTest : IncidentsTest {
         std::vector{BoundFencer{.fencer = std::make_shared<const policy::Policy>(
                                     *policy::Policy::load(kFencer, "bmc.lua", cpu)),
                                 .nodes = *policy::LabelSelector::parse(""),
-                                .switches_off = may}});
+                                .may_act = may}});
     powers = &*watch;
     take_up_nodes(on_every_signal(body), mode);
   }
@@ -100,7 +100,7 @@ TEST_F(PowerSwitchTest,
 
 // Two incidents may be open of one node, by two signals: one order is enough.
 TEST_F(PowerSwitchTest, that_it_is_being_told_is_known_before_it_has_answered) {
-  std::optional<Moment> known;
+  std::optional<LastOrder> known;
   obey = [this, &known] { known = watch->last_order(NodeName("n1")); };
   open();
   fall(20s);

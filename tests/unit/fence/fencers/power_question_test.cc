@@ -60,11 +60,11 @@ TEST_F(PowerQuestionTest, every_one_is_asked_where_all_are_wanted) {
 
 TEST_F(PowerQuestionTest, who_says_on_and_may_do_nothing_leaves_it_to_the_next) {
   fencers = {bound("bmc"), bound_text("storage", kStorage)};
-  fencers[0].switches_off = false;
+  fencers[0].may_act = false;
   ask(Until::FirstAnswer);
   run_for(3s);
   EXPECT_EQ(told, "bmc: on, it says so; storage: isolated, it refuses it");
-  fencers[0].switches_off = true;
+  fencers[0].may_act = true;
   told.reset();
   ask(Until::FirstAnswer);
   run_for(1s);
@@ -81,7 +81,7 @@ TEST_F(PowerQuestionTest, who_says_isolated_is_the_last) {
 // They look at two machines, or one of them lies.
 TEST_F(PowerQuestionTest, off_is_not_believed_behind_one_who_says_on) {
   fencers = {bound("bmc"), bound("cloud"), bound_text("storage", kStorage)};
-  fencers[0].switches_off = false;
+  fencers[0].may_act = false;
   given["cloud"] = power("off");
   ask(Until::FirstAnswer);
   run_for(3s);

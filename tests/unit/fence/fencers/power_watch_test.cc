@@ -34,6 +34,7 @@ struct PowerWatchTest : FenceTest {
   test::FakeAnswer answer;
   int asked = 0;
   std::optional<PowerWatch> power;
+  const policy::Request order = {.kind = policy::Request::Kind::Post, .endpoint = "vendor"};
 
   PowerWatchTest() {
     for (const char* path : {"/vendor/power/*", "/vendor/other/*"}) {
@@ -102,6 +103,7 @@ TEST_F(PowerWatchTest, it_is_not_asked_more_often_than_that) {
 TEST_F(PowerWatchTest, after_an_order_it_is_read_again_soon_by_itself) {
   open({bound("bmc")});
   look();
+  power->order_begins(NodeName("n1"), order);
   power->order_ended(NodeName("n1"), true);
   run_for(50ms);
   for (const int seconds : {1, 2, 3, 4, 5}) {
@@ -110,17 +112,17 @@ TEST_F(PowerWatchTest, after_an_order_it_is_read_again_soon_by_itself) {
   }
   run_for(1min);
   EXPECT_EQ(asked, 5);
-  EXPECT_EQ(power->last_order(NodeName("n1")), Moment{} + 100ms);
+  EXPECT_EQ(power->last_order(NodeName("n1"))->at, Moment{} + 100ms);
 }
 
 // Its kubelet does not speak before it has booted.
 TEST_F(PowerWatchTest, whoever_was_switched_on_by_somebody_is_left_on_for_a_while) {
   const auto has_order = [this] {
     look();
-    return power->reading_of(NodeName("n1"), Uid("node-1"))->off.has_value();
+    return power->reading_of(NodeName("n1"), Uid("node-1"))->order.has_value();
   };
   BoundFencer fencer = bound("bmc");
-  fencer.switches_off = true;
+  fencer.may_act = true;
   open({fencer});
   EXPECT_TRUE(has_order());
   said["state"] = "off";
@@ -136,7 +138,7 @@ TEST_F(PowerWatchTest, whoever_was_switched_on_by_somebody_is_left_on_for_a_whil
 
 TEST_F(PowerWatchTest, whose_kubelet_has_spoken_since_it_was_switched_on_is_in_another_outage) {
   BoundFencer fencer = bound("bmc");
-  fencer.switches_off = true;
+  fencer.may_act = true;
   open({fencer});
   said["state"] = "off";
   look();
@@ -146,7 +148,7 @@ TEST_F(PowerWatchTest, whose_kubelet_has_spoken_since_it_was_switched_on_is_in_a
   booted.boot_id = "another";
   power->look_at(booted);
   run_for(100ms);
-  EXPECT_TRUE(power->reading_of(NodeName("n1"), Uid("node-1"))->off);
+  EXPECT_TRUE(power->reading_of(NodeName("n1"), Uid("node-1"))->order);
 }
 
 // Two incidents may be open of one node: the other one gives no order beside it.
@@ -154,15 +156,16 @@ TEST_F(PowerWatchTest, an_order_is_known_while_it_is_under_way_and_not_when_it_h
   open({bound("bmc")});
   look();
   const Moment before = loop.now();
-  power->order_begins(NodeName("n1"));
-  EXPECT_EQ(power->last_order(NodeName("n1")), before);
+  power->order_begins(NodeName("n1"), order);
+  EXPECT_EQ(power->last_order(NodeName("n1"))->at, before);
   power->order_ended(NodeName("n1"), false);
-  EXPECT_EQ(power->last_order(NodeName("n1")), std::nullopt);
+  EXPECT_FALSE(power->last_order(NodeName("n1")));
 }
 
 TEST_F(PowerWatchTest, and_no_more_once_it_is_off) {
   open({bound("bmc")});
   look();
+  power->order_begins(NodeName("n1"), order);
   power->order_ended(NodeName("n1"), true);
   said["state"] = "off";
   run_for(1min);
@@ -197,7 +200,7 @@ TEST_F(PowerWatchTest, who_cannot_say_leaves_it_to_the_next) {
 
 TEST_F(PowerWatchTest, who_says_on_and_may_switch_off_is_the_last) {
   BoundFencer bmc = bound("bmc");
-  bmc.switches_off = true;
+  bmc.may_act = true;
   open({bmc, bound("cloud", "/other")});
   EXPECT_EQ(look(), "bmc on");
   EXPECT_EQ(asked, 1);

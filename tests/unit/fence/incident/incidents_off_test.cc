@@ -77,7 +77,7 @@ struct IncidentsOffTest : FenceTest {
         std::vector{BoundFencer{.fencer = std::make_shared<const policy::Policy>(
                                     *policy::Policy::load(kFencer, "bmc.lua", cpu)),
                                 .nodes = *policy::LabelSelector::parse(""),
-                                .switches_off = may_switch_off}});
+                                .may_act = may_switch_off}});
     powers = &*watch;
     start(mode);
   }

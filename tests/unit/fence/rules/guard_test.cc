@@ -731,10 +731,11 @@ TEST_F(ProofGuardTest, off_is_what_a_fencer_has_read_of_a_machine_that_is_not_he
 
 struct PowerOffGuardTest : GuardTest {
   FakePowers powers;
-  PowerOff power = {.request = {.kind = policy::Request::Kind::Post,
-                                .endpoint = "bmc",
-                                .path = "/off",
-                                .body = "{}"},
+  PowerOff power = {.order = {.request = {.kind = policy::Request::Kind::Post,
+                                          .endpoint = "bmc",
+                                          .path = "/off",
+                                          .body = "{}"},
+                              .aim = {.power = policy::Power::Off}},
                     .fencer = "redfish",
                     .complete = true};
   std::shared_ptr<std::vector<kube::Pod>> pods = std::make_shared<std::vector<kube::Pod>>();
@@ -748,7 +749,7 @@ struct PowerOffGuardTest : GuardTest {
     authority.powers = &powers;
     powers.reading = PowerReading{.state = {.power = policy::Power::On, .why = "x"},
                                   .fencer = "redfish",
-                                  .off = power.request};
+                                  .order = power.order};
   }
   [[nodiscard]] std::optional<Reason> answer() const {
     return refuse_power_off(authority,
@@ -773,9 +774,9 @@ TEST_F(PowerOffGuardTest, the_newest_answer_must_say_on_and_name_this_very_order
   powers.reading->fencer = "another";
   EXPECT_EQ(answer(), Reason::PowerNotOn);
   powers.reading->fencer = "redfish";
-  powers.reading->off->endpoint = "another";
+  powers.reading->order->request.endpoint = "another";
   EXPECT_EQ(answer(), Reason::PowerNotOn);
-  powers.reading->off.reset();
+  powers.reading->order.reset();
   EXPECT_EQ(answer(), Reason::PowerNotOn);
   powers.reading.reset();
   EXPECT_EQ(answer(), Reason::PowerNotOn);
@@ -892,13 +893,13 @@ TEST_F(PowerOffGuardTest, off_is_enough_only_where_nothing_else_is_missing) {
   policy::EvidenceSet attested;
   attested.insert(policy::Evidence::Attested);
   const Ground ground = {.proof = &demands};
-  EXPECT_TRUE(lacks_only_off(authority, ground, pod));
+  EXPECT_TRUE(lacks_only(power.order.aim, authority, ground, pod));
   protections.proof.everywhere = attested;
-  EXPECT_FALSE(lacks_only_off(authority, ground, pod));
+  EXPECT_FALSE(lacks_only(power.order.aim, authority, ground, pod));
   protections.proof.everywhere = off;
-  EXPECT_TRUE(lacks_only_off(authority, {}, pod));
+  EXPECT_TRUE(lacks_only(power.order.aim, authority, {}, pod));
   powers.reading->state.power = policy::Power::Off;
-  EXPECT_FALSE(lacks_only_off(authority, ground, pod)) << "nothing is missing";
+  EXPECT_FALSE(lacks_only(power.order.aim, authority, ground, pod)) << "nothing is missing";
 }
 
 TEST_F(ProofGuardTest, unreachable_is_the_word_of_kubernetes_and_a_dead_lease) {

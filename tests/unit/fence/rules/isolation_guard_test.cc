@@ -131,15 +131,42 @@ TEST_F(IsolationGuardTest, a_volume_that_kubernetes_translates_is_of_no_driver_t
 
 TEST_F(IsolationGuardTest, no_machine_is_switched_off_that_is_isolated) {
   demanded = {only(Evidence::Off)};
-  PowerOff power = {.request = {.kind = policy::Request::Kind::Post, .endpoint = "bmc"},
+  PowerOff power = {.order = {.request = {.kind = policy::Request::Kind::Post, .endpoint = "bmc"},
+                              .aim = {.power = Power::Off}},
                     .fencer = "storage",
                     .pods = std::make_shared<const std::vector<kube::Pod>>(std::vector{pod}),
                     .complete = true,
                     .listed = now};
-  powers.reading->off = power.request;
+  powers.reading->order = power.order;
   EXPECT_EQ(refuse_power_off(authority, ground(), pod, power, now), Reason::PowerNotOn);
   powers.reading->state.power = Power::On;
   EXPECT_EQ(refuse_power_off(authority, ground(), pod, power, now), std::nullopt);
+}
+
+TEST_F(IsolationGuardTest, a_node_is_isolated_whose_storage_serves_it_in_part_at_least) {
+  PowerOff power = {.order = {.request = {.kind = policy::Request::Kind::Create, .name = "f"},
+                              .aim = {.power = Power::Isolated, .drivers = storage}},
+                    .fencer = "storage",
+                    .pods = std::make_shared<const std::vector<kube::Pod>>(std::vector{pod}),
+                    .complete = true,
+                    .listed = now};
+  const auto answer = [&] { return refuse_power_off(authority, ground(), pod, power, now); };
+  powers.reading->order = power.order;
+  EXPECT_EQ(answer(), Reason::PowerNotOn) << "it is isolated already";
+  powers.reading->state.drivers = {"other.example.com"};
+  EXPECT_EQ(answer(), std::nullopt);
+  powers.reading->state = {.power = Power::Served, .why = "x"};
+  EXPECT_EQ(answer(), std::nullopt);
+  for (const Power other : {Power::On, Power::Off, Power::Unknown, Power::Failed}) {
+    powers.reading->state.power = other;
+    EXPECT_EQ(answer(), Reason::PowerNotOn);
+  }
+  powers.reading->state.power = Power::Served;
+  powers.reading->order->request.name = "g";
+  EXPECT_EQ(answer(), Reason::PowerNotOn) << "by another object now";
+  powers.reading->order = power.order;
+  storage = {"csi.example.com", "other.example.com"};
+  EXPECT_EQ(answer(), Reason::PowerNotOn) << "it would not be enough";
 }
 
 TEST_F(IsolationGuardTest, of_the_taint_that_evicts_all_pods_it_is_no_proof) {

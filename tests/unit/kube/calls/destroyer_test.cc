@@ -173,6 +173,79 @@ TEST_F(DestroyerTest, a_patch_whose_test_fails_is_invalid_and_not_repeated) {
   EXPECT_EQ(http.requests.size(), 1U);
 }
 
+struct CustomWriteTest : DestroyerTest {
+  std::optional<Result<CustomWriteReply>> slot;
+  const std::string fences = "/prefix/apis/x.example.com/v1/fences";
+  const CustomWrite made = {.api_version = "x.example.com/v1",
+                            .resource = "fences",
+                            .name = "f1",
+                            .body = R"({"kind":"Fence"})"};
+  const CustomWrite annotated = {.api_version = "x.example.com/v1",
+                                 .resource = "fences",
+                                 .space = "hosts",
+                                 .name = "f1",
+                                 .uid = Uid("u1"),
+                                 .body = R"({"off":"hard"})"};
+
+  [[nodiscard]] auto keep() {
+    slot.reset();
+    return [this](Result<CustomWriteReply> reply) { slot = std::move(reply); };
+  }
+  Result<CustomWriteReply> create(CustomWrite write) {
+    const CallHandle handle = destroyer.create(std::move(write), keep());
+    return wait_for(slot);
+  }
+  Result<CustomWriteReply> annotate(CustomWrite write) {
+    const CallHandle handle = destroyer.annotate(std::move(write), keep());
+    return wait_for(slot);
+  }
+  static FakeAnswer conflict(const std::string& reason) {
+    return {.status = 409,
+            .body = json{{"kind", "Status"}, {"reason", reason}, {"code", 409}}.dump()};
+  }
+};
+
+TEST_F(CustomWriteTest, an_object_is_made_and_one_that_is_there_is_told) {
+  http.on(Method::Post, fences, FakeAnswer{.status = 201, .body = "{}"});
+  const auto reply = create(made);
+  ASSERT_TRUE(reply) << reply.error().text;
+  EXPECT_FALSE(reply->was_there);
+  EXPECT_EQ(http.requests.at(0).body, R"({"kind":"Fence"})");
+  EXPECT_EQ(http.requests.at(0).query, "timeout=5s");
+  http.on(Method::Post, fences, conflict("AlreadyExists"));
+  EXPECT_TRUE(create(made)->was_there);
+  http.on(Method::Post, fences, conflict("Conflict"));
+  EXPECT_FALSE(create(made)) << "another kind of conflict";
+}
+
+// As annotations of a pod or a node would be, and roles that are made.
+TEST_F(CustomWriteTest, kinds_of_kubernetes_own_are_never_sent) {
+  for (const char* own : {"v1", "apps/v1", "rbac.authorization.k8s.io/v1", ""}) {
+    CustomWrite other = made;
+    other.api_version = own;
+    EXPECT_EQ(create(other).error().kind, Kind::Invalid) << own;
+    other = annotated;
+    other.api_version = own;
+    EXPECT_EQ(annotate(other).error().kind, Kind::Invalid) << own;
+  }
+  EXPECT_TRUE(http.requests.empty());
+}
+
+TEST_F(CustomWriteTest, annotations_name_the_object_that_is_meant) {
+  http.on(Method::Patch, "/prefix/apis/x.example.com/v1/namespaces/hosts/fences/f1",
+          FakeAnswer{.body = "{}"});
+  ASSERT_TRUE(annotate(annotated));
+  EXPECT_EQ(json::parse(http.requests.at(0).body),
+            json::parse(R"({"metadata":{"uid":"u1","annotations":{"off":"hard"}}})"));
+  CustomWrite nameless = annotated;
+  nameless.uid = Uid();
+  EXPECT_EQ(annotate(nameless).error().kind, Kind::Invalid);
+  nameless = annotated;
+  nameless.body = "[]";
+  EXPECT_EQ(annotate(nameless).error().kind, Kind::Invalid);
+  EXPECT_EQ(http.requests.size(), 1U);
+}
+
 TEST_F(DestroyerTest, a_lost_reply_is_unknown) {
   http.on(Method::Delete, path, FakeAnswer::lost());
   EXPECT_EQ(remove(of("u1")).error().kind, Kind::Unknown);

@@ -16,7 +16,8 @@ struct NetworkFenceTest : testing::Test {
   static constexpr const char* kClasses = "csiaddons.openshift.io/networkfenceclass-names";
   StoppedCpuClock clock;
   json settings = {{"drivers", json::array({"rbd.example.com"})}, {"classes", json::array({"c"})}};
-  json node = {{"metadata", {{"name", "n1"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+  json node = {{"metadata",
+                {{"name", "n1"}, {"uid", "node-1"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
                {"status",
                 {{"conditions", json::array({{{"type", "DiskPressure"}, {"status", "False"}},
                                              {{"type", "Ready"},
@@ -59,37 +60,56 @@ struct NetworkFenceTest : testing::Test {
   json& clients(std::size_t i) { return nodes[i]["status"]["networkFenceClientStatus"]; }
   json& ready() { return node["status"]["conditions"][1]; }
   json& annotation(std::size_t i) { return nodes[i]["metadata"]["annotations"][kClasses]; }
+  [[nodiscard]] Policy fencer() const {
+    for (const BuiltinPolicy& builtin : builtin_fencers()) {
+      if (builtin.name == "network-fence") {
+        auto loaded = Policy::load(std::string(builtin.source), "network-fence/fencer.lua",
+                                   const_cast<StoppedCpuClock&>(clock));
+        EXPECT_TRUE(loaded) << loaded.error().message();
+        auto settled = loaded->with_settings(settings);
+        EXPECT_TRUE(settled) << settled.error().message();
+        return *std::move(settled);
+      }
+    }
+    throw std::runtime_error("no such fencer");
+  }
+  [[nodiscard]] kube::Node about() const {
+    kube::Node about;
+    about.name = NodeName("n1");
+    about.raw = std::make_shared<const json>(node);
+    return about;
+  }
+  [[nodiscard]] json got() const {
+    const auto answer = [](const json& body) {
+      return body.is_null() ? json{{"status", 404}} : json{{"status", 200}, {"body", body}};
+    };
+    return {{"node", answer(node)},
+            {"nodes", answer(nodes.is_null() ? nodes : json{{"items", nodes}})},
+            {"fences", answer(fences.is_null() ? fences : json{{"items", fences}})}};
+  }
   // "isolated rbd.example.com: rbd.example.com isolated: NetworkFence f1"
   [[nodiscard]] std::string said() const {
-    for (const BuiltinPolicy& builtin : builtin_fencers()) {
-      if (builtin.name != "network-fence") {
-        continue;
-      }
-      auto loaded = Policy::load(std::string(builtin.source), "network-fence/fencer.lua",
-                                 const_cast<StoppedCpuClock&>(clock));
-      EXPECT_TRUE(loaded) << loaded.error().message();
-      const auto settled = loaded->with_settings(settings);
-      EXPECT_TRUE(settled) << settled.error().message();
-      kube::Node about;
-      about.name = NodeName("n1");
-      about.raw = std::make_shared<const json>(node);
-      const auto answer = [](const json& body) {
-        return body.is_null() ? json{{"status", 404}} : json{{"status", 200}, {"body", body}};
-      };
-      const json got = {{"node", answer(node)},
-                        {"nodes", answer(nodes.is_null() ? nodes : json{{"items", nodes}})},
-                        {"fences", answer(fences.is_null() ? fences : json{{"items", fences}})}};
-      const auto run = settled->power_of(about, got);
-      if (!run.result) {
-        return "error " + run.result.error().message();
-      }
-      std::string text(to_string(run.result->power));
-      for (const std::string& driver : run.result->drivers) {
-        text += " " + driver;
-      }
-      return text + ": " + run.result->why;
+    const auto run = fencer().power_of(about(), got());
+    if (!run.result) {
+      return "error " + run.result.error().message();
     }
-    return "no such fencer";
+    std::string text(to_string(run.result->power));
+    for (const std::string& driver : run.result->drivers) {
+      text += " " + driver;
+    }
+    return text + ": " + run.result->why;
+  }
+  // "create … rbd.example.com", "not: …"
+  [[nodiscard]] std::string order() const {
+    const auto run = fencer().order(about(), got());
+    if (!run.result || !run.result->request) {
+      return run.result ? "not: " + run.result->why_not : "error " + run.result.error().message();
+    }
+    std::string text = run.result->request->text();
+    for (const std::string& driver : run.result->drivers) {
+      text += " " + driver;
+    }
+    return text;
   }
   // What it says is no proof, and has this in it.
   void is_no_proof(const std::string& part) const {
@@ -108,17 +128,68 @@ TEST_F(NetworkFenceTest, a_fence_that_succeeded_over_the_node_s_own_address_isol
   EXPECT_TRUE(said().starts_with("isolated rbd.example.com: "));
 }
 
-// It does not say that the machine has power. Of one that is Ready it is how all is well.
-TEST_F(NetworkFenceTest, without_one_nothing_is_known_of_a_node_that_is_not_ready) {
+// It does not say that the machine has power.
+TEST_F(NetworkFenceTest, without_one_the_storage_serves_it) {
   fences = json::array();
   const std::string why = ": no NetworkFence of class c is over its addresses";
-  EXPECT_EQ(said(), "unknown: rbd.example.com unknown" + why);
+  EXPECT_EQ(said(), "served: rbd.example.com served" + why);
   fences = json::array({fence("10.0.0.2/32")});  // of another node
-  EXPECT_EQ(said(), "unknown: rbd.example.com unknown" + why);
+  EXPECT_EQ(said(), "served: rbd.example.com served" + why);
   ready()["status"] = "True";
-  EXPECT_EQ(said(), "on: rbd.example.com on" + why);
-  node["status"] = nullptr;
-  EXPECT_TRUE(said().starts_with("unknown: "));
+  EXPECT_EQ(said(), "served: rbd.example.com served" + why);
+}
+
+// One of an outage before is no obstacle to another, and a node that is Ready suffers from it.
+TEST_F(NetworkFenceTest, one_that_was_never_lifted_is_told_of_a_node_that_is_ready) {
+  fences[0]["metadata"]["creationTimestamp"] = "2026-01-01T00:00:59Z";
+  EXPECT_TRUE(said().starts_with("served: ")) << said();
+  ready()["status"] = "True";
+  EXPECT_TRUE(said().starts_with("unknown: ")) << said();
+}
+
+TEST_F(NetworkFenceTest, it_is_isolated_by_a_fence_of_its_own_addresses_named_after_the_outage) {
+  fences = json::array();
+  EXPECT_EQ(
+      order(),
+      "create csiaddons.openshift.io/v1alpha1 networkfences "
+      "moonfence-node-1-c-20260101t000100z "
+      R"({"apiVersion":"csiaddons.openshift.io/v1alpha1","kind":"NetworkFence","metadata":)"
+      R"({"annotations":{"moonfence.io/node":"n1"},"labels":{"app.kubernetes.io/managed-by":)"
+      R"("moonfence"},"name":"moonfence-node-1-c-20260101t000100z"},"spec":{"cidrs":)"
+      R"(["10.0.0.1/32"],"fenceState":"Fenced","networkFenceClassName":"c"}} rbd.example.com)");
+  clients(0)[0]["ClientDetails"].push_back(details("2", "10.0.0.9/32"));
+  EXPECT_NE(order().find(R"("cidrs":["10.0.0.1/32","10.0.0.9/32"])"), std::string::npos);
+  ready()["lastHeartbeatTime"] = nullptr;
+  EXPECT_TRUE(order().starts_with("not: the Node has no heartbeat")) << order();
+}
+
+TEST_F(NetworkFenceTest, each_cluster_gets_one_of_its_own_and_those_that_refuse_it_none) {
+  settings["classes"] = {"c", "d"};
+  annotation(0) = R"(["c", "d"])";
+  clients(0).push_back(client("10.0.0.1/32", "d"));
+  EXPECT_NE(order().find("moonfence-node-1-d-"), std::string::npos) << order();
+  fences.push_back(fence("10.0.0.1/32", "d"));
+  EXPECT_EQ(order(), "not: nothing is left to be made");
+}
+
+// A fence that would not be enough cuts off a node for nothing.
+TEST_F(NetworkFenceTest, where_one_cluster_cannot_be_told_no_other_is) {
+  settings["classes"] = {"c", "d"};
+  annotation(0) = R"(["c", "d"])";
+  clients(0).push_back(client("10.0.0.1/32", "d"));
+  fences = json::array({fence("10.0.0.1/32", "d")});
+  fences[0]["status"] = nullptr;
+  EXPECT_TRUE(said().starts_with("unknown: ")) << said();
+  EXPECT_EQ(order(), "not: nothing is left to be made");
+}
+
+TEST_F(NetworkFenceTest, of_two_drivers_one_that_is_isolated_stays_so_and_one_that_fails_is_left) {
+  settings["drivers"] = {"cephfs.example.com", "nfs.example.com", "rbd.example.com"};
+  nodes.push_back(csi_node("n1", "10.0.0.1/32", "cephfs.example.com", "c"));
+  nodes.push_back(csi_node("n1", "10.0.0.0/24", "nfs.example.com", "c"));
+  fences = json::array();
+  EXPECT_TRUE(said().starts_with("failed: ")) << said();
+  EXPECT_TRUE(order().ends_with(" cephfs.example.com rbd.example.com")) << order();
 }
 
 // It says Succeeded for ever, also after the machine was back and the isolation lifted elsewhere.
@@ -317,7 +388,7 @@ TEST_F(NetworkFenceTest, each_driver_is_judged_by_itself) {
   nodes.push_back(csi_node("n1", "10.0.0.1/32", "cephfs.example.com", "d"));
   EXPECT_TRUE(
       said().starts_with("isolated rbd.example.com: rbd.example.com isolated: "
-                         "NetworkFence f1; cephfs.example.com unknown: "))
+                         "NetworkFence f1; cephfs.example.com served: "))
       << said();
   fences.push_back(fence("10.0.0.1/32", "d"));
   EXPECT_TRUE(said().starts_with("isolated cephfs.example.com rbd.example.com: "));

@@ -72,7 +72,7 @@ class ShippedFencer {
   }
   // The order, after says().
   std::string order(const kube::Node& node) {
-    const auto run = fencer_.order_off(node, got_);
+    const auto run = fencer_.order(node, got_);
     return !run.result           ? "error " + run.result.error().text
            : run.result->request ? run.result->request->text()
                                  : "not: " + run.result->why_not;

@@ -33,7 +33,7 @@ kube::Node node() {
 std::string ordered(const std::string& body, const json& got = {{"system", {{"status", 200}}}}) {
   const auto loaded = fencer("off = function(node, s, got) " + body + " end");
   EXPECT_TRUE(loaded) << loaded.error().message();
-  const auto run = loaded->order_off(node(), got);
+  const auto run = loaded->order(node(), got);
   if (!run.result) {
     return "error " + run.result.error().text;
   }
@@ -41,10 +41,10 @@ std::string ordered(const std::string& body, const json& got = {{"system", {{"st
 }
 
 TEST(Fencer, off_is_optional_and_a_function) {
-  EXPECT_FALSE(fencer("")->switches_off());
-  EXPECT_TRUE(fencer("off = function() end")->switches_off());
+  EXPECT_EQ(fencer("")->act(), FencerAct::None);
+  EXPECT_EQ(fencer("off = function() end")->act(), FencerAct::SwitchOff);
   EXPECT_FALSE(fencer("off = 5"));
-  EXPECT_FALSE(fencer("")->order_off(node(), {}).result) << "it has none";
+  EXPECT_FALSE(fencer("")->order(node(), {}).result) << "it has none";
 }
 
 TEST(Fencer, an_order_is_a_post_of_a_flat_table) {
@@ -74,6 +74,91 @@ TEST(Fencer, anything_else_is_an_error) {
         R"(return fence.post("BMC", "/off", {}))", R"(return fence.http("bmc", "/off"))",
         R"(return fence.post("bmc", "/off", { a = string.format("%5000s", "x") }))"}) {
     EXPECT_TRUE(ordered(body).starts_with("error ")) << body << ": " << ordered(body);
+  }
+}
+
+// What isolate() comes to with this body.
+std::string isolated(const std::string& body) {
+  const auto loaded = fencer("isolate = function(node, s, got) " + body + " end");
+  EXPECT_TRUE(loaded) << loaded.error().message();
+  const auto run = loaded->order(node(), json::object());
+  if (!run.result) {
+    return "error " + run.result.error().text;
+  }
+  std::string drivers;
+  for (const std::string& driver : run.result->drivers) {
+    drivers += " " + driver;
+  }
+  return run.result->request ? run.result->request->text() + drivers
+                             : "not: " + run.result->why_not;
+}
+
+TEST(Fencer, isolate_makes_an_object_for_the_storage_of_some_drivers) {
+  EXPECT_EQ(fencer("isolate = function() end")->act(), FencerAct::Isolate);
+  EXPECT_EQ(isolated(R"(return fence.create("x.example.com/v1", "fences", "", {
+              kind = "Fence", metadata = { name = "f-1" },
+              spec = { list = { "a", "b" }, deep = { yes = true, n = 5 }, none = {} } }),
+              { drivers = { "rbd.example.com" } })"),
+            R"(create x.example.com/v1 fences f-1 {"apiVersion":"x.example.com/v1","kind":"Fence",)"
+            R"("metadata":{"name":"f-1"},"spec":{"deep":{"n":5,"yes":true},"list":["a","b"],)"
+            R"("none":{}}} rbd.example.com)");
+  EXPECT_EQ(isolated(R"(return fence.create("x.example.com/v1", "fences", "storage", {
+              kind = "Fence", metadata = { name = "f", namespace = "other" } }),
+              { drivers = { "a" } })"),
+            R"(create x.example.com/v1 fences storage/f {"apiVersion":"x.example.com/v1",)"
+            R"("kind":"Fence","metadata":{"name":"f","namespace":"storage"}} a)");
+  EXPECT_EQ(isolated("return nil, 'nothing is left'"), "not: nothing is left");
+}
+
+TEST(Fencer, a_fencer_switches_off_or_isolates_and_not_both) {
+  EXPECT_FALSE(fencer("isolate = function() end, off = function() end"));
+}
+
+TEST(Fencer, what_is_no_custom_object_with_a_name_and_drivers_is_an_error) {
+  const auto of = [](const std::string& api, const std::string& object,
+                     const std::string& more = ", { drivers = { 'a' } }") {
+    return isolated("return fence.create('" + api + "', 'fences', '', " + object + ")" + more);
+  };
+  const std::string good = "{ kind = 'F', metadata = { name = 'f' } }";
+  const std::string api = "x.example.com/v1";
+  EXPECT_TRUE(of(api, good).starts_with("create "));
+  for (const char* own : {"v1", "apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1",
+                          "storage.k8s.io/v1", "k8s.io/v1", "x.example.com", "../v1"}) {
+    EXPECT_TRUE(of(own, good).starts_with("error ")) << own;
+  }
+  for (const char* object :
+       {"{}", "{ kind = 'F' }", "{ metadata = { name = 'f' } }", "{ 'a' }", "'a'",
+        "{ kind = 5, metadata = { name = 'f' } }", "{ kind = 'F', metadata = { name = '../f' } }",
+        "{ kind = 'F', metadata = { name = 5 } }", "{ kind = 'F', metadata = 'f' }",
+        "{ kind = 'F', metadata = { name = 'f' }, x = 1.5 }",
+        "{ kind = 'F', metadata = { name = 'f' }, x = string.len }",
+        "{ kind = 'F', metadata = { name = 'f' }, x = { 'a', b = 'c' } }",
+        "{ kind = 'F', metadata = { name = 'f' }, x = { 'a', [3] = 'c' } }",
+        "{ kind = 'F', metadata = { name = 'f' }, [true] = 'x' }",
+        "{ kind = 'F', metadata = { name = 'f' }, x = {{{{{{{{{{ 'x' }}}}}}}}}} }",
+        "{ kind = 'F', metadata = { name = 'f' }, x = string.format('%9000s', 'x') }"}) {
+    EXPECT_TRUE(of(api, object).starts_with("error ")) << object << of(api, object);
+  }
+  for (const char* more : {"", ", 'x'", ", {}", ", { drivers = {} }", ", { drivers = { 5 } }"}) {
+    EXPECT_TRUE(of(api, good, more).starts_with("error ")) << more;
+  }
+}
+
+TEST(Fencer, off_may_be_annotations_of_an_object_that_is_meant) {
+  EXPECT_EQ(ordered(R"(return fence.annotate("x.example.com/v1", "hosts", "ns", "h-1", "u1",
+                       { ["a/off"] = '{"mode":"hard"}' }))"),
+            R"(annotate x.example.com/v1 hosts ns/h-1 {"a/off":"{\"mode\":\"hard\"}"})");
+  for (const char* arguments : {R"("v1", "nodes", "", "n1", "u1", { a = "b" })",
+                                R"("x.example.com/v1", "hosts", "ns", "h", "", { a = "b" })",
+                                R"("x.example.com/v1", "hosts", "ns", "../h", "u1", { a = "b" })",
+                                R"("x.example.com/v1", "hosts", "ns", "h", "u1", {})",
+                                R"("x.example.com/v1", "hosts", "ns", "h", "u1", { a = 5 })",
+                                R"("x.example.com/v1", "hosts", "ns", "h", "u1", { "a" })",
+                                R"("x.example.com/v1", "hosts", "ns", "h", "u1", { a = {} })",
+                                R"("x.example.com/v1", "hosts", "ns", "h", "u1")"}) {
+    EXPECT_TRUE(
+        ordered(std::string("return fence.annotate(") + arguments + ")").starts_with("error "))
+        << arguments;
   }
 }
 
@@ -116,7 +201,7 @@ TEST(Fencer, lists_are_read_where_power_is_read_and_never_secrets) {
         "bmc.lua", clock());
     EXPECT_TRUE(loaded) << loaded.error().message();
     if (!of_fencer) {
-      const auto run = loaded->order_off(node(), json::object());
+      const auto run = loaded->order(node(), json::object());
       return run.result ? std::string("made") : "error";
     }
     const auto run = loaded->plan_power(node(), json::object());

@@ -244,7 +244,7 @@ TEST(Environment, it_has_exactly_these_names) {
       "math: floor ceil min max abs tointeger huge maxinteger mininteger\n"
       "log: info warn\n"
       "fence: skip forbid wait delete_pod delete_pod_and_attachments delete_attachments proceed "
-      "hold taint_out_of_service http get list post try\n");
+      "hold taint_out_of_service http get list post create annotate try\n");
 }
 
 class Absent : public testing::TestWithParam<const char*> {};
