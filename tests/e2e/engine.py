@@ -393,6 +393,8 @@ class Engine:
                 assert (entry.verb, entry.subresource) == ("patch", "status"), entry
             elif entry.resource == "networkfences":
                 assert (entry.verb, entry.subresource) == ("create", ""), entry
+            elif entry.resource == "baremetalhosts":
+                assert (entry.verb, entry.subresource) == ("patch", ""), entry
             elif entry.resource == "nodes":
                 assert entry.verb == "patch" and entry.subresource in self.node_parts, entry
             elif entry.resource != "events":

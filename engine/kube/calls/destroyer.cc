@@ -119,8 +119,8 @@ class Removal final : public ApiCall {
 bool is_custom(const CustomWrite& write) {
   const auto slash = write.api_version.find('/');
   const std::string group = write.api_version.substr(0, slash);
-  return slash != std::string::npos && group.find('.') != std::string::npos &&
-         group != "k8s.io" && !group.ends_with(".k8s.io");
+  return slash != std::string::npos && group.find('.') != std::string::npos && group != "k8s.io" &&
+         !group.ends_with(".k8s.io");
 }
 
 Result<std::string> not_custom(const CustomWrite& write) {
