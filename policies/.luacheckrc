@@ -13,7 +13,7 @@ read_globals = {
   "tonumber",
   "tostring",
   "type",
-  fence = { fields = { "skip", "forbid", "wait", "delete_pod", "delete_pod_and_attachments", "delete_attachments", "proceed", "hold", "taint_out_of_service", "http", "get", "list", "post", "try" } },
+  fence = { fields = { "skip", "forbid", "wait", "delete_pod", "delete_pod_and_attachments", "delete_attachments", "proceed", "hold", "taint_out_of_service", "http", "get", "list", "post", "create", "annotate", "try" } },
   log = { fields = { "info", "warn" } },
   math = { fields = { "floor", "ceil", "min", "max", "abs", "tointeger", "huge", "maxinteger", "mininteger" } },
   string = { fields = { "len", "sub", "lower", "upper", "format", "starts_with", "ends_with", "contains", "glob", "split", "trim", "byte" } },

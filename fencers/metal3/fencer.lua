@@ -104,7 +104,7 @@ return fencer {
     elseif powered ~= false then
       return "unknown", name .. ": poweredOn is " .. tostring(powered)
     elseif not is_time(updated) or not is_time(heard) or updated <= heard then
-      return "unknown", name .. " says that it is off, and has said nothing since the kubelet was heard: " .. tostring(updated)
+      return "unknown", name .. " says that it is off, and has said nothing since the kubelet was heard (is the node's clock ahead?): " .. tostring(updated)
     end
     local by = held_by(host)
     if not by then

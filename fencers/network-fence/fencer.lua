@@ -317,19 +317,28 @@ end
 
 -- The same name for the same outage: made twice it is one.
 local function fence_of(node, made, got)
-  local heard = ready_condition(got.node.body).lastHeartbeatTime
+  local ready = ready_condition(got.node.body)
+  local heard, changed = ready.lastHeartbeatTime, ready.lastTransitionTime
   if not is_time(heard) then
     return nil, "the Node has no heartbeat, by which this outage would have a name"
+  elseif ready.status ~= "True" and (not is_time(changed) or changed <= heard) then
+    return nil, "the node's clock is ahead of Kubernetes': what is made now would look older than its last report"
   end
   local moment = string.lower(table.concat(string.split(table.concat(string.split(heard, "-")), ":")))
   local cidrs = {}
   for _, address in ipairs(table.keys(made.cidrs)) do
     table.insert(cidrs, made.cidrs[address])
   end
+  local name = "moonfence-" .. tostring(got.node.body.metadata.uid) .. "-" .. made.class .. "-" .. moment
+  for _, fence in ipairs(got.fences.body.items or {}) do
+    if fence.metadata.name == name then
+      return nil, "NetworkFence " .. name .. " is there already"
+    end
+  end
   return {
     kind = "NetworkFence",
     metadata = {
-      name = "moonfence-" .. tostring(got.node.body.metadata.uid) .. "-" .. made.class .. "-" .. moment,
+      name = name,
       labels = { ["app.kubernetes.io/managed-by"] = "moonfence" },
       annotations = { ["moonfence.io/node"] = node.name },
     },
@@ -385,7 +394,8 @@ return fencer {
     end
     local text = table.concat(told, "; ")
     for _, class in ipairs(s.classes) do
-      if #isolated > 0 and not known[class] then
+      local counts = #isolated > 0 or states.served and not states.failed and not states.unknown
+    if counts and not known[class] then
         return "unknown", "no CSIAddonsNode of the node tells its addresses for class " .. class .. "; " .. text
       end
     end

@@ -155,8 +155,9 @@
 ---@field doc? string More, for people; at most 16 KiB.
 ---@field settings? table<string, PolicySetting> What the engine's configuration may set, by name.
 ---@field plan fun(node: Node, s: Settings, got: table<string, Answer>): table<string, Request>? Names what has to be read about the machine; called again with the answers until it returns nil.
----@field state fun(node: Node, s: Settings, got: table<string, Answer>): "on"|"off"|"isolated"|"unknown"|"failed", string, { drivers: string[] }? What the answers say of the machine's power, and why; isolated with the CSI drivers whose storage refuses it. Only off and isolated are evidence: a state that is not known to mean it is unknown.
----@field off? fun(node: Node, s: Settings, got: table<string, Answer>): Request?, string? How the machine is switched off, when state has said on by these answers: a request of fence.post; or nil, and why it cannot be.
+---@field state fun(node: Node, s: Settings, got: table<string, Answer>): "on"|"off"|"isolated"|"served"|"unknown"|"failed", string, { drivers: string[] }? What the answers say of the machine's power, and why; isolated with the CSI drivers whose storage refuses it, served where nothing refuses it. Only off and isolated are evidence: a state that is not known to mean it is unknown.
+---@field off? fun(node: Node, s: Settings, got: table<string, Answer>): Request?, string? How the machine is switched off, when state has said on by these answers: a request of fence.post, fence.create or fence.annotate; or nil, and why it cannot be.
+---@field isolate? fun(node: Node, s: Settings, got: table<string, Answer>): Request?, string|{ drivers: string[] } How the storage is told to refuse the machine, when state has said served or isolated by these answers: such a request and the CSI drivers whose storage that is; or nil, and why it cannot be. A fencer has off or isolate, not both.
 
 ---Which pods a policy is asked about.
 ---@class PolicySelect
@@ -525,6 +526,26 @@ function fence.list(apiVersion, resource, namespace) end
 ---@return Request
 ---@nodiscard
 function fence.post(endpoint, path, body, ...) end
+
+---What isolates a machine or switches it off, in isolate() or off() of a fencer: an object of a custom resource that the engine's configuration allows. It must have kind and metadata.name.
+---@param apiVersion string
+---@param resource string
+---@param namespace string
+---@param object table
+---@return Request
+---@nodiscard
+function fence.create(apiVersion, resource, namespace, object) end
+
+---The same by annotations that an object of such a kind gets.
+---@param apiVersion string
+---@param resource string
+---@param namespace string
+---@param name string
+---@param uid string
+---@param annotations table<string, string>
+---@return Request
+---@nodiscard
+function fence.annotate(apiVersion, resource, namespace, name, uid, annotations) end
 
 ---The same request of fence.http, of which a failure is an answer too: it has error, message and since in place of a body. Without it nothing is judged while the request fails.
 ---@param request Request

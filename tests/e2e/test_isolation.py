@@ -25,7 +25,7 @@ def addons(cluster, workloads):
 @pytest.fixture
 def fallen(cluster, workloads, addons, make_nodes, start_engine, tmp_path):
     """fallen() -> (engine, node): web-0 with a volume and bare-0 without one on a node that has fallen silent."""
-    def make(allowed: str = f"v1/nodes, {API}/csiaddonsnodes, {API}/networkfences", isolate: bool = False, rules=(), **more):
+    def make(allowed: str = f"v1/nodes, {API}/csiaddonsnodes, {API}/networkfences", isolate: bool = False, rules=(), held: bool = False):
         (node,) = make_nodes(1)
         workloads.create_driver()
         workloads.stateful_set("web", volume=True, toleration_seconds=600)
@@ -41,7 +41,9 @@ def fallen(cluster, workloads, addons, make_nodes, start_engine, tmp_path):
             "proof": "{everywhere: [off, isolated]}", "fencingDrivers": "[]", "allowedReads": f"[{allowed}]",
             "allowedWrites": f"[{API}/networkfences]" if isolate else "[]",
             "fencers": f"[{{fencer: network-fence, isolate: {str(isolate).lower()}, "
-                       f"settings: {{drivers: [{workloads.driver}], classes: [{CLASS}]}}}}]"}, **more)
+                       f"settings: {{drivers: [{workloads.driver}], classes: [{CLASS}]}}}}]"})
+        if held:
+            cluster.client.patch("nodes", node, {"metadata": {"annotations": {"moonfence.io/hold": "a test"}}})
         cluster.hollow.fail(node, "silent")
         return engine, node
     return make
@@ -149,14 +151,18 @@ def test_pf_22_it_has_a_node_isolated_whose_pod_would_go_and_believes_only_what_
     assert "IsolationAccepted" in events
 
 
-def test_pf_22_without_the_right_and_while_somebody_holds_the_node_nothing_is_made(cluster, addons, fallen):
-    engine, node = fallen(isolate=True)
+def test_pf_22_without_the_right_nothing_is_made(cluster, addons, fallen):
+    engine, _ = fallen(isolate=True)
     failed = lambda: [each for each in engine.records() if each.get("action") == "isolate" and each["kind"] == "outcome"]  # noqa: E731
     wait_for("it is refused", failed, 120)
     assert {each["reason"] for each in failed()} == {"refused"}
-    cluster.client.patch("nodes", node, {"metadata": {"annotations": {"moonfence.io/hold": "true"}}})
-    wait_for("it is held", lambda: [each for each in engine.records()
-                                    if each.get("action") == "isolate" and each["kind"] == "refusal"], 120)
+    assert fences(cluster) == [] and engine.deletes() == []
+
+
+def test_pf_22_while_somebody_holds_the_node_nothing_is_made(cluster, addons, fallen):
+    engine, _ = fallen(isolate=True, rules=shipped_rules(), held=True)
+    wait_for("it is held", lambda: [each for each in engine.records() if each.get("action") == "isolate" and each["kind"] == "refusal"
+                                    and each["reason"] == "on_hold"], 120)
     assert fences(cluster) == [] and engine.deletes() == []
 
 

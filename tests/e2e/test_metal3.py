@@ -115,13 +115,20 @@ def test_the_api_server_lets_moonfence_set_one_annotation_and_nothing_else(clust
         except ApiError as error:
             return str(error)
         return ""
-    hold = {"metadata": {"annotations": {HOLD: "{}"}}}
+    uid = cluster.client.request("GET", f"{metal3.path}/h1")["metadata"]["uid"]
+    hold = {"metadata": {"uid": uid, "annotations": {HOLD: "{}"}}}  # as the engine sends it
     wait_for("it is in force", lambda: "nothing else" in answer({"spec": {"online": False}, **hold}), 60)
     assert answer(hold) == ""
     assert "and no other" in answer({"metadata": {"annotations": {HOLD: "{}", "baremetalhost.metal3.io/paused": ""}}})
     assert "and no other" in answer({"metadata": {"annotations": {"reboot.metal3.io/other": "{}"}}})
     assert "nothing else" in answer({"metadata": {"annotations": {HOLD: "{}"}, "labels": {"a": "b"}}})
     assert answer({"status": {"poweredOn": False}}, "/status")
+    owner = {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Metal3Machine", "name": "m1", "uid": "1"}
+    cluster.client.request("PATCH", f"{metal3.path}/h1", {"metadata": {"ownerReferences": [owner]}},
+                           content_type="application/merge-patch+json")
+    assert answer(hold) == ""
+    assert "nothing else" in answer({"metadata": {"annotations": {HOLD: "{}"}, "ownerReferences": [{**owner, "uid": "2"}]}})
+    assert "nothing else" in answer({"metadata": {"annotations": {HOLD: "{}"}, "ownerReferences": None}})
     cluster.client.request("PATCH", f"{metal3.path}/h1", hold, content_type="application/merge-patch+json")
     assert "and no other" in answer({"metadata": {"annotations": {HOLD: None}}}), "that is for people"
     installation.remove_all()

@@ -62,7 +62,7 @@ tl::expected<Settings, ClientOutput> settings_for(const ClientOptions& options,
 tl::expected<std::vector<fence::BoundFencer>, ClientOutput> fencers_for(
     const ClientOptions& options, ClientGround& ground, const Settings& settings,
     port::CpuClock& clock) {
-  auto fencers = load_fencers(settings.fencers, ground.files, clock);
+  auto fencers = load_fencers(settings, ground.files, clock);
   if (!fencers) {
     Error error = fencers.error();
     error.hint = error.kind == Error::Kind::NotFound || error.hint.empty()

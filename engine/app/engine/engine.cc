@@ -177,20 +177,19 @@ class Engine::Graph final : public fence::Leadership {
                        ? std::make_unique<cluster::Witnesses>(loop_, around.http, *witness_random_,
                                                               log_, *detection_)
                        : nullptr),
-        power_watch_(
-            told_.fencers.empty()
-                ? nullptr
-                : std::make_unique<fence::PowerWatch>(
-                      fence::PowerWatch::Surroundings{
-                          .loop = loop_,
-                          .reader = reader_,
-                          .allowed_reads = told_.settings.allowed_reads,
-                          .endpoints = &endpoints_,
-                          .log = log_,
-                          .found =
-                              [this](const NodeName& name) { incidents_.evidence_found(name); },
-                          .allowed_writes = &told_.settings.allowed_writes},
-                      told_.fencers)),
+        power_watch_(told_.fencers.empty() ? nullptr
+                                           : std::make_unique<fence::PowerWatch>(
+                                                 fence::PowerWatch::Surroundings{
+                                                     .loop = loop_,
+                                                     .reader = reader_,
+                                                     .allowed_reads = told_.settings.allowed_reads,
+                                                     .endpoints = &endpoints_,
+                                                     .log = log_,
+                                                     .found =
+                                                         [this](const NodeName& name) {
+                                                           incidents_.evidence_found(name);
+                                                         }},
+                                                 told_.fencers)),
         brake_(told_.settings.brake),
         self_test_(loop_, log_, metrics_),
         peer_lease_reader_(

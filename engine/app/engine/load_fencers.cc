@@ -65,14 +65,15 @@ Result<fence::BoundFencer> load(const FencerSetting& fencer, port::Files& files,
 
 }  // namespace
 
-Result<std::vector<fence::BoundFencer>> load_fencers(const std::vector<FencerSetting>& fencers,
-                                                     port::Files& files, port::CpuClock& clock) {
+Result<std::vector<fence::BoundFencer>> load_fencers(const Settings& settings, port::Files& files,
+                                                     port::CpuClock& clock) {
   std::vector<fence::BoundFencer> bound;
-  for (const FencerSetting& each : fencers) {
+  for (const FencerSetting& each : settings.fencers) {
     auto fencer = load(each, files, clock);
     if (!fencer) {
       return failure(Error(std::move(fencer.error())).within("fencer " + each.name));
     }
+    fencer->may_write = settings.allowed_writes;
     bound.push_back(*std::move(fencer));
   }
   return bound;

@@ -13,7 +13,8 @@
 namespace moonfence::app {
 
 // An error names the fencer, what is wrong and the next step. The clock must outlive them.
-[[nodiscard]] Result<std::vector<fence::BoundFencer>> load_fencers(
-    const std::vector<FencerSetting>& fencers, port::Files& files, port::CpuClock& clock);
+[[nodiscard]] Result<std::vector<fence::BoundFencer>> load_fencers(const Settings& settings,
+                                                                   port::Files& files,
+                                                                   port::CpuClock& clock);
 
 }  // namespace moonfence::app

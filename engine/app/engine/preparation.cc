@@ -101,7 +101,7 @@ tl::expected<Prepared, Refusal> prepare(const RunOptions& options, port::Files& 
   if (auto tested = policy::lua_self_test(); !tested) {
     return refuse(ExitCode::Policy, tested.error());
   }
-  auto fencers = load_fencers(told.settings.fencers, files, clock);
+  auto fencers = load_fencers(told.settings, files, clock);
   if (!fencers) {
     return refuse(ExitCode::Config, fencers.error());
   }

@@ -21,9 +21,9 @@ FencerState state_of(const FencerReport::Node& node) {
 }
 
 // Of a word that is as it should be, why it says so.
-std::string why(const FencerReport::Node& node, const policy::PowerState& said) {
-  const std::string fault = fence::fault_of(said, node.is_ready);
-  return fault.empty() ? said.why : fault;
+std::string why(const FencerReport::Node& node, const fence::PowerQuestion::Word& word) {
+  const std::string fault = fence::fault_of(word, node.is_ready);
+  return fault.empty() ? word.state.why : fault;
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ std::string fencer_text(const FencerReport& report) {
   TextTable table({"NODE", "FENCER", "STATE", "WHY"});
   for (const FencerReport::Node& node : report.nodes) {
     for (const fence::PowerQuestion::Word& word : node.words) {
-      table.add({node.name, word.fencer, std::string(to_string(word.state.power)),
-                 why(node, word.state)});
+      table.add(
+          {node.name, word.fencer, std::string(to_string(word.state.power)), why(node, word)});
     }
     if (node.words.empty()) {
       table.add({node.name, "", "", "no fencer: nothing can prove that it is off"});
@@ -64,8 +64,8 @@ ordered_json fencer_document(const FencerReport& report) {
     for (const fence::PowerQuestion::Word& word : node.words) {
       fencers.push_back({{"fencer", word.fencer},
                          {"power", to_string(word.state.power)},
-                         {"works", fence::fault_of(word.state, node.is_ready).empty()},
-                         {"why", why(node, word.state)}});
+                         {"works", fence::fault_of(word, node.is_ready).empty()},
+                         {"why", why(node, word)}});
     }
     nodes.push_back({{"node", node.name},
                      {"ready", node.is_ready},

@@ -104,13 +104,18 @@ Result<void> SwitchingOff::take(const PowerQuestion& said) {
                        : "give one of them switchOff: true; one that says on without it leaves the "
                          "machine to the next");
   }
-  auto run = by.fencer->order(said.node(), said.answers());
-  if (!run.result || !run.result->request) {
-    return failure(Error::Kind::Invalid,
-                   "fencer " + by.fencer->name() + " cannot switch it off: " +
-                       (run.result ? run.result->why_not : run.result.error().message()));
+  const PowerQuestion::Word& word = said.words().back();
+  if (!word.order) {
+    return failure(Error::Kind::Invalid, "fencer " + word.fencer + ": " + word.cannot);
   }
-  order_ = std::move(run.result->request);
+  if (!word.order->request.written_kind().empty()) {
+    return failure(
+        Error::Kind::Invalid,
+        "fencer " + word.fencer + " has it switched off through the API server, by " +
+            word.order->request.written_kind() + ", which is not rehearsed",
+        "write to that object by hand, and see by moonfence fencer check whether it is off");
+  }
+  order_ = word.order->request;
   fencer_ = by.fencer->name();
   asked_ = said.began();
   return {};

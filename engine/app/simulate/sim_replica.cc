@@ -19,7 +19,7 @@ constexpr std::string_view kNamespace = "moonfence";
 
 // Those that come with the engine: settings_of() permits no others, and has loaded them once.
 Assignment with_fencers(Assignment told, const sim::ReplicaSurroundings& around) {
-  auto fencers = load_fencers(told.settings.fencers, around.files, around.cpu_clock);
+  auto fencers = load_fencers(told.settings, around.files, around.cpu_clock);
   if (fencers) {
     told.fencers = *std::move(fencers);
   }

@@ -232,7 +232,7 @@ Result<void> check_fencers(const Settings& settings) {
                      "leave file out: it has those that come with moonfence");
     }
   }
-  const auto loaded = load_fencers(settings.fencers, files, clock);
+  const auto loaded = load_fencers(settings, files, clock);
   return loaded ? Result<void>() : failure(Error(loaded.error()));
 }
 

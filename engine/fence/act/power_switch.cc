@@ -80,7 +80,7 @@ std::optional<SwitchOff> PowerSwitch::order() const {
 std::set<Namespace> PowerSwitch::spaces() const {
   std::set<Namespace> spaces;
   const auto ordered = waits_ || outcome_ ? std::nullopt : order();
-  if (!ordered || told_until(ordered->power.order.request)) {
+  if (!ordered || told_until(ordered->power.order)) {
     return spaces;
   }
   for (const kube::Pod& pod : *pods_) {
@@ -89,13 +89,14 @@ std::set<Namespace> PowerSwitch::spaces() const {
   return spaces;
 }
 
-// Another order is another step: one of several storages.
-std::optional<Moment> PowerSwitch::told_until(const policy::Request& request) const {
+// One storage after the other is told at once. Of a machine that is being switched off its fencer
+// may be unable to say anything for a moment: no other one is told meanwhile.
+std::optional<Moment> PowerSwitch::told_until(const PowerOrder& order) const {
   const Powers* powers = around_.in_force.powers;
   const auto last = powers == nullptr ? std::nullopt : powers->last_order(authority_->node);
-  return last && last->request == request && around_.access.loop.now() - last->at < kAgain
-             ? std::optional(last->at + kAgain)
-             : std::nullopt;
+  const bool waits = last && around_.access.loop.now() - last->at < kAgain &&
+                     (last->order == order || last->order.aim.power == policy::Power::Off);
+  return waits ? std::optional(last->at + kAgain) : std::nullopt;
 }
 
 PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took,
@@ -108,8 +109,7 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
   }
   auto ordered = order();
   const Moment now = around_.access.loop.now();
-  if (const auto until =
-          ordered ? told_until(ordered->power.order.request) : std::optional<Moment>()) {
+  if (const auto until = ordered ? told_until(ordered->power.order) : std::optional<Moment>()) {
     result.look_by(*until);
     return Next::Nothing;
   }
@@ -131,7 +131,8 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
     tell(*ordered, *refused, more);
     return after({.reason = *refused, .retry_after = std::nullopt, .text = more}, result);
   }
-  around_.in_force.powers->order_begins(authority_->node, ordered->power.order.request);
+  told_ = ordered->power.order;
+  around_.in_force.powers->order_begins(authority_->node, *told_);
   waits_ = true;
   sending_ = true;
   around_.actions.perform(*std::move(ordered), authority_, alive_,
@@ -159,7 +160,7 @@ PowerSwitch::Next PowerSwitch::read_node(PassResult& result) {
 PowerSwitch::Next PowerSwitch::ended(const ActionOutcome& outcome, PassResult& result) {
   const bool may_have_arrived =
       outcome.reason == Reason::Done || outcome.reason == Reason::OutcomeLost;
-  around_.in_force.powers->order_ended(authority_->node, may_have_arrived);
+  around_.in_force.powers->order_ended(authority_->node, *told_, may_have_arrived);
   if (may_have_arrived) {
     result.look_by(around_.access.loop.now() + kAgain);
   }

@@ -20,7 +20,7 @@ namespace moonfence::fence {
 
 class PowerSwitch {
  public:
-  // Until the same is told once more, where it was accepted, or nobody heard. A controller takes up
+  // Until anything is told after a switch-off, or the same once more. A controller takes up
   // to half a minute, and one that is told twice might be told in the middle of a restart.
   static constexpr Duration kAgain = std::chrono::seconds(30);
   // How often in a pass the node is read for it.
@@ -48,8 +48,8 @@ class PowerSwitch {
 
  private:
   [[nodiscard]] std::optional<SwitchOff> order() const;
-  // When that may be told again, if it was just told.
-  [[nodiscard]] std::optional<Moment> told_until(const policy::Request& request) const;
+  // When that may be told, if something was just told.
+  [[nodiscard]] std::optional<Moment> told_until(const PowerOrder& order) const;
   [[nodiscard]] Next read_node(PassResult& result);
   // Of what was tried.
   [[nodiscard]] Next ended(const ActionOutcome& outcome, PassResult& result);
@@ -64,6 +64,7 @@ class PowerSwitch {
   std::function<void()> changed_;
   const bool may_act_;
   std::shared_ptr<std::vector<kube::Pod>> pods_ = std::make_shared<std::vector<kube::Pod>>();
+  std::optional<PowerOrder> told_;        // last
   std::optional<ActionOutcome> outcome_;  // not looked at yet
   int readings_ = 0;
   bool waits_ = false;

@@ -4,11 +4,12 @@ namespace moonfence::fence {
 
 using policy::Power;
 
-std::string fault_of(const policy::PowerState& said, bool is_ready) {
+std::string fault_of(const PowerQuestion::Word& word, bool is_ready) {
+  const policy::PowerState& said = word.state;
   switch (said.power) {
     case Power::On:
     case Power::Served:
-      return {};
+      return word.cannot.empty() ? std::string() : said.why + "; but " + word.cannot;
     case Power::Off:
       return is_ready ? said.why +
                             "; but the node is Ready: it asks about another machine, or the "
@@ -29,7 +30,7 @@ std::string fault_of(const policy::PowerState& said, bool is_ready) {
 std::string faults_of(const std::vector<PowerQuestion::Word>& words, bool is_ready) {
   std::string text;
   for (const PowerQuestion::Word& word : words) {
-    if (const std::string fault = fault_of(word.state, is_ready); !fault.empty()) {
+    if (const std::string fault = fault_of(word, is_ready); !fault.empty()) {
       text += (text.empty() ? "" : "; ") + word.fencer + ": " +
               std::string(to_string(word.state.power)) + ", " + fault;
     }

@@ -34,7 +34,7 @@ enum class FencerState {
 
 // What is wrong with such a word; "" nothing. Whose node is Ready has power: who says off of it
 // looks at another machine, or lies.
-[[nodiscard]] std::string fault_of(const policy::PowerState& said, bool is_ready);
+[[nodiscard]] std::string fault_of(const PowerQuestion::Word& word, bool is_ready);
 // Of all of them: "bmc: unknown, HTTP 401; cloud: failed, no such machine"; "" where all are sound.
 [[nodiscard]] std::string faults_of(const std::vector<PowerQuestion::Word>& words, bool is_ready);
 // How many nodes have such ones.

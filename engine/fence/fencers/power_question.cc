@@ -7,6 +7,7 @@
 
 namespace moonfence::fence {
 
+using policy::FencerAct;
 using policy::Power;
 using policy::PowerState;
 
@@ -14,6 +15,15 @@ namespace {
 
 bool is_answer(const PowerState& said) {
   return said.power != Power::Unknown && said.power != Power::Failed;
+}
+
+// What is so when it has been done. What is isolated already stays so.
+PowerState aim_of(FencerAct act, const PowerState& said, std::set<std::string> drivers) {
+  if (act == FencerAct::SwitchOff) {
+    return {.power = Power::Off};
+  }
+  drivers.insert(said.drivers.begin(), said.drivers.end());
+  return {.power = Power::Isolated, .drivers = std::move(drivers)};
 }
 
 // Of those asked before, who says on; "" nobody. Whoever says off then contradicts it.
@@ -25,8 +35,7 @@ std::string who_says_on(const std::vector<PowerQuestion::Word>& words) {
 
 }  // namespace
 
-policy::FencerAct BoundFencer::act_on(Power power) const {
-  using policy::FencerAct;
+FencerAct BoundFencer::act_on(Power power) const {
   const FencerAct act = may_act ? fencer->act() : FencerAct::None;
   const bool fits = act == FencerAct::SwitchOff
                         ? power == Power::On
@@ -109,6 +118,32 @@ void PowerQuestion::take(const Fetched& fetched) {
                    : PowerState{.power = Power::Unknown, .why = run.result.error().message()});
 }
 
+PowerQuestion::Word PowerQuestion::word_of(PowerState said) const {
+  Word word = {.fencer = last().fencer->name(), .state = std::move(said)};
+  const FencerAct act = last().act_on(word.state.power);
+  if (act == FencerAct::None) {
+    return word;
+  }
+  auto run = last().fencer->order(node_, answers_);
+  std::string why_not = run.result ? run.result->why_not : run.result.error().message();
+  if (run.result && run.result->request) {
+    const std::string kind = run.result->request->written_kind();
+    if (!kind.empty() && !last().may_write.contains(kind)) {
+      why_not = kind + " is not among allowedWrites of the engine's configuration";
+    } else {
+      word.order = PowerOrder{.request = *std::move(run.result->request),
+                              .aim = aim_of(act, word.state, std::move(run.result->drivers))};
+      return word;
+    }
+  } else if (run.result && word.state.power == Power::Isolated) {
+    return word;  // there is nothing more that could refuse it
+  }
+  word.cannot =
+      (act == FencerAct::Isolate ? "it cannot be isolated: " : "it cannot be switched off: ") +
+      why_not;
+  return word;
+}
+
 void PowerQuestion::heard(PowerState said) {
   if (!waits_) {
     return;  // too late, or nobody wants to know any more
@@ -129,8 +164,8 @@ void PowerQuestion::heard(PowerState said) {
   }
   // One that is on and may not be switched off here may be isolated by another.
   const bool ends = said.power == Power::Off || said.power == Power::Isolated ||
-                    last().act_on(said.power) != policy::FencerAct::None;
-  words_.push_back({.fencer = last().fencer->name(), .state = std::move(said)});
+                    last().act_on(said.power) != FencerAct::None;
+  words_.push_back(word_of(std::move(said)));
   if (at_ + 1 < fencers_.size() && (until_ == Until::All || !ends)) {
     // It is up the stack: the next one gets its own in a turn to come.
     turn_ = around_.loop.in_next_turn([this] {

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cluster/endpoints/endpoint.h"
+#include "fence/proof/powers.h"
 #include "fence/read/endpoint_lookups.h"
 #include "fence/read/lookups.h"
 #include "fence/read/policy_fetch.h"
@@ -28,7 +29,8 @@ namespace moonfence::fence {
 struct BoundFencer {
   std::shared_ptr<const policy::Policy> fencer;
   policy::LabelSelector nodes;
-  bool may_act = false;  // by the engine's configuration, and it can
+  bool may_act = false;                  // by the engine's configuration, and it can
+  std::set<std::string> may_write = {};  // "group/version/resource"; likewise
 
   // What it would do about a machine of which it says so.
   [[nodiscard]] policy::FencerAct act_on(policy::Power power) const;
@@ -65,6 +67,9 @@ class PowerQuestion {
   struct Word {
     std::string fencer;
     policy::PowerState state = {};
+    // What it would have done by its answers, or why it cannot, of one that would act.
+    std::optional<PowerOrder> order = std::nullopt;
+    std::string cannot = {};
   };
   // Called once, in a later turn. It may not be destroyed in it, but be left (see below).
   using Done = std::function<void(const PowerQuestion& question)>;
@@ -93,6 +98,7 @@ class PowerQuestion {
   void ask();
   void take(const Fetched& fetched);
   void heard(policy::PowerState said);
+  [[nodiscard]] Word word_of(policy::PowerState said) const;
 
   const Surroundings around_;
   const kube::Node node_;

@@ -5,23 +5,14 @@
 
 namespace moonfence::fence {
 
-using policy::FencerAct;
 using policy::Power;
-using policy::PowerState;
 
 namespace {
 
 // Nobody has looked at it for so long: it is up, or gone.
 constexpr Duration kForgotten = std::chrono::minutes(10);
-
-// What is so when it has been done. What is isolated already stays so.
-PowerState aim_of(FencerAct act, const PowerState& said, std::set<std::string> drivers) {
-  if (act == FencerAct::SwitchOff) {
-    return {.power = Power::Off};
-  }
-  drivers.insert(said.drivers.begin(), said.drivers.end());
-  return {.power = Power::Isolated, .drivers = std::move(drivers)};
-}
+// Between two readings in a row of a machine that is looked at, at most.
+constexpr Duration kTwice = std::chrono::seconds(45);
 
 }  // namespace
 
@@ -56,15 +47,16 @@ void PowerWatch::look_at(const kube::Node& node) {
   give_turns();
 }
 
-void PowerWatch::order_begins(const NodeName& node, const policy::Request& request) {
+void PowerWatch::order_begins(const NodeName& node, const PowerOrder& order) {
   if (const auto found = machines_.find(node); found != machines_.end()) {
-    found->second.ordered = LastOrder{.at = around_.loop.now(), .request = request};
+    found->second.ordered = LastOrder{.at = around_.loop.now(), .order = order};
   }
 }
 
-void PowerWatch::order_ended(const NodeName& node, bool may_have_arrived) {
+void PowerWatch::order_ended(const NodeName& node, const PowerOrder& order, bool may_have_arrived) {
   const auto found = machines_.find(node);
-  if (found == machines_.end() || !found->second.ordered) {
+  // Another incident of the node may have given another order meanwhile.
+  if (found == machines_.end() || !found->second.ordered || found->second.ordered->order != order) {
     return;
   }
   if (!may_have_arrived) {
@@ -130,42 +122,34 @@ void PowerWatch::ask(Machine& machine, kube::Node node) {
 std::optional<PowerOrder> PowerWatch::order_of(const Machine& machine,
                                                const PowerQuestion& question,
                                                std::string& told) const {
-  const BoundFencer& by = question.last();
-  const PowerState& said = question.words().back().state;
-  const FencerAct act = by.act_on(said.power);
-  if (act == FencerAct::None) {
+  const PowerQuestion::Word& word = question.words().back();
+  const policy::FencerAct act = question.last().act_on(word.state.power);
+  if (act == policy::FencerAct::None) {
     return std::nullopt;
   }
-  if (act == FencerAct::SwitchOff && machine.off &&
-      around_.loop.now() - *machine.off < kSwitchedOn) {
-    told += "; somebody has switched it on, and it is left on for " + format_duration(kSwitchedOn);
+  if (machine.off && around_.loop.now() - *machine.off < kSwitchedOn) {
+    told +=
+        "; somebody has switched it on, and it is left alone for " + format_duration(kSwitchedOn);
     return std::nullopt;
   }
-  auto run = by.fencer->order(question.node(), question.answers());
-  std::string why_not = run.result ? run.result->why_not : run.result.error().message();
-  if (run.result && run.result->request) {
-    const std::string kind = run.result->request->written_kind();
-    if (!kind.empty() &&
-        (around_.allowed_writes == nullptr || !around_.allowed_writes->contains(kind))) {
-      why_not = kind + " is not among allowedWrites of the engine's configuration";
-    }
-  }
-  if (!why_not.empty()) {
-    // Of one that is isolated: there is nothing more to refuse.
-    told += said.power == Power::Isolated ? ""
-            : act == FencerAct::Isolate   ? "; it cannot be isolated: " + why_not
-                                          : "; it cannot be switched off: " + why_not;
+  const bool was_so = machine.reading && machine.reading->fencer == word.fencer &&
+                      question.last().act_on(machine.reading->state.power) == act &&
+                      question.began() - machine.reading->asked < kTwice;
+  if (act == policy::FencerAct::Isolate && !was_so) {
+    // Whoever is asked before it may have failed once, or be switching it off.
+    told += "; it is isolated when that is so twice in a row";
     return std::nullopt;
   }
-  return PowerOrder{.request = *std::move(run.result->request),
-                    .aim = aim_of(act, said, std::move(run.result->drivers))};
+  told += word.cannot.empty() ? "" : "; " + word.cannot;
+  return word.order;
 }
 
 void PowerWatch::ended(const PowerQuestion& question) {
   constexpr std::size_t kLongestTold = 1024;
   const NodeName node = question.node().name;
   Machine& machine = machines_.at(node);
-  const auto& [fencer, said] = question.words().back();
+  const std::string& fencer = question.words().back().fencer;
+  const policy::PowerState& said = question.words().back().state;
   std::string told = question.told();
   auto order = order_of(machine, question, told);
   const bool is_news = !machine.reading || machine.reading->state.power != said.power ||

@@ -52,8 +52,6 @@ class PowerWatch final : public Powers {
     port::Log& log;
     // What was read of a machine may be acted by, and nothing of the kind was known before.
     std::function<void(const NodeName&)> found = [](const NodeName&) {};
-    // "group/version/resource" of what a fencer may have made; null: nothing.
-    const std::set<std::string>* allowed_writes = nullptr;
   };
   // All must outlive it.
   PowerWatch(const Surroundings& surroundings, std::vector<BoundFencer> fencers);
@@ -66,8 +64,8 @@ class PowerWatch final : public Powers {
   [[nodiscard]] std::optional<PowerReading> reading_of(const NodeName& node,
                                                        const Uid& uid) const override;
   [[nodiscard]] std::string told_of(const NodeName& node) const override;
-  void order_begins(const NodeName& node, const policy::Request& request) override;
-  void order_ended(const NodeName& node, bool may_have_arrived) override;
+  void order_begins(const NodeName& node, const PowerOrder& order) override;
+  void order_ended(const NodeName& node, const PowerOrder& order, bool may_have_arrived) override;
   [[nodiscard]] std::optional<LastOrder> last_order(const NodeName& node) const override;
 
  private:

@@ -37,7 +37,7 @@ struct PowerReading {
 // What was last told, and when: that it began, and then that it may have arrived.
 struct LastOrder {
   Moment at{};
-  policy::Request request;
+  PowerOrder order;
 };
 
 class Powers {
@@ -56,10 +56,11 @@ class Powers {
   // "" where no fencer is bound to the node.
   [[nodiscard]] virtual std::string told_of(const NodeName& node) const = 0;
   // It is done now. Whoever comes while that is under way knows by last_order().
-  virtual void order_begins(const NodeName& node, const policy::Request& request) = 0;
+  virtual void order_begins(const NodeName& node, const PowerOrder& order) = 0;
   // It may have arrived: the machine is read again soon, and for long enough that it is known by
   // then what came of it. Or it has not left.
-  virtual void order_ended(const NodeName& node, bool may_have_arrived) = 0;
+  virtual void order_ended(const NodeName& node, const PowerOrder& order,
+                           bool may_have_arrived) = 0;
   // nullopt: none, or it was long ago.
   [[nodiscard]] virtual std::optional<LastOrder> last_order(const NodeName& node) const = 0;
 };

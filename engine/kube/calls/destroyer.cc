@@ -218,7 +218,7 @@ CallHandle Destroyer::write(Result<std::string> path, port::Method method, Custo
   api.may_send = std::move(write.may_send);
   return caller_.call(std::move(api), [done = std::move(done)](Result<ApiReply> reply) {
     if (!reply && reply.error().reason == "AlreadyExists") {
-      done(CustomWriteReply{.was_there = true});
+      done(CustomWriteReply());
     } else if (!reply) {
       done(failure(std::move(reply.error())));
     } else {

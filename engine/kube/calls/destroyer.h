@@ -63,9 +63,9 @@ struct CustomWrite {
   std::function<bool()> may_send;
 };
 
+// Also where an object of that name was there already: what it does is read in any case.
 struct CustomWriteReply {
   std::string audit_id;
-  bool was_there = false;  // instead of a new one
 };
 
 class Destroyer {

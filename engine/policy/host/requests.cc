@@ -168,11 +168,18 @@ std::string built_path(lua_State* lua, std::string path, int index) {
   return path;
 }
 
+// Before anything else of an order is looked at: a policy makes none.
+void check_order(lua_State* lua) {
+  if (Sandbox::of(lua).session.hook != Hook::Off) {
+    raise(lua, function_name(lua) + ": is for off() and isolate() of a fencer");
+  }
+}
+
 int push_request(lua_State* lua, Request request) {
   Session& session = Sandbox::of(lua).session;
   const bool is_order = request.is_order();
-  if (is_order && session.hook != Hook::Off) {
-    raise(lua, function_name(lua) + ": is for off() and isolate() of a fencer");
+  if (is_order) {
+    check_order(lua);
   }
   if (request.kind == Request::Kind::List && session.hook != Hook::Power) {
     raise(lua, function_name(lua) + ": is for plan() of a fencer");
@@ -373,7 +380,9 @@ nlohmann::json value_of(lua_State* lua, int index, int depth) {
               std::to_string(kDeepestObject) + " deep");
   }
   const int table = lua_absindex(lua, index);
+  // The length of a list with gaps may be far beyond what is in it.
   const auto length = static_cast<lua_Integer>(lua_rawlen(lua, table));
+  Sandbox::of(lua).charge(lua, static_cast<std::uint64_t>(length));
   nlohmann::json value = length > 0 ? nlohmann::json::array() : nlohmann::json::object();
   luaL_checkstack(lua, 4, "fence.create");
   lua_Integer count = 0;
@@ -389,6 +398,7 @@ nlohmann::json value_of(lua_State* lua, int index, int depth) {
     }
     nlohmann::json each = value_of(lua, -1, depth + 1);
     if (is_name) {
+      Sandbox::of(lua).charge(lua, text_at(lua, -2).size());
       value[std::string(text_at(lua, -2))] = std::move(each);
     } else {
       value[static_cast<std::size_t>(at - 1)] = std::move(each);  // lua_next gives no order
@@ -423,6 +433,7 @@ void check_custom(lua_State* lua, std::string_view api_version) {
 }  // namespace
 
 int fence_annotate(lua_State* lua) {
+  check_order(lua);
   const std::string_view api_version = text_argument(lua, 1);
   const std::string_view resource = text_argument(lua, 2);
   const std::string_view space = text_argument(lua, 3);
@@ -459,6 +470,7 @@ int fence_annotate(lua_State* lua) {
 }
 
 int fence_create(lua_State* lua) {
+  check_order(lua);
   const std::string_view api_version = text_argument(lua, 1);
   const std::string_view resource = text_argument(lua, 2);
   const std::string_view space = text_argument(lua, 3);

@@ -31,8 +31,8 @@ struct FakePowers final : Powers {
     return reading;
   }
   [[nodiscard]] std::string told_of(const NodeName&) const override { return "bmc: no answer"; }
-  void order_begins(const NodeName&, const policy::Request&) override {}
-  void order_ended(const NodeName&, bool) override {}
+  void order_begins(const NodeName&, const PowerOrder&) override {}
+  void order_ended(const NodeName&, const PowerOrder&, bool) override {}
   [[nodiscard]] std::optional<LastOrder> last_order(const NodeName&) const override {
     return std::nullopt;
   }

@@ -39,7 +39,7 @@ TEST(FencerPages, each_shows_a_configuration_that_is_taken) {
     ASSERT_TRUE(settings) << settings.error().message();
     test::FakeFiles files;
     StoppedCpuClock clock;
-    const auto loaded = load_fencers(settings->fencers, files, clock);
+    const auto loaded = load_fencers(*settings, files, clock);
     ASSERT_TRUE(loaded) << loaded.error().message();
     ASSERT_EQ(loaded->size(), 1U) << name;
     EXPECT_EQ(loaded->front().fencer->name(), name);

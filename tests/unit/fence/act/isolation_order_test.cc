@@ -33,6 +33,7 @@ struct IsolationOrderTest : StorageTest {
   StoppedCpuClock cpu;
   nlohmann::json says = {{"by", nlohmann::json::array()}};
   std::set<std::string> allowed = {kKind};
+  std::optional<BoundFencer> before;  // in the list
   Lines made;
   test::FakeAnswer answer = {.status = 201, .body = "{}"};
   std::function<void()> obey = [] {};
@@ -58,14 +59,26 @@ struct IsolationOrderTest : StorageTest {
             .allowed_reads = allowed_reads,
             .endpoints = &endpoints,
             .log = log,
-            .found = [this](const NodeName& node) { incidents->evidence_found(node); },
-            .allowed_writes = &allowed},
-        std::vector{BoundFencer{.fencer = std::make_shared<const policy::Policy>(
-                                    *policy::Policy::load(kFencer, "storage.lua", cpu)),
-                                .nodes = *policy::LabelSelector::parse(""),
-                                .may_act = may}});
+            .found = [this](const NodeName& node) { incidents->evidence_found(node); }},
+        fencers(may));
     powers = &*watch;
     take_up_nodes(on_every_signal(body), mode);
+  }
+  [[nodiscard]] BoundFencer loaded(const char* text, const char* file) {
+    return {
+        .fencer = std::make_shared<const policy::Policy>(*policy::Policy::load(text, file, cpu)),
+        .nodes = *policy::LabelSelector::parse(""),
+        .may_act = true,
+        .may_write = allowed};
+  }
+  [[nodiscard]] std::vector<BoundFencer> fencers(bool may) {
+    std::vector<BoundFencer> all;
+    if (before) {
+      all.push_back(*before);
+    }
+    all.push_back(loaded(kFencer, "storage.lua"));
+    all.back().may_act = may;
+    return all;
   }
   void fall(Duration time = 1min) {
     tell(Look::Fell);
@@ -96,10 +109,70 @@ TEST_F(IsolationOrderTest, one_storage_after_the_other_is_told_and_the_pod_goes_
   EXPECT_EQ(deleted(), Lines{"pod web-0"});
 }
 
+constexpr const char* kBmc =
+    R"(return fencer { api = 1, name = "bmc", version = "1.0.0", summary = "asks",
+    plan = function(node, s, got)
+      if not got.power then return { power = fence.http("vendor", "/power", node.name) } end
+    end,
+    state = function(node, s, got) return got.power.body.state, "it says so" end,
+    off = function(node, s, got) return fence.post("vendor", "/switch", {}) end })";
+
+struct IsolationBehindBmcTest : IsolationOrderTest {
+  std::string power = "on";
+  Lines orders;
+
+  IsolationBehindBmcTest() {
+    before = loaded(kBmc, "bmc.lua");
+    http.on(port::Method::Get, "/vendor/power/*", [this](const test::FakeRequest&) {
+      return test::FakeAnswer{.body = nlohmann::json{{"state", power}}.dump()};
+    });
+    http.on(port::Method::Post, "/vendor/switch", [this](const test::FakeRequest&) {
+      orders.push_back("off");
+      power = "unknown";
+      return test::FakeAnswer{.body = "{}"};
+    });
+  }
+};
+
+// Between on and off a BMC may be unable to say anything.
+TEST_F(IsolationBehindBmcTest, a_machine_that_is_being_switched_off_is_not_isolated_meanwhile) {
+  open();
+  fall(20s);
+  EXPECT_EQ(orders, Lines{"off"});
+  EXPECT_EQ(made, Lines{});
+  power = "off";
+  run_for(10s);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+  EXPECT_EQ(made, Lines{});
+}
+
+TEST_F(IsolationBehindBmcTest, a_bmc_that_fails_to_answer_once_is_asked_again_first) {
+  power = "unknown";
+  int asked = 0;
+  http.on(port::Method::Get, "/vendor/power/*", [&](const test::FakeRequest&) {
+    power = ++asked == 1 ? "unknown" : "on";
+    return test::FakeAnswer{.body = nlohmann::json{{"state", power}}.dump()};
+  });
+  open();
+  fall(15s);
+  EXPECT_EQ(made, Lines{});
+  EXPECT_EQ(orders, Lines{"off"});
+}
+
+TEST_F(IsolationBehindBmcTest, whose_bmc_stays_silent_is_isolated) {
+  power = "unknown";
+  obey = [this] { says["by"].push_back(says["by"].empty() ? "a" : "b"); };
+  open();
+  fall(30s);
+  EXPECT_EQ(made, (Lines{"a-n1", "b-n1"}));
+  EXPECT_EQ(orders, Lines{});
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+}
+
 // The same object again is the same order: the storage may be slow, or deaf.
 TEST_F(IsolationOrderTest, that_it_was_made_proves_nothing_and_it_is_made_again_every_half_minute) {
   open();
-  fall(20s);
+  fall(25s);
   EXPECT_EQ(made, Lines{"a-n1"});
   answer = {.status = 409, .body = R"({"kind":"Status","reason":"AlreadyExists","code":409})"};
   run_for(1min);

@@ -34,7 +34,8 @@ struct PowerWatchTest : FenceTest {
   test::FakeAnswer answer;
   int asked = 0;
   std::optional<PowerWatch> power;
-  const policy::Request order = {.kind = policy::Request::Kind::Post, .endpoint = "vendor"};
+  const PowerOrder order = {.request = {.kind = policy::Request::Kind::Post, .endpoint = "vendor"},
+                            .aim = {.power = policy::Power::Off}};
 
   PowerWatchTest() {
     for (const char* path : {"/vendor/power/*", "/vendor/other/*"}) {
@@ -104,7 +105,7 @@ TEST_F(PowerWatchTest, after_an_order_it_is_read_again_soon_by_itself) {
   open({bound("bmc")});
   look();
   power->order_begins(NodeName("n1"), order);
-  power->order_ended(NodeName("n1"), true);
+  power->order_ended(NodeName("n1"), order, true);
   run_for(50ms);
   for (const int seconds : {1, 2, 3, 4, 5}) {
     run_for(1s);
@@ -158,15 +159,25 @@ TEST_F(PowerWatchTest, an_order_is_known_while_it_is_under_way_and_not_when_it_h
   const Moment before = loop.now();
   power->order_begins(NodeName("n1"), order);
   EXPECT_EQ(power->last_order(NodeName("n1"))->at, before);
-  power->order_ended(NodeName("n1"), false);
+  power->order_ended(NodeName("n1"), order, false);
   EXPECT_FALSE(power->last_order(NodeName("n1")));
+}
+
+TEST_F(PowerWatchTest, the_end_of_an_order_is_none_of_another) {
+  open({bound("bmc")});
+  look();
+  PowerOrder other = order;
+  other.request.path = "/other";
+  power->order_begins(NodeName("n1"), other);
+  power->order_ended(NodeName("n1"), order, false);
+  EXPECT_TRUE(power->last_order(NodeName("n1")));
 }
 
 TEST_F(PowerWatchTest, and_no_more_once_it_is_off) {
   open({bound("bmc")});
   look();
   power->order_begins(NodeName("n1"), order);
-  power->order_ended(NodeName("n1"), true);
+  power->order_ended(NodeName("n1"), order, true);
   said["state"] = "off";
   run_for(1min);
   EXPECT_EQ(asked, 2);

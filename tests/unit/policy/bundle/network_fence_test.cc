@@ -22,6 +22,7 @@ struct NetworkFenceTest : testing::Test {
                 {{"conditions", json::array({{{"type", "DiskPressure"}, {"status", "False"}},
                                              {{"type", "Ready"},
                                               {"status", "Unknown"},
+                                              {"lastTransitionTime", "2026-01-01T00:01:01Z"},
                                               {"lastHeartbeatTime", "2026-01-01T00:01:00Z"}}})}}}};
   json nodes = json::array({csi_node("n1", "10.0.0.1/32"), csi_node("n2", "10.0.0.2/32")});
   json fences = json::array({fence("10.0.0.1/32")});
@@ -181,6 +182,31 @@ TEST_F(NetworkFenceTest, where_one_cluster_cannot_be_told_no_other_is) {
   fences[0]["status"] = nullptr;
   EXPECT_TRUE(said().starts_with("unknown: ")) << said();
   EXPECT_EQ(order(), "not: nothing is left to be made");
+}
+
+// A class of the setting that nobody tells of the node would never be proven.
+TEST_F(NetworkFenceTest, where_the_addresses_for_a_named_class_are_not_told_none_is_made) {
+  settings["classes"] = {"c", "d"};
+  fences = json::array();
+  EXPECT_TRUE(
+      said().starts_with("unknown: no CSIAddonsNode of the node tells its addresses for class d"))
+      << said();
+}
+
+// It would be made again and again, and never look new.
+TEST_F(NetworkFenceTest, a_clock_that_is_ahead_has_nothing_made_and_neither_has_one_that_is_there) {
+  fences = json::array();
+  ready()["lastTransitionTime"] = "2026-01-01T00:01:00Z";
+  EXPECT_TRUE(order().starts_with("not: the node's clock is ahead")) << order();
+  ready()["lastTransitionTime"] = nullptr;
+  EXPECT_TRUE(order().starts_with("not: the node's clock is ahead")) << order();
+  ready()["status"] = "True";
+  EXPECT_TRUE(order().starts_with("create ")) << "as before the night";
+  ready()["status"] = "Unknown";
+  ready()["lastTransitionTime"] = "2026-01-01T00:01:01Z";
+  fences.push_back(fence("10.0.0.2/32"));
+  fences[0]["metadata"]["name"] = "moonfence-node-1-c-20260101t000100z";
+  EXPECT_TRUE(order().ends_with("is there already")) << order();
 }
 
 TEST_F(NetworkFenceTest, of_two_drivers_one_that_is_isolated_stays_so_and_one_that_fails_is_left) {

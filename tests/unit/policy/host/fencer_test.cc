@@ -115,9 +115,17 @@ TEST(Fencer, a_fencer_switches_off_or_isolates_and_not_both) {
 }
 
 TEST(Fencer, what_is_no_custom_object_with_a_name_and_drivers_is_an_error) {
-  const auto of = [](const std::string& api, const std::string& object,
-                     const std::string& more = ", { drivers = { 'a' } }") {
-    return isolated("return fence.create('" + api + "', 'fences', '', " + object + ")" + more);
+  // Its length is 2^30; and a name that is copied a million times.
+  const std::string hostile =
+      "local sparse, shared = {}, {} "
+      "for i = 0, 30 do sparse[1 << i] = 1 end "
+      "local inner, key = {}, string.format('%60000s', 'x') inner[key] = 'x' "
+      "local rows = {} for i = 1, 1000 do rows[i] = inner end for i = 1, 1000 do shared[i] = rows "
+      "end ";
+  const auto of = [&](const std::string& api, const std::string& object,
+                      const std::string& more = ", { drivers = { 'a' } }") {
+    return isolated(hostile + "return fence.create('" + api + "', 'fences', '', " + object + ")" +
+                    more);
   };
   const std::string good = "{ kind = 'F', metadata = { name = 'f' } }";
   const std::string api = "x.example.com/v1";
@@ -134,6 +142,8 @@ TEST(Fencer, what_is_no_custom_object_with_a_name_and_drivers_is_an_error) {
         "{ kind = 'F', metadata = { name = 'f' }, x = string.len }",
         "{ kind = 'F', metadata = { name = 'f' }, x = { 'a', b = 'c' } }",
         "{ kind = 'F', metadata = { name = 'f' }, x = { 'a', [3] = 'c' } }",
+        "{ kind = 'F', metadata = { name = 'f' }, x = sparse }",
+        "{ kind = 'F', metadata = { name = 'f' }, x = shared }",
         "{ kind = 'F', metadata = { name = 'f' }, [true] = 'x' }",
         "{ kind = 'F', metadata = { name = 'f' }, x = {{{{{{{{{{ 'x' }}}}}}}}}} }",
         "{ kind = 'F', metadata = { name = 'f' }, x = string.format('%9000s', 'x') }"}) {
