@@ -27,6 +27,8 @@ const usage = `csi-driver: volumes for tests with real kubelets, ext4 on loop de
   csi-driver node       --san DIR --node NAME --address ADDRESS --socket PATH [--registry DIR]
       serves the CSI node on a machine, and registers it with the kubelet that watches --registry; the storage
       knows the machine by --address
+  csi-driver addons     --san DIR --kubeconfig FILE
+      carries out NetworkFences, and says under which address the storage knows each node
   csi-driver power-off  --san DIR --node NAME
       what the node has not written out is lost; kill its processes next
   csi-driver clean      --san DIR
@@ -36,8 +38,8 @@ const usage = `csi-driver: volumes for tests with real kubelets, ext4 on loop de
 `
 
 type options struct {
-	san, volume, detach, size, node, address, socket, registry string
-	delays                                                     delays
+	san, volume, detach, size, node, address, socket, registry, kubeconfig string
+	delays                                                                 delays
 }
 
 func parse(mode string, arguments []string) (options, error) {
@@ -63,6 +65,9 @@ func parse(mode string, arguments []string) (options, error) {
 		flags.StringVar(&o.socket, "socket", "", "")
 		flags.StringVar(&o.registry, "registry", "", "")
 		needed = append(needed, "node", "address", "socket")
+	case "addons":
+		flags.StringVar(&o.kubeconfig, "kubeconfig", "", "")
+		needed = append(needed, "kubeconfig")
 	case "power-off":
 		flags.StringVar(&o.node, "node", "", "")
 		needed = append(needed, "node")
@@ -120,6 +125,13 @@ func run(mode string, arguments []string) error {
 		return storage.PowerOff(o.node)
 	case "clean":
 		return storage.Clean()
+	case "addons":
+		addons, err := newAddons(storage, o.kubeconfig)
+		if err != nil {
+			return err
+		}
+		addons.run()
+		return nil
 	case "controller":
 		server, err := serveController(storage, o.socket, o.delays)
 		return untilSignal(err, server)
