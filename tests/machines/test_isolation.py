@@ -90,7 +90,7 @@ def test_a_machine_whose_bmc_is_dead_is_refused_by_its_storage_before_anything_o
     disk.create(preference(victim.name))
     old = workloads.wait_running(POD)
     assert old["spec"]["nodeName"] == victim.name
-    stage = Stage(whole, workloads, victim, start_engine, moving=(RISKED,), old={RISKED: old})
+    stage = Stage(whole, workloads, victim, start_engine, disk, moving=(RISKED,), old={RISKED: old})
     with dead_bmc(client, victim.name) as bmc:
         stage.engine = stage.start(config=config(bmc), rules=READS)
         disk.wait_more(RISKED, pod=old)
@@ -106,12 +106,8 @@ def test_a_machine_whose_bmc_is_dead_is_refused_by_its_storage_before_anything_o
         disk.wait_tries(victim, old, failed=2)
         written = disk.tries(victim, old)[0]
         moved = stage.wait_moved()[RISKED]
-        disk.wait_attached(RISKED, moved)
         disk.wait_more(RISKED, pod=moved)
-        record = stage.wait_closed()
-    assert {record["policies"][step["policy"]]["evidence"] for step in record["steps"]} == {
-        f"unreachable, isolated (network-fence: {DRIVER} isolated: NetworkFence {fence})"}
-    assert [each.resource for each in stage.engine.deletes()] == ["pods", "volumeattachments"]
+        stage.check_deletions()
     assert client.get("networkfences", fence)["metadata"]["finalizers"] == [f"{csi_addons.GROUP}/network-fence"]
 
     # With a dead kubelet nobody ends the old containers when the network is back.
@@ -121,6 +117,10 @@ def test_a_machine_whose_bmc_is_dead_is_refused_by_its_storage_before_anything_o
     assert disk.tries(victim, old)[0] == written and stage.old_processes()
     victim.start("kubelet")
     victim.wait_ready()
+    record = stage.wait_closed()
+    stage.check_record(record)
+    assert {record["policies"][step["policy"]]["evidence"] for step in record["steps"]} == {
+        f"unreachable, isolated (network-fence: {DRIVER} isolated: NetworkFence {fence})"}
     wait_for("the old containers have ended", lambda: not stage.old_processes(), LIMIT)
 
     # Ready as it is, it gets no volume, not after a reboot either.
