@@ -119,7 +119,11 @@ func text(object unstructured.Unstructured, fields ...string) string {
 
 // carryOut does once what each generation wants; after a restart once more. A deletion lifts nothing.
 func (a *addons) carryOut(ctx context.Context, fence unstructured.Unstructured, drivers map[string]string) error {
+	known := slices.ContainsFunc(fence.GetFinalizers(), isOurs)
 	if fence.GetDeletionTimestamp() != nil {
+		if !known {
+			return nil
+		}
 		return a.setFinalizers(ctx, fence, slices.DeleteFunc(fence.GetFinalizers(), isOurs))
 	}
 	if a.done[fence.GetUID()] == fence.GetGeneration() {
@@ -134,7 +138,7 @@ func (a *addons) carryOut(ctx context.Context, fence unstructured.Unstructured, 
 		log.Printf("NetworkFence %s: class %q and driver %q are not of %s", fence.GetName(), class, driver, driverName)
 		return nil
 	}
-	if !slices.ContainsFunc(fence.GetFinalizers(), isOurs) {
+	if !known {
 		if err := a.setFinalizers(ctx, fence, append(fence.GetFinalizers(), fenceFinalizer)); err != nil {
 			return err
 		}

@@ -17,8 +17,8 @@ func (m *machine) read(path string) error {
 	return m.inside("dd", "if="+path, "of=/dev/null", "bs=4096", "count=1", "iflag=direct").Run()
 }
 
-// write1 makes one line durable, or fails.
-func (m *machine) write1(path string) error {
+// writeLine makes one line durable, or fails.
+func (m *machine) writeLine(path string) error {
 	return m.inside("sh", "-c", `echo line | dd of="$0" oflag=append conv=notrunc,fsync`, path).Run()
 }
 
@@ -40,7 +40,7 @@ func TestARefusedNodeNeitherWritesNorReads(t *testing.T) {
 	if err := first.end(); err == nil {
 		t.Error("the writer ended without an error")
 	}
-	if one.write1(log) == nil {
+	if one.writeLine(log) == nil {
 		t.Error("the refused node writes")
 	}
 	if one.read(log) == nil {
@@ -57,7 +57,7 @@ func TestARefusedNodeNeitherWritesNorReads(t *testing.T) {
 	two.mount("v")
 	second := two.write("v", "pod-2", "1ms")
 	second.more(5)
-	if one.write1(log) == nil {
+	if one.writeLine(log) == nil {
 		t.Error("the refused node writes by the way that was taken from it")
 	}
 	second.stop()
@@ -143,14 +143,32 @@ func TestWhatIsAdmittedIsTheRangeAndNothingElse(t *testing.T) {
 	must(t, b.storage.Admit("10.78.0.11/32"))
 	must(t, b.storage.Admit("10.9.0.0/16")) // never refused
 	for volume, node := range map[string]*machine{"fenced": one, "held": two, "twice": one} {
-		if node.write1(filepath.Join(node.target(volume), "log")) == nil {
+		if node.writeLine(filepath.Join(node.target(volume), "log")) == nil {
 			t.Errorf("volume %s can be written to", volume)
 		}
 	}
 	must(t, b.storage.Admit("10.78.0.8/30"))
-	if one.write1(filepath.Join(one.target("fenced"), "log")) == nil {
+	if one.writeLine(filepath.Join(one.target("fenced"), "log")) == nil {
 		t.Error("an end of the refusal undid the detach")
 	}
+}
+
+// What the documents warn of: boot first, then lift.
+func TestALiftWithoutARebootLetsAnIdleMountWriteAgain(t *testing.T) {
+	b := newBed(t)
+	b.create("v", san.Bookkeeping)
+	one := b.boot("node-1")
+	must(t, b.attach("v", "node-1"))
+	one.mount("v")
+	log := filepath.Join(one.target("v"), "log")
+	must(t, one.writeLine(log))
+	must(t, b.storage.Refuse("10.78.0.11/32"))
+	must(t, b.storage.Admit("10.78.0.11/32"))
+	must(t, one.writeLine(log))
+	must(t, one.read(log))
+	one.unmount("v")
+	b.detach("v", "node-1")
+	b.clean("v")
 }
 
 func TestOddAddressesAreRefusedBeforeAnythingIsDone(t *testing.T) {
