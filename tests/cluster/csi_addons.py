@@ -98,8 +98,9 @@ def _create(client: Client, resource: str, body: dict):
 
 def addresses(client: Client, node: str) -> list:
     """Under which the storage knows it; [] before it is told."""
-    return [cidr for each in client.list("csiaddonsnodes") if each["spec"]["driver"] == {**each["spec"]["driver"], "nodeID": node}
-            for told in each.get("status", {}).get("networkFenceClientStatus", [])
+    ours = [each for each in client.list("csiaddonsnodes")
+            if (each["spec"]["driver"]["name"], each["spec"]["driver"]["nodeID"]) == (DRIVER, node)]
+    return [cidr for each in ours for told in each.get("status", {}).get("networkFenceClientStatus", [])
             for detail in told["ClientDetails"] for cidr in detail["cidrs"]]
 
 

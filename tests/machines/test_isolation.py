@@ -45,9 +45,11 @@ def disk(whole, test_id):
 def dead_bmc(client, node: str):
     """It has an address, and whoever calls hears nothing. Gives its URL."""
     client.patch("nodes", node, {"metadata": {"labels": {LABEL: "dead"}}})
-    with socket.create_server(("127.0.0.1", 0)) as deaf:
-        yield f"http://127.0.0.1:{deaf.getsockname()[1]}"
-    client.patch("nodes", node, {"metadata": {"labels": {LABEL: None}}})
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as deaf:
+            yield f"http://127.0.0.1:{deaf.getsockname()[1]}"
+    finally:
+        client.patch("nodes", node, {"metadata": {"labels": {LABEL: None}}})
 
 
 def config(bmc: str) -> dict:
