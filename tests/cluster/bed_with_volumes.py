@@ -5,23 +5,25 @@
         bed.client.create("persistentvolumes", volumes.persistent_volume("v", volumes.FENCE, "data-db-0"))
         bed.client.create("statefulsets", volumes.writers("db", volumes.FENCE))
 
-The driver's controller and external-attacher run beside the control plane, the driver's other half on each node. All
-machines see the storage in the bed's folder, as over a storage network of its own: it is not behind their cables.
+The driver's controller, external-attacher and what stands in for CSI-Addons run beside the control plane, the driver's other
+half on each node. All machines see the storage in the bed's folder, as over a storage network of its own: it is not behind
+their cables. By an address of that network, 10.78.0.N, the storage knows a node and can refuse it; no packet goes there.
 """
 
 from pathlib import Path
 
 from e2e.kube import ApiError, wait_for
 
-from . import volumes
-from .bed import Bed
+from . import csi_addons, volumes
+from .bed import FIRST_NODE, Bed
 from .control_plane import INSIDE
 from .image import Image, write_archive
 from .machine import Service
 from .san import San
 from .settings import STOCK, Settings
 
-CONTROLLER, ATTACHER, PLUGIN = "csi-controller", "csi-attacher", "csi-node"
+CONTROLLER, ATTACHER, ADDONS, PLUGIN = "csi-controller", "csi-attacher", "csi-addons", "csi-node"
+STORAGE_SUBNET = "10.78.0"
 # Both run in the control plane's folder, whose own path may be too long for a unix socket (107 bytes).
 SOCKET = "/proc/self/cwd/csi.sock"
 READY_LIMIT = 180  # seconds until a kubelet knows the driver; a bound, not a wait
@@ -54,10 +56,12 @@ class BedWithVolumes(Bed):
 
     def _services(self, machine: str) -> list:
         if machine != "control-plane":
-            return [Service(PLUGIN, self.san.node_command(machine))]
-        kubeconfig = self.folder / machine / f"{ATTACHER}.kubeconfig"
+            number = FIRST_NODE + int(machine.removeprefix("node-"))
+            return [Service(PLUGIN, self.san.node_command(machine, f"{STORAGE_SUBNET}.{number}"))]
+        attacher, addons = (self.folder / machine / f"{name}.kubeconfig" for name in (ATTACHER, ADDONS))
         commands = {CONTROLLER: self.san.controller_command(SOCKET),
-                    ATTACHER: self.san.attacher_command(self.programs["csi-attacher"], SOCKET, kubeconfig)}
+                    ATTACHER: self.san.attacher_command(self.programs["csi-attacher"], SOCKET, attacher),
+                    ADDONS: self.san.addons_command(addons)}
         inside = ("sh", "-c", 'cd "$0" && exec "$@"', self.folder / machine)
         return [Service(name, (*inside, *command), wanted=False) for name, command in commands.items()]
 
@@ -68,19 +72,24 @@ class BedWithVolumes(Bed):
             node.before_power_off.append(lambda node: self.san.power_off(node.name))
 
     def _make_objects(self):
-        """The attacher's account, by a client certificate, and the driver's classes."""
-        self.control_plane.write_kubeconfig(ATTACHER, ATTACHER, server=INSIDE)
+        """The driver's classes, the kinds of CSI-Addons, and accounts, by a client certificate each."""
         wait_for("the namespace kube-system", lambda: self.client.find("namespaces", "kube-system"), READY_LIMIT, 0.05)
-        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": ATTACHER}
-        named = {"metadata": {"name": ATTACHER}}
         self._create("csidrivers", volumes.csi_driver())
         for detach in (volumes.BOOKKEEPING, volumes.FENCE):
             self._create("storageclasses", volumes.storage_class(detach))
-        for kind, rules, namespace in (("ClusterRole", CLUSTER_RULES, ""), ("Role", LEASE_RULES, "kube-system")):
+        csi_addons.install(self.client)
+        self._account(ATTACHER, ("ClusterRole", CLUSTER_RULES, ""), ("Role", LEASE_RULES, "kube-system"))
+        self._account(ADDONS, ("ClusterRole", csi_addons.RULES, ""))
+
+    def _account(self, name: str, *roles: tuple):
+        self.control_plane.write_kubeconfig(name, name, server=INSIDE)
+        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
+        named = {"metadata": {"name": name}}
+        for kind, rules, namespace in roles:
             resource = kind.lower()
             self._create(f"{resource}s", {**named, "rules": list(rules)}, namespace)
             self._create(f"{resource}bindings", {**named, "subjects": [subject], "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": ATTACHER}}, namespace)
+                "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}}, namespace)
 
     def _create(self, resource: str, body: dict, namespace: str = ""):
         try:

@@ -41,8 +41,12 @@ class San:
         return (attacher, f"--csi-address={socket}", f"--kubeconfig={kubeconfig}", "--leader-election",
                 "--leader-election-namespace=kube-system", "--http-endpoint=", "--v=2")
 
-    def node_command(self, node: str) -> tuple:
-        return (self.driver, "node", "--san", self.folder, "--node", node,
+    def addons_command(self, kubeconfig: Path) -> tuple:
+        return (self.driver, "addons", "--san", self.folder, "--kubeconfig", kubeconfig)
+
+    def node_command(self, node: str, address: str) -> tuple:
+        """`address`: by which the storage knows it."""
+        return (self.driver, "node", "--san", self.folder, "--node", node, "--address", address,
                 "--socket", KUBELET / "plugins" / DRIVER / "csi.sock", "--registry", KUBELET / "plugins_registry")
 
     # --- volumes

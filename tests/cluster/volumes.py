@@ -43,16 +43,15 @@ def claim(name: str, detach: str) -> dict:
                      "resources": {"requests": {"storage": SIZE}}}}
 
 
-def _writer_container(*flags: str) -> dict:
+def _writer_container(*flags: str, own: list) -> dict:
     def told(name, path):
         return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
     return {"name": "writer", "image": WRITER, "imagePullPolicy": "Never",
-            "command": ["/bin/writer", "--boot-file=/boot_id", "--witness=/witness", *flags],
+            "command": ["/bin/writer", "--witness=/witness", *flags],
             "env": [told("NODE_NAME", "spec.nodeName"), told("POD_NAME", "metadata.name"),
                     told("POD_UID", "metadata.uid")],
             "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
-            "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "witness", "mountPath": "/witness"},
-                             {"name": "boot", "mountPath": "/boot_id", "readOnly": True}]}
+            "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "witness", "mountPath": "/witness"}, *own]}
 
 
 def _host_path(name: str, path: str, kind: str) -> dict:
@@ -60,15 +59,19 @@ def _host_path(name: str, path: str, kind: str) -> dict:
 
 
 def writers(name: str, detach: str, *flags: str, namespace: str = "default", labels: Optional[dict] = None,
-            more: Optional[dict] = None) -> dict:
+            more: Optional[dict] = None, beside: tuple = (), lasting: bool = True) -> dict:
     """A StatefulSet of one pod, NAME-0, with the claim data-NAME-0. `flags` are those of storage/writer, as "--deaf"
-    or "--interval=1s"; `more` goes into the pods' spec."""
+    or "--interval=1s"; `more` goes into the pods' spec; `beside`: further containers. Not `lasting`: nothing in the pod
+    lasts but the volume. What the writer says is in an emptyDir then, which goes with the pod."""
     labels = {"app": name, **(labels or {})}
-    # a container has a /proc of its own, with the computer's boot id instead of the machine's
-    own = [_host_path("boot", "/proc/sys/kernel/random/boot_id", "File"),
-           _host_path("witness", witness(namespace), "DirectoryOrCreate")]
-    spec = {"automountServiceAccountToken": False, "volumes": own, "containers": [_writer_container(*flags)],
-            **(more or {})}
+    own, mounts = [{"name": "witness", "emptyDir": {}}], []
+    if lasting:
+        # a container has a /proc of its own, with the computer's boot id instead of the machine's
+        own = [_host_path("boot", "/proc/sys/kernel/random/boot_id", "File"),
+               _host_path("witness", witness(namespace), "DirectoryOrCreate")]
+        mounts, flags = [{"name": "boot", "mountPath": "/boot_id", "readOnly": True}], ("--boot-file=/boot_id", *flags)
+    spec = {"automountServiceAccountToken": False, "volumes": own,
+            "containers": [_writer_container(*flags, own=mounts), *beside], **(more or {})}
     return {"metadata": {"name": name, "namespace": namespace},
             "spec": {"serviceName": name, "replicas": 1, "selector": {"matchLabels": {"app": name}},
                      "volumeClaimTemplates": [claim("data", detach)],

@@ -24,7 +24,9 @@ LIMIT = 240  # seconds; a bound, not a wait
 
 
 class Disks:
-    """Both have one pod, NAME-0."""
+    """Each has one pod, NAME-0."""
+
+    detach = DETACH
 
     def __init__(self, bed: BedWithVolumes, namespace: str):
         self.bed, self.client, self.namespace = bed, bed.client, namespace
@@ -37,7 +39,7 @@ class Disks:
 
     def create(self, prefer: dict):
         """`prefer` goes into the pods' spec: where they like to run."""
-        for name, detach in DETACH.items():
+        for name, detach in self.detach.items():
             claim = f"data-{name}-0"
             self.bed.san.create(self.volume(name), detach)
             self.client.create("persistentvolumes", volumes.persistent_volume(
@@ -47,9 +49,13 @@ class Disks:
         wait_for("the claims are bound", lambda: all(
             claim["status"].get("phase") == "Bound"
             for claim in self.client.list("persistentvolumeclaims", self.namespace)), LIMIT, 0.02)
-        for name, detach in DETACH.items():
-            self.client.create("statefulsets", volumes.writers(
-                name, detach, namespace=self.namespace, labels={WORKLOAD: name, LABEL[name]: "true"}, more=prefer))
+        for name in self.detach:
+            self.client.create("statefulsets", self.writers(name, prefer))
+
+    def writers(self, name: str, prefer: dict) -> dict:
+        """The StatefulSet."""
+        return volumes.writers(name, self.detach[name], namespace=self.namespace,
+                               labels={WORKLOAD: name, LABEL[name]: "true"}, more=prefer)
 
     # --- where they are
 
@@ -116,9 +122,9 @@ class Disks:
         for name in sound:
             wait_for(f"{name} runs", lambda name=name: is_ready(self.pod(name)), LIMIT)
             self.wait_more(name, 1)
-        for name in DETACH:
+        for name in self.detach:
             self.client.delete("statefulsets", name, self.namespace)
-        return {name: self._judge(name) for name in DETACH}
+        return {name: self._judge(name) for name in self.detach}
 
     def _judge(self, name: str) -> Report:
         storage, volume = self.bed.san, self.volume(name)
@@ -130,7 +136,7 @@ class Disks:
 
     def remove(self):
         """The pods are gone. What is still attached, because the test failed, is forgotten by Kubernetes."""
-        for name in DETACH:
+        for name in self.detach:
             for attachment in self.attachments(name):
                 free(self.client, "volumeattachments", attachment)
             found = self.client.find("persistentvolumes", self.volume(name))

@@ -65,7 +65,7 @@ class Stage:
 
     @property
     def with_volumes(self) -> tuple:
-        return tuple(DETACH) if self.disks else ()
+        return tuple(self.disks.detach) if self.disks else ()
 
     @property
     def everything(self) -> tuple:

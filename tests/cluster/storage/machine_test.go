@@ -64,6 +64,9 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+// addresses are under which the storage knows the nodes.
+var addresses = map[string]string{"node-1": "10.78.0.11", "node-2": "10.78.0.12"}
+
 // bed is a storage system with its controller.
 type bed struct {
 	t          *testing.T
@@ -79,6 +82,9 @@ func newBed(t *testing.T) *bed {
 	must(t, err)
 	b.storage = storage
 	t.Cleanup(func() { must(t, storage.Clean()) })
+	for node, address := range addresses {
+		must(t, storage.Login(node, address))
+	}
 	socket := filepath.Join(b.folder, "controller.sock")
 	server, err := serveController(storage, socket, delays{})
 	must(t, err)
@@ -179,7 +185,7 @@ func (b *bed) boot(name string) *machine {
 	must(b.t, os.WriteFile(filepath.Join(m.folder, "boot"), []byte("boot-of-"+name+"\n"), 0o600))
 	socket := filepath.Join(m.folder, "csi.sock")
 	m.process = exec.Command(filepath.Join(programs, "csi-driver"), "node", "--san", filepath.Join(b.folder, "san"),
-		"--node", name, "--socket", socket)
+		"--node", name, "--address", addresses[name], "--socket", socket)
 	m.process.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Cloneflags: syscall.CLONE_NEWPID}
 	must(b.t, m.process.Start())
 	b.t.Cleanup(m.kill)

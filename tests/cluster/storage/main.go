@@ -24,8 +24,11 @@ const usage = `csi-driver: volumes for tests with real kubelets, ext4 on loop de
       makes a volume
   csi-driver controller --san DIR --socket PATH [--attach-delay 0s] [--detach-delay 0s]
       serves the CSI controller, for external-attacher
-  csi-driver node       --san DIR --node NAME --socket PATH [--registry DIR]
-      serves the CSI node on a machine, and registers it with the kubelet that watches --registry
+  csi-driver node       --san DIR --node NAME --address ADDRESS --socket PATH [--registry DIR]
+      serves the CSI node on a machine, and registers it with the kubelet that watches --registry; the storage
+      knows the machine by --address
+  csi-driver addons     --san DIR --kubeconfig FILE
+      carries out NetworkFences, and says under which address the storage knows each node
   csi-driver power-off  --san DIR --node NAME
       what the node has not written out is lost; kill its processes next
   csi-driver clean      --san DIR
@@ -35,8 +38,8 @@ const usage = `csi-driver: volumes for tests with real kubelets, ext4 on loop de
 `
 
 type options struct {
-	san, volume, detach, size, node, socket, registry string
-	delays                                            delays
+	san, volume, detach, size, node, address, socket, registry, kubeconfig string
+	delays                                                                 delays
 }
 
 func parse(mode string, arguments []string) (options, error) {
@@ -58,9 +61,13 @@ func parse(mode string, arguments []string) (options, error) {
 		needed = append(needed, "socket")
 	case "node":
 		flags.StringVar(&o.node, "node", "", "")
+		flags.StringVar(&o.address, "address", "", "")
 		flags.StringVar(&o.socket, "socket", "", "")
 		flags.StringVar(&o.registry, "registry", "", "")
-		needed = append(needed, "node", "socket")
+		needed = append(needed, "node", "address", "socket")
+	case "addons":
+		flags.StringVar(&o.kubeconfig, "kubeconfig", "", "")
+		needed = append(needed, "kubeconfig")
 	case "power-off":
 		flags.StringVar(&o.node, "node", "", "")
 		needed = append(needed, "node")
@@ -118,11 +125,18 @@ func run(mode string, arguments []string) error {
 		return storage.PowerOff(o.node)
 	case "clean":
 		return storage.Clean()
+	case "addons":
+		addons, err := newAddons(storage, o.kubeconfig)
+		if err != nil {
+			return err
+		}
+		addons.run()
+		return nil
 	case "controller":
 		server, err := serveController(storage, o.socket, o.delays)
 		return untilSignal(err, server)
 	default:
-		server, err := serveNode(storage, o.node, o.socket)
+		server, err := serveNode(storage, o.node, o.address, o.socket)
 		if err != nil || o.registry == "" {
 			return untilSignal(err, server)
 		}

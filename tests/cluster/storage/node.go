@@ -21,7 +21,11 @@ type node struct {
 	name    string
 }
 
-func serveNode(storage *san.SAN, name, socket string) (*grpc.Server, error) {
+// serveNode logs in to the storage, from an address, and serves.
+func serveNode(storage *san.SAN, name, address, socket string) (*grpc.Server, error) {
+	if err := storage.Login(name, address); err != nil {
+		return nil, err
+	}
 	return serve(socket, func(server *grpc.Server) {
 		csi.RegisterIdentityServer(server, identity{})
 		csi.RegisterNodeServer(server, &node{storage: storage, name: name})
@@ -53,6 +57,9 @@ func (n *node) NodeStageVolume(_ context.Context, request *csi.NodeStageVolumeRe
 	if err != nil {
 		return nil, err
 	}
+	if err := n.checkAdmitted(); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(staging, 0o750); err != nil {
 		return nil, err
 	}
@@ -65,6 +72,20 @@ func (n *node) NodeStageVolume(_ context.Context, request *csi.NodeStageVolumeRe
 		return nil, err
 	}
 	return &csi.NodeStageVolumeResponse{}, mount(attachment, staging)
+}
+
+// checkAdmitted says what the storage would answer. That nothing of a refused node arrives there does not depend on
+// this question: its ways are dead (san.Refuse).
+func (n *node) checkAdmitted() error {
+	address, err := n.storage.Address(n.name)
+	if err != nil {
+		return err
+	}
+	refused, err := n.storage.Refuses(address)
+	if refused {
+		return fmt.Errorf("%w: %s, by its address %s", san.ErrRefused, n.name, address)
+	}
+	return err
 }
 
 // mount binds a second loop device, the node's own, to the one that the storage gave it. The first is where the

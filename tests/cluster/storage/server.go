@@ -65,6 +65,8 @@ func withCode(err error) error {
 		san.ErrElsewhere: codes.FailedPrecondition,
 		san.ErrAttached:  codes.FailedPrecondition,
 		san.ErrDetached:  codes.FailedPrecondition,
+		san.ErrStranger:  codes.FailedPrecondition,
+		san.ErrRefused:   codes.PermissionDenied,
 	} {
 		if errors.Is(err, known) {
 			code = its

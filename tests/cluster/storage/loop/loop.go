@@ -122,14 +122,15 @@ func Open(path, tag string) (*Device, error) {
 		return nil, err
 	}
 	device := &Device{Path: path, file: file}
-	if found, err := device.tag(); err != nil || found != tag {
+	if found, err := device.Tag(); err != nil || found != tag {
 		device.Close()
 		return nil, fmt.Errorf("%s: %w", path, ErrOther)
 	}
 	return device, nil
 }
 
-func (d *Device) tag() (string, error) {
+// Tag is what the binding was made with.
+func (d *Device) Tag() (string, error) {
 	info, err := unix.IoctlLoopGetStatus64(int(d.file.Fd()))
 	if err != nil {
 		return "", err
@@ -161,6 +162,38 @@ func (d *Device) Fence() error {
 		}
 	}
 	return d.drain()
+}
+
+// Refuse fails every read too. A device of one sector has nothing behind that sector, and whoever reads there by a
+// second device gets EIO. The fence comes first: without it a write would be told that there is no space left.
+func (d *Device) Refuse() error {
+	if err := d.Fence(); err != nil {
+		return err
+	}
+	return d.limit(sector)
+}
+
+// Admit undoes what Refuse did.
+func (d *Device) Admit() error {
+	if err := d.limit(0); err != nil {
+		return err
+	}
+	return d.setReadOnly(0)
+}
+
+const sector = 512
+
+// limit makes the device so many bytes long; 0: as long as its file.
+func (d *Device) limit(bytes uint64) error {
+	info, err := unix.IoctlLoopGetStatus64(int(d.file.Fd()))
+	if err == nil {
+		info.Sizelimit = bytes
+		err = unix.IoctlLoopSetStatus64(int(d.file.Fd()), info)
+	}
+	if err != nil {
+		return fmt.Errorf("limit %s to %d bytes: %w", d.Path, bytes, err)
+	}
+	return nil
 }
 
 // drain waits for the requests in flight: setting the status, here to what it is, does.
@@ -207,7 +240,7 @@ func TagOfMounted(path string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	return (&Device{file: file}).tag()
+	return (&Device{file: file}).Tag()
 }
 
 // BoundInside lists the devices whose file is, or was before its deletion, inside a folder.

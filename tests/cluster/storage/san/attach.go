@@ -46,7 +46,7 @@ func (s *SAN) Attach(volume, node string) (Attachment, error) {
 }
 
 func (s *SAN) attach(volume, node string) (Attachment, error) {
-	attachment, err := s.bind(volume)
+	attachment, err := s.bind(volume, node)
 	if err != nil {
 		return attachment, err
 	}

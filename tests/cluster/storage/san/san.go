@@ -1,6 +1,6 @@
 // Package san is the storage system: a folder with a file system image for each volume, and the record of
 // which node each volume is attached to. Only the storage side (controller and commands) changes it; a node
-// reads its own records, as a host sees the disks that are mapped to it.
+// logs in and reads its own records, as a host sees the disks that are mapped to it.
 //
 //	VOLUME/disk.img                 the ext4 file system
 //	VOLUME/volume.json              what it was made with
@@ -42,6 +42,8 @@ var (
 	ErrElsewhere = errors.New("attached elsewhere")
 	ErrAttached  = errors.New("still attached")
 	ErrDetached  = errors.New("not attached")
+	ErrStranger  = errors.New("never logged in")
+	ErrRefused   = errors.New("the storage refuses the node")
 )
 
 // SAN is a storage system in a folder.
@@ -237,12 +239,27 @@ func writeJSON(path string, value any) error {
 
 // bind makes a new way from a node to a volume. Its device writes into the image's page cache, which all
 // nodes' ways share: that is the storage system's own memory, and it survives the nodes.
-func (s *SAN) bind(volume string) (Attachment, error) {
-	id := newID()
+//
+// The way of a node that is refused is dead from its beginning.
+func (s *SAN) bind(volume, node string) (Attachment, error) {
+	address, err := s.Address(node)
+	if err != nil {
+		return Attachment{}, err
+	}
+	refused, err := s.Refuses(address)
+	if err != nil {
+		return Attachment{}, err
+	}
+	id := newIDFor(address)
 	device, err := loop.Bind(s.Image(volume), id, loop.Options{})
 	if err != nil {
 		return Attachment{}, err
 	}
 	defer device.Close()
+	if refused {
+		if err := device.Refuse(); err != nil {
+			return Attachment{}, errors.Join(err, device.Clear())
+		}
+	}
 	return Attachment{ID: id, Device: device.Path}, nil
 }
