@@ -96,8 +96,9 @@ class Gate:
 
 
 def run(app, backend, order: dict) -> dict:
-    answer = app.test_client().post("/", data={"Action": "RunInstances", "Version": "2016-11-15", "ImageId": "ami-12c6146b", "MinCount": 1, "MaxCount": 1},
-                                    headers={"Authorization": f"AWS4-HMAC-SHA256 Credential=x/20260101/{order['region']}/ec2/aws4_request"})
+    wanted = {"Action": "RunInstances", "Version": "2016-11-15", "ImageId": "ami-12c6146b", "MinCount": 1, "MaxCount": 1}
+    answer = app.test_client().post("/", data=wanted, headers={
+        "Authorization": f"AWS4-HMAC-SHA256 Credential=x/20260101/{order['region']}/ec2/aws4_request"})
     made = re.search("<instanceId>(i-[0-9a-f]+)</instanceId>", answer.text).group(1)
     next(iter(backend.get_instance(made).nics.values())).private_ip_address = order["address"]
     return {"id": made, "zone": order["region"] + "a"}

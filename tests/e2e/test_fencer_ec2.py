@@ -1,12 +1,15 @@
 """The fencer `ec2` (fencers/ec2/README.md) over real HTTP against moto's EC2. The signature of each request is recomputed by botocore
 before moto sees it."""
 
+import threading
+
 import pytest
 
 from .ec2_api import Ec2Api
 from .engine import RULES
 from .kube import wait_for
-from .test_fencer_rehearse import cordon, leads
+from .secrecy import check_untold
+from .test_fencer_rehearse import PROVEN, cordon, leads
 
 WORKS, BROKEN = 0, 10
 
@@ -125,11 +128,15 @@ def test_a_drained_machine_is_stopped_and_that_is_read(cluster, make_nodes, work
     leads(cluster, fencers.space, other)
     fencers.write(config="api: 1\n" + "".join(f"{key}: {value}\n" for key, value in configured(ec2, tmp_path).items()))
     cordon(cluster, node)
-    wait_for("it is on", lambda: ec2.state(made) == "running", 10)
-    tool.process = None
-    said = tool.run("fencer", "rehearse", node, "--yes", node, "-n", fencers.space)
-    assert "POST /" in said.stdout + said.stderr or "ec2" in said.stdout
-    assert ec2.state(made) == "stopped"
+
+    def lose_power():
+        wait_for("it is stopped", lambda: ec2.state(made) == "stopped", 60)
+        cluster.hollow.fail(node, "silent")
+    machine = threading.Thread(target=lose_power)
+    machine.start()
+    said = tool.engine("fencer", "rehearse", node, "--yes", node, code=PROVEN)
+    machine.join()
+    assert "fencer ec2 tells endpoint ec2 to switch it off: POST /" in said and ec2.secret_key not in said
     assert [each for each in ec2.seen() if each[0] != "DescribeInstances"] == [["StopInstances", ""]]
 
 
@@ -147,3 +154,4 @@ def test_a_machine_that_may_be_alive_is_stopped_and_its_pod_goes_when_that_is_re
     (told,) = [each for each in engine.records() if each.get("action") == "switch_off" and each["kind"] == "intent"]
     assert told["text"].endswith('"SkipOsShutdown":true,"Version":"2016-11-15"}')
     assert [each for each in ec2.seen() if each[0] != "DescribeInstances"] == [["StopInstances", ""]]
+    check_untold([engine], (ec2.secret_key,))
