@@ -38,6 +38,10 @@ bool is_word(const std::string& text) {
   });
 }
 
+bool is_label(const std::string& text) {
+  return is_dns_label(text);
+}
+
 bool is_login_path(const std::string& text) {
   return text.size() > 1 && text.front() == '/' && text.find("..") == std::string::npos &&
          text.find("//") == std::string::npos && std::all_of(text.begin(), text.end(), [](char c) {
@@ -64,7 +68,7 @@ constexpr TextRule kWord = {
     .fits = is_word,
     .what = "no name of a header or a field",
     .hint = "letters, digits, - and _; a field may lie deeper: session.token"};
-constexpr TextRule kPlace = {.fits = is_dns_label,
+constexpr TextRule kPlace = {.fits = is_label,
                              .what = "no name of a region or service of AWS",
                              .hint = "for example eu-central-1, and ec2"};
 constexpr TextRule kPath = {

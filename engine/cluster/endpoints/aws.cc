@@ -28,7 +28,7 @@ Result<std::string> action_of(const kube::Query& parameters) {
     found = name == kAction ? &value : found;
   }
   if (found == nullptr || named != 1) {
-    return failure(Error::Kind::Invalid, "one parameter must be Action, and no other");
+    return failure(Error::Kind::Invalid, "exactly one of its parameters must be called Action");
   }
   return *found;
 }
