@@ -24,7 +24,7 @@ Result<std::string> action_of(const kube::Query& parameters) {
   const std::string* found = nullptr;
   std::size_t named = 0;
   for (const auto& [name, value] : parameters) {
-    named += lower_cased(name) == "action" ? 1 : 0;
+    named += lower_cased(name) == "action" ? 1U : 0U;
     found = name == kAction ? &value : found;
   }
   if (found == nullptr || named != 1) {
@@ -94,7 +94,7 @@ Result<AwsCall> aws_order(std::string_view path, std::string_view parameters) {
   for (const auto& [name, value] : body->items()) {
     form.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
     const std::string lower = lower_cased(name);
-    machines += lower.starts_with("instanceid") ? 1 : 0;
+    machines += lower.starts_with("instanceid") ? 1U : 0U;
     keeps_memory = keeps_memory || lower == "hibernate";
   }
   auto action = action_of(form);

@@ -47,7 +47,7 @@ TEST(FencerPages, each_shows_a_configuration_that_is_taken) {
     EXPECT_TRUE(loaded->front().fencer->switches_off()) << name;
     ++pages;
   }
-  EXPECT_EQ(pages, 6);
+  EXPECT_EQ(pages, 7);
 }
 
 }  // namespace
