@@ -63,6 +63,14 @@ struct TlsSettings {
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
+// Whose key signs a request, and for what, by AWS Signature Version 4.
+struct AwsSignature {
+  std::string region = {};
+  std::string service = {};
+  std::string access_key = {};
+  std::string secret_key = {};
+};
+
 struct HttpRequest {
   Method method = Method::Get;
   std::string url = {};  // absolute, already percent-encoded
@@ -77,6 +85,9 @@ struct HttpRequest {
   std::function<bool()> may_send = nullptr;
   // Of a server other than the one that use_tls() is about; null: of that one.
   std::shared_ptr<const TlsSettings> tls = nullptr;
+  // Signed as it leaves, with all of its headers. It has a body with a type, and no query: libcurl
+  // before 8.3 signs a query as it stands, and the service sorts it first.
+  std::shared_ptr<const AwsSignature> aws = nullptr;
 };
 
 struct HttpHead {

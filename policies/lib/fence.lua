@@ -17,13 +17,14 @@
 ---@class Settings
 ---@field [string] any
 
----{ status = 200, body = ... }: decoded JSON, read-only; null is nil. One to fence.try may be a failure: error is timeout, unreachable, status, unauthorized, not_json or too_large (else nil), message says it in words, since is for how many seconds the request has failed in a row, status is that of HTTP if there was one; reading its body is an error.
+---{ status = 200, body = ... }: decoded JSON, read-only; null is nil. One to fence.try may be a failure: error is timeout, unreachable, status, unauthorized, not_json or too_large (else nil), message says it in words, since is for how many seconds the request has failed in a row, status is that of HTTP if there was one, code the service's own word if it is one of AWS; reading its body is an error.
 ---@class Answer
 ---@field status integer?
 ---@field body any
 ---@field error string?
 ---@field message string?
 ---@field since integer?
+---@field code string?
 
 ---The JSON of an API object, read by :get(path).
 ---@class Raw

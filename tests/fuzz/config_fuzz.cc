@@ -1,7 +1,7 @@
 // Bytes as configuration: whatever an operator or a policy author can write must be taken or
 // refused with a text, in time. The first byte names the reader: b a text of moonfence.yaml, m a
-// whole ConfigMap, k a kubeconfig, c a --config file, s a label selector, d times. Seeds:
-// seeds/config.
+// whole ConfigMap, k a kubeconfig, c a --config file, s a label selector, d times; x an answer in
+// XML of an endpoint. Seeds: seeds/config.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +14,8 @@
 #include "app/settings/settings.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "cluster/endpoints/aws.h"
+#include "cluster/endpoints/xml.h"
 #include "fuzz/config_maps.h"
 #include "fuzz/finding.h"
 #include "kube/auth/config.h"
@@ -99,6 +101,16 @@ void read_times(std::string_view text) {
   (void)parse_http_date(text);
 }
 
+void read_xml(std::string_view text) {
+  const auto parsed = cluster::parse_xml(text);
+  if (!parsed) {
+    check_error(parsed.error(), "XML");
+  } else if (!parsed->is_object() || parsed->size() != 1) {
+    report("XML was read as " + parsed->dump());
+  }
+  (void)cluster::aws_error_code(text);
+}
+
 void read_as(char reader, std::string_view text) {
   switch (reader) {
     case 'b':
@@ -111,6 +123,8 @@ void read_as(char reader, std::string_view text) {
       return read_settings(std::string(text));
     case 's':
       return read_selector(text);
+    case 'x':
+      return read_xml(text);
     default:
       return read_times(text);
   }
@@ -125,7 +139,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (input.empty()) {
     return 0;
   }
-  constexpr std::string_view kReaders = "bmkcsd";
+  constexpr std::string_view kReaders = "bmkcsdx";
   const char first = input.front();
   const char reader = kReaders.find(first) != std::string_view::npos
                           ? first

@@ -20,10 +20,12 @@ using cluster::LoginRules;
 using Auth = EndpointRules::Auth;
 using Send = LoginRules::Send;
 
-constexpr std::array<std::string_view, 18> kAuthKeys = {
-    "body",         "expiresField", "expiresHeader", "headers",    "lifetime",      "passwordField",
-    "passwordFile", "path",         "send",          "sendHeader", "sendPrefix",    "tokenField",
-    "tokenFile",    "tokenHeader",  "type",          "url",        "usernameField", "usernameFile"};
+constexpr std::array<std::string_view, 23> kAuthKeys = {
+    "accessKeyFile", "body",          "expiresField",     "expiresHeader", "headers",
+    "lifetime",      "passwordField", "passwordFile",     "path",          "region",
+    "secretKeyFile", "send",          "sendHeader",       "sendPrefix",    "service",
+    "tokenField",    "tokenFile",     "sessionTokenFile", "tokenHeader",   "type",
+    "url",           "usernameField", "usernameFile"};
 
 bool is_file(const std::string& text) {
   return text.size() > 1 && text.front() == '/' && text.back() != '/';
@@ -34,6 +36,10 @@ bool is_word(const std::string& text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("-_.").find(c) != std::string_view::npos;
   });
+}
+
+bool is_label(const std::string& text) {
+  return is_dns_label(text);
 }
 
 bool is_login_path(const std::string& text) {
@@ -62,6 +68,9 @@ constexpr TextRule kWord = {
     .fits = is_word,
     .what = "no name of a header or a field",
     .hint = "letters, digits, - and _; a field may lie deeper: session.token"};
+constexpr TextRule kPlace = {.fits = is_label,
+                             .what = "no name of a region or service of AWS",
+                             .hint = "for example eu-central-1, and ec2"};
 constexpr TextRule kPath = {
     .fits = is_login_path, .what = "no path below the url", .hint = "for example /v2/auth/login"};
 constexpr TextRule kPrefix = {.fits = is_printable,
@@ -99,10 +108,11 @@ Result<void> read_word(const std::string& file, const YAML::Node& name, const YA
              known);
 }
 
-constexpr std::array<std::pair<std::string_view, Auth>, 4> kTypes = {{{"none", Auth::None},
+constexpr std::array<std::pair<std::string_view, Auth>, 5> kTypes = {{{"none", Auth::None},
                                                                       {"basic", Auth::Basic},
                                                                       {"bearer", Auth::Bearer},
-                                                                      {"login", Auth::Login}}};
+                                                                      {"login", Auth::Login},
+                                                                      {"aws", Auth::Aws}}};
 constexpr std::array<std::pair<std::string_view, Send>, 4> kSends = {{{"json", Send::Json},
                                                                       {"form", Send::Form},
                                                                       {"basic", Send::Basic},
@@ -125,7 +135,10 @@ const std::vector<AuthType>& auth_types() {
        .required = {"path"},
        .optional = {"url", "send", "body", "headers", "usernameFile", "passwordFile",
                     "usernameField", "passwordField", "tokenHeader", "tokenField", "expiresHeader",
-                    "expiresField", "lifetime", "sendHeader", "sendPrefix"}}};
+                    "expiresField", "lifetime", "sendHeader", "sendPrefix"}},
+      {.auth = Auth::Aws,
+       .required = {"region", "accessKeyFile", "secretKeyFile"},
+       .optional = {"service", "sessionTokenFile"}}};
   return types;
 }
 
@@ -157,6 +170,11 @@ Result<void> read_auth_entry(const std::string& file, const std::string& key,
       {"usernameFile", {&rules.username_file, &kFile}},
       {"passwordFile", {&rules.password_file, &kFile}},
       {"tokenFile", {&rules.token_file, &kFile}},
+      {"region", {&rules.aws.region, &kPlace}},
+      {"service", {&rules.aws.service, &kPlace}},
+      {"accessKeyFile", {&rules.aws.access_key_file, &kFile}},
+      {"secretKeyFile", {&rules.aws.secret_key_file, &kFile}},
+      {"sessionTokenFile", {&rules.aws.session_token_file, &kFile}},
       {"path", {&rules.login.path, &kPath}},
       {"usernameField", {&rules.login.username_field, &kWord}},
       {"passwordField", {&rules.login.password_field, &kWord}},
@@ -231,7 +249,7 @@ bool is_ours(const std::string& header) {
 Result<void> check_auth(const std::string& file, const YAML::Node& name, const Given& given,
                         const EndpointRules& rules) {
   if (!given.contains("type")) {
-    return bad(file, name, "auth: type is missing", "one of none, basic, bearer, login");
+    return bad(file, name, "auth: type is missing", "one of none, basic, bearer, login, aws");
   }
   const auto type =
       std::find_if(auth_types().begin(), auth_types().end(),
@@ -283,6 +301,11 @@ Result<void> check_together(const std::string& file, const YAML::Node& name,
     if (shows_token && lower_cased(header.name) == lower_cased(rules.token_header)) {
       return bad(file, name, place + "headers has " + header.name + ", which shows the token",
                  "take it out, or name another header in auth.sendHeader");
+    }
+    if (rules.auth == Auth::Aws && lower_cased(header.name).starts_with("x-amz-")) {
+      return bad(file, name,
+                 place + "headers has " + header.name + ", which is part of a signature",
+                 "take it out; a session token is named by auth.sessionTokenFile");
     }
   }
   const bool shows_nothing = rules.username_file.empty() && rules.password_file.empty();

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cluster/endpoints/endpoint_credentials.h"
+#include "cluster/endpoints/xml.h"
 #include "kube/auth/tls_files.h"
 #include "kube/wire/url.h"
 
@@ -28,6 +29,7 @@ class OwnTls final : public port::Http {
 
   std::unique_ptr<port::Transfer> start(port::HttpRequest request, port::HttpSink& sink) override {
     request.tls = tls_;
+    request.aws = signature_;
     request.lane = port::Lane::Endpoints;
     return http_.start(std::move(request), sink);
   }
@@ -38,9 +40,14 @@ class OwnTls final : public port::Http {
   void drop_connections() override {}
 
   [[nodiscard]] const port::TlsSettings& tls() const { return *tls_; }
+  // All that is started from now on.
+  void sign_with(std::shared_ptr<const port::AwsSignature> signature) {
+    signature_ = std::move(signature);
+  }
 
  private:
   port::Http& http_;
+  std::shared_ptr<const port::AwsSignature> signature_;
   std::shared_ptr<const port::TlsSettings> tls_ = std::make_shared<const port::TlsSettings>();
 };
 
@@ -63,12 +70,30 @@ kube::Connection connection_of(const EndpointRules& rules, port::Files& files) {
   return connection;
 }
 
+// A call that fails in a later turn, unsent.
+class Unsent final : public kube::ApiCall {
+ public:
+  Unsent(loop::Loop& loop, EndpointFailure why, Endpoints::Done done)
+      : timer_(loop.after(Duration::zero(), [why = std::move(why), done = std::move(done)] {
+          done(tl::unexpected<EndpointFailure>(why));
+        })) {}
+
+ private:
+  loop::Timer timer_;
+};
+
+// What a request is called in messages.
+std::string name_of(port::Method method, const std::string& path) {
+  return std::string(to_string(method)) + " " + escaped(path, 512);
+}
+
 }  // namespace
 
 class Endpoints::One final : private kube::Credentials {
  public:
   One(const Surroundings& around, const std::string& name, EndpointRules rules)
       : loop_(around.loop),
+        files_(around.files),
         name_(name),
         rules_(std::move(rules)),
         http_(around.http),
@@ -82,28 +107,47 @@ class Endpoints::One final : private kube::Credentials {
 
   kube::CallHandle get(const std::string& path, Done done, std::size_t body_limit) {
     kube::ApiRequest request;
-    address(request, path);
+    std::string what = name_of(port::Method::Get, path);
+    if (is_aws()) {
+      auto question = aws_question(path);
+      if (!question) {
+        return std::make_unique<Unsent>(loop_, refused(std::move(question.error())),
+                                        std::move(done));
+      }
+      as_aws(request, *std::move(question), what);
+      request.only_asks = true;
+    } else {
+      address(request, path);
+    }
     request.timeout = rules_.timeout;
     request.body_limit = body_limit;
     request.logs_warnings = false;  // nothing that an endpoint says is quoted
-    return caller_.call(std::move(request), [this, path, sent = loop_.now(),
+    return caller_.call(std::move(request), [this, path, what, sent = loop_.now(),
                                              done = std::move(done)](Result<kube::ApiReply> reply) {
-      done(answer_of(std::move(reply), path, loop_.now() - sent));
+      done(answer_of(std::move(reply), {.path = path, .what = what, .took = loop_.now() - sent}));
     });
   }
 
   kube::CallHandle post(const Order& order, const Accepted& done) {
     kube::ApiRequest request;
-    request.method = port::Method::Post;
-    address(request, order.path);
-    request.body = order.body;
-    request.content_type = "application/json";
+    std::string what = name_of(port::Method::Post, order.path);
+    if (is_aws()) {
+      auto command = aws_order(order.path, order.body);
+      if (!command) {
+        return std::make_unique<Unsent>(loop_, refused(std::move(command.error())), told(done));
+      }
+      as_aws(request, *std::move(command), what);
+    } else {
+      request.method = port::Method::Post;
+      address(request, order.path);
+      request.body = order.body;
+      request.content_type = "application/json";
+    }
     request.timeout = std::min(rules_.timeout, order.limit);
     request.may_send = order.may_send;
     request.ignores_body = true;
     request.logs_warnings = false;
-    return caller_.call(std::move(request), [this, path = order.path,
-                                             done](Result<kube::ApiReply> reply) {
+    return caller_.call(std::move(request), [this, what, done](Result<kube::ApiReply> reply) {
       if (reply) {
         done({});
         return;
@@ -114,7 +158,7 @@ class Endpoints::One final : private kube::Credentials {
       }
       if (error.http_status != 0) {
         // Its own words may repeat what we sent.
-        error.text = "POST " + escaped(path, 512) + ": HTTP " + std::to_string(error.http_status);
+        error.text = what + ": HTTP " + std::to_string(error.http_status) + code_of(error);
       }
       error.hint.clear();
       error.reason.clear();
@@ -122,41 +166,74 @@ class Endpoints::One final : private kube::Credentials {
     });
   }
 
+  // Who is told of an order that is not sent.
+  static Done told(const Accepted& done) {
+    return [done](const EndpointResult& unsent) { done(failure(Error(unsent.error().error))); };
+  }
+
  private:
+  [[nodiscard]] bool is_aws() const { return rules_.auth == EndpointRules::Auth::Aws; }
+  static void as_aws(kube::ApiRequest& request, AwsCall call, std::string& what) {
+    what = std::move(call.action);
+    request.method = port::Method::Post;
+    request.path = "/";
+    request.body = std::move(call.form);
+    request.content_type = "application/x-www-form-urlencoded; charset=utf-8";
+    request.reads = parse_xml;
+    request.word_of_refusal = aws_error_code;
+  }
+  [[nodiscard]] EndpointFailure refused(Error why) const {
+    return {.why = EndpointFailure::Why::Refused,
+            .error = std::move(why).within("endpoint " + name_)};
+  }
+  // " UnauthorizedOperation": the one word of a service that is repeated, since it is of a closed
+  // form.
+  [[nodiscard]] std::string code_of(const Error& error) const {
+    return is_aws() && !error.reason.empty() ? " " + error.reason : std::string();
+  }
+
   // It is ours, and not a 401 of the endpoint: only then `reason` is a word of EndpointCredentials.
   [[nodiscard]] static bool is_of_credentials(const Error& error) {
     return error.kind == Error::Kind::Unauthorized && error.http_status == 0;
   }
-  [[nodiscard]] EndpointResult answer_of(Result<kube::ApiReply> reply, const std::string& path,
-                                         Duration took) {
+  struct Asked {
+    std::string path;
+    std::string what;  // in messages
+    Duration took{};
+  };
+  [[nodiscard]] EndpointResult answer_of(Result<kube::ApiReply> reply, const Asked& asked) {
     if (reply) {
-      rows_.succeeded(path);
+      rows_.succeeded(asked.path);
       return EndpointAnswer{.status = reply->status,
                             .body = std::make_shared<const nlohmann::json>(std::move(reply->body))};
     }
     Error& error = reply.error();
     if (error.http_status == 404) {
-      rows_.succeeded(path);
+      rows_.succeeded(asked.path);
       return EndpointAnswer{.status = 404, .body = nullptr};
     }
-    const EndpointFailure::Why why = reason_of(error, took);
+    const EndpointFailure::Why why = reason_of(error, asked.took);
     if (is_of_credentials(error) && why != EndpointFailure::Why::Unauthorized) {
       error.kind = Error::Kind::Retryable;
     }
+    std::string code;
     const bool refused =
         error.http_status != 0 && (error.http_status < 200 || error.http_status > 299);
     if (refused) {
       // Its own words may repeat what we sent.
-      error.text = "GET " + escaped(path, 512) + ": HTTP " + std::to_string(error.http_status);
+      error.text = asked.what + ": HTTP " + std::to_string(error.http_status) + code_of(error);
+      code = is_aws() ? error.reason : std::string();
     } else if (error.http_status != 0 && error.kind != Error::Kind::Limit) {
-      error.text = "GET " + escaped(path, 512) + ": the answer is not the JSON that was expected";
+      error.text = asked.what + ": the answer is not the " + (is_aws() ? "XML" : "JSON") +
+                   " that was expected";
     }
     error.hint.clear();  // speaks of the API server
     error.reason.clear();
     return tl::unexpected<EndpointFailure>(
         EndpointFailure{.why = why,
                         .error = std::move(error).within("endpoint " + name_),
-                        .since = rows_.failed(path, loop_.now())});
+                        .code = std::move(code),
+                        .since = rows_.failed(asked.path, loop_.now())});
   }
 
   [[nodiscard]] EndpointFailure::Why reason_of(const Error& error, Duration took) const {
@@ -191,18 +268,25 @@ class Endpoints::One final : private kube::Credentials {
     } else if (no_certificate && http_.tls().certificate_pem.empty()) {
       ready(failure(Error::Kind::Unauthorized,
                     "tls.clientCertificate: " + tls_.certificate_reloads().fault));
+    } else if (is_aws()) {
+      auto identity = aws_identity(files_, rules_.aws);
+      http_.sign_with(identity ? identity->signature : nullptr);
+      ready(identity ? with_ours(std::move(identity->headers))
+                     : failure(std::move(identity.error())));
     } else {
       credentials_.headers([this, ready = std::move(ready)](auto headers) {
-        if (headers) {
-          headers->insert(headers->end(), rules_.headers.begin(), rules_.headers.end());
-        }
-        ready(std::move(headers));
+        ready(headers ? with_ours(*std::move(headers)) : std::move(headers));
       });
     }
+  }
+  Result<std::vector<port::Header>> with_ours(std::vector<port::Header> headers) const {
+    headers.insert(headers.end(), rules_.headers.begin(), rules_.headers.end());
+    return headers;
   }
   bool refused(Moment asked) override { return credentials_.refused(asked); }
 
   loop::Loop& loop_;
+  port::Files& files_;
   const std::string name_;
   const EndpointRules rules_;
   FailureRows rows_;
@@ -211,21 +295,6 @@ class Endpoints::One final : private kube::Credentials {
   EndpointCredentials credentials_;
   kube::Caller caller_;
 };
-
-namespace {
-
-class Unknown final : public kube::ApiCall {
- public:
-  Unknown(loop::Loop& loop, const std::string& name, Endpoints::Done done)
-      : timer_(loop.after(Duration::zero(), [name, done = std::move(done)] {
-          done(tl::unexpected<EndpointFailure>(unconfigured(name)));
-        })) {}
-
- private:
-  loop::Timer timer_;
-};
-
-}  // namespace
 
 EndpointFailure unconfigured(const std::string& name) {
   return {.why = EndpointFailure::Why::Unconfigured,
@@ -247,7 +316,7 @@ kube::CallHandle Endpoints::get(const std::string& name, const std::string& path
                                 std::size_t body_limit) {
   const auto found = all_.find(name);
   if (found == all_.end()) {
-    return std::make_unique<Unknown>(loop_, name, std::move(done));
+    return std::make_unique<Unsent>(loop_, unconfigured(name), std::move(done));
   }
   return found->second->get(path, std::move(done), body_limit);
 }
@@ -256,9 +325,7 @@ kube::CallHandle Endpoints::post(const std::string& name, const Order& order,
                                  const Accepted& done) {
   const auto found = all_.find(name);
   if (found == all_.end()) {
-    return std::make_unique<Unknown>(loop_, name, [done](const EndpointResult& unknown) {
-      done(failure(Error(unknown.error().error)));
-    });
+    return std::make_unique<Unsent>(loop_, unconfigured(name), One::told(done));
   }
   return found->second->post(order, done);
 }

@@ -5,7 +5,8 @@
 // is read: GET below its URL, JSON answers of at most 16 MiB, no redirects. An answer is 2xx
 // or 404; whatever else happens is a failure, quotes nothing that the endpoint said, and changes
 // nothing. The one that is told something is a machine's, to be switched off
-// (fence/act/guarded_call).
+// (fence/act/guarded_call). A service of AWS is asked by POST and answers in XML, which is read as
+// if it were JSON; what may be asked of it and told to it is in cluster/endpoints/aws.h.
 //
 // A login happens once for all requests that wait for it, anew in good time before its token runs
 // out, and after a 401, which each request survives once. Files with secrets are read for each
@@ -22,6 +23,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/endpoints/aws.h"
 #include "cluster/endpoints/endpoint_login.h"
 #include "cluster/endpoints/failure_rows.h"
 #include "kube/wire/caller.h"
@@ -33,7 +35,7 @@
 namespace moonfence::cluster {
 
 struct EndpointRules {
-  enum class Auth { None, Basic, Bearer, Login };
+  enum class Auth { None, Basic, Bearer, Login, Aws };
 
   std::string url;  // without a trailing slash
   std::string ca_file;
@@ -48,6 +50,7 @@ struct EndpointRules {
   std::string token_header = "Authorization";
   std::string token_prefix = "Bearer ";
   LoginRules login;
+  AwsRules aws;
   std::vector<port::Header> headers;  // with every request beside a login
 };
 
@@ -68,10 +71,12 @@ struct EndpointFailure {
     Status,  // neither 2xx nor 404: error.http_status
     NotJson,
     TooLarge,
+    Refused,  // it is none that may be asked of this endpoint, and was not sent
   };
   Why why = Why::Unreachable;
   Error error;
-  Duration since{};  // the first failure of the same request in a row
+  std::string code = {};  // the service's own word for a Status, of AWS: UnauthorizedOperation
+  Duration since{};       // the first failure of the same request in a row
 };
 
 [[nodiscard]] EndpointFailure unconfigured(const std::string& name);

@@ -4,13 +4,11 @@
 #include <array>
 #include <utility>
 
-#include "base/text.h"
+#include "cluster/endpoints/secret_file.h"
 #include "kube/text/base64.h"
 
 namespace moonfence::cluster {
 namespace {
-
-constexpr std::size_t kSecretLimit = 64U << 10U;
 
 using Why = EndpointFailure::Why;
 constexpr std::array<std::pair<std::string_view, Why>, 5> kReasons = {
@@ -32,25 +30,6 @@ std::string reason_of(const Error& error, bool out_of_time) {
   const auto* found = std::find_if(kReasons.begin(), kReasons.end(),
                                    [why](const auto& each) { return each.second == why; });
   return found == kReasons.end() ? std::string() : std::string(found->first);
-}
-
-// What a mounted secret holds, without the line break that editors add.
-Result<std::string> read_secret(port::Files& files, const std::string& path) {
-  auto text = files.read(path, kSecretLimit);
-  if (!text) {
-    return text;
-  }
-  while (text->ends_with('\n') || text->ends_with('\r')) {
-    text->pop_back();
-  }
-  const bool fits = std::none_of(text->begin(), text->end(), [](char c) {
-    return static_cast<unsigned char>(c) < ' ' || c == 0x7F;
-  });
-  if (text->empty() || !fits) {
-    return failure(Error::Kind::Invalid,
-                   escaped(path) + (text->empty() ? " is empty" : " holds a control character"));
-  }
-  return text;
 }
 
 }  // namespace
@@ -101,6 +80,7 @@ void EndpointCredentials::headers(Ready ready) {
 bool EndpointCredentials::refused(Moment asked) {
   switch (rules_.auth) {
     case EndpointRules::Auth::None:
+    case EndpointRules::Auth::Aws:  // signs each request by itself
       return false;
     case EndpointRules::Auth::Basic:
     case EndpointRules::Auth::Bearer: {

@@ -14,10 +14,12 @@ std::optional<policy::FailedAnswer> told_of(const cluster::EndpointFailure& fail
         .error = std::string(error),
         .message = failure.error.text,
         .since = std::chrono::floor<std::chrono::seconds>(failure.since).count(),
-        .status = status == 0 ? std::nullopt : std::optional(status)};
+        .status = status == 0 ? std::nullopt : std::optional(status),
+        .code = failure.code};
   };
   switch (failure.why) {
     case Why::Unconfigured:
+    case Why::Refused:
       return std::nullopt;
     case Why::Unauthorized:
       return told("unauthorized");

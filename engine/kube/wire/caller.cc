@@ -45,8 +45,10 @@ class Call final : public Exchange {
     if (ignores_body()) {
       return ApiReply{.status = head().status};
     }
-    auto body = body_.size() <= kSingleObject ? shared_.replies->parse(body_) : parse_json(body_);
-    if (!body && is_cut_short(body_)) {
+    auto body = reads() != nullptr              ? reads()(body_)
+                : body_.size() <= kSingleObject ? shared_.replies->parse(body_)
+                                                : parse_json(body_);
+    if (!body && reads() == nullptr && is_cut_short(body_)) {
       return failure(
           in_doubt(Error{.kind = Error::Kind::Retryable, .text = "the reply ended in the middle"}));
     }

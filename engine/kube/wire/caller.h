@@ -42,6 +42,11 @@ struct ApiRequest {
   bool observed = true;
   bool ignores_body = false;  // a 2xx is a success, whatever stands in it
   bool logs_warnings = true;  // those that the server's answer carries
+  bool only_asks = false;     // it changes nothing, although it is no GET
+  // Of a service that does not speak JSON: reads a success, and the service's word for a refusal,
+  // which becomes Error::reason.
+  Result<nlohmann::json> (*reads)(std::string_view body) = nullptr;
+  std::string (*word_of_refusal)(std::string_view body) = nullptr;
 };
 
 struct ApiReply {

@@ -114,7 +114,7 @@ void Exchange::on_head(const port::HttpHead& head) {
   note_head();
   if (is_success(head.status)) {
     Result<void> accepted =
-        is_relayed() || ignores_body() || is_json(head)
+        is_relayed() || ignores_body() || reads() != nullptr || is_json(head)
             ? accept(head)
             : failure(Error::Kind::Malformed,
                       "an answer of type \"" + escaped(head.find("content-type"), 128) +
@@ -214,6 +214,9 @@ Error Exchange::in_doubt(Error error) const {
 
 Error Exchange::refusal() const {
   Error error = error_from_reply(*head_, refusal_body_);
+  if (request_.word_of_refusal != nullptr) {
+    error.reason = request_.word_of_refusal(refusal_body_);
+  }
   context_.log.debug("api_call_refused",
                      {{"method", port::to_string(request_.method)},
                       {"path", request_.path},

@@ -62,10 +62,13 @@ class Exchange : public port::HttpSink {
   // its warnings say nothing about the API server: the CallObserver is not told, a 401 asks for no
   // new credentials, a warning is not logged, and the body may be of any type.
   [[nodiscard]] bool is_relayed() const { return request_.lane == port::Lane::Endpoints; }
-  [[nodiscard]] bool is_write() const { return request_.method != port::Method::Get; }
+  [[nodiscard]] bool is_write() const {
+    return request_.method != port::Method::Get && !request_.only_asks;
+  }
   [[nodiscard]] const port::HttpHead& head() const { return *head_; }
   [[nodiscard]] std::size_t body_limit() const { return request_.body_limit; }
   [[nodiscard]] bool ignores_body() const { return request_.ignores_body; }
+  [[nodiscard]] auto reads() const { return request_.reads; }
   // A success that cannot be understood: on a write nobody knows what has happened.
   [[nodiscard]] Error in_doubt(Error error) const;
 

@@ -213,8 +213,9 @@ bool append(curl_slist*& list, const std::string& line) {
 }
 
 std::optional<Error> set_headers(Exchange& exchange, const std::string& host) {
-  // libcurl adds these by itself unless an empty one is given.
-  bool ok = append(exchange.header_list, "Expect:");
+  // libcurl adds these by itself unless an empty one is given. Before 8.3 it signs an empty one,
+  // and does not send it (curl#11664); what is signed is too short for it to add Expect.
+  bool ok = exchange.request.aws != nullptr || append(exchange.header_list, "Expect:");
   bool typed = false;
   for (const port::Header& header : exchange.request.headers) {
     const std::string all = header.name + header.value;
@@ -315,6 +316,12 @@ void set_request(Options& options, const port::HttpRequest& request) {
   options.set(CURLOPT_CUSTOMREQUEST, std::string(port::to_string(request.method)));
 }
 
+void set_signature(Options& options, const port::AwsSignature& aws) {
+  options.set(CURLOPT_AWS_SIGV4, "aws:amz:" + aws.region + ":" + aws.service);
+  options.set(CURLOPT_USERNAME, aws.access_key);
+  options.set(CURLOPT_PASSWORD, aws.secret_key);
+}
+
 void set_connection(Options& options, const HttpLimits& limits, port::Lane lane) {
   using std::chrono::duration_cast;
   using std::chrono::milliseconds;
@@ -399,6 +406,9 @@ std::optional<Error> configure(Exchange& exchange, const port::TlsSettings& tls,
   set_connection(options, limits, exchange.request.lane);
   set_tls(options, tls);
   set_request(options, exchange.request);
+  if (exchange.request.aws != nullptr) {
+    set_signature(options, *exchange.request.aws);
+  }
   set_callbacks(options, exchange, sockets);
   options.set(CURLOPT_URL, exchange.connect_url);
   options.set(CURLOPT_HTTPHEADER, exchange.header_list);

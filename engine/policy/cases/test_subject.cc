@@ -93,6 +93,9 @@ Result<std::optional<FailedAnswer>> failure_in(const Request& request, const jso
   if (const json* message = member(&given, "message")) {
     failed.message = text_of(message);
   }
+  if (const json* word = member(&given, "code")) {
+    failed.code = text_of(word);
+  }
   return failed;
 }
 

@@ -38,7 +38,7 @@ function fixture(file) end
 
 constexpr const char* kAnswerFields =
     "---@field status integer?\n---@field body any\n---@field error string?\n"
-    "---@field message string?\n---@field since integer?\n";
+    "---@field message string?\n---@field since integer?\n---@field code string?\n";
 
 std::string bare_type(std::string_view type) {
   return std::string(type.ends_with('?') ? type.substr(0, type.size() - 1) : type);

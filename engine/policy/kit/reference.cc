@@ -141,7 +141,8 @@ Reference reference() {
        "be a "
        "failure: error is timeout, unreachable, status, unauthorized, not_json or too_large (else "
        "nil), message says it in words, since is for how many seconds the request has failed in a "
-       "row, status is that of HTTP if there was one; reading its body is an error."},
+       "row, status is that of HTTP if there was one, code the service's own word if it is one of "
+       "AWS; reading its body is an error."},
       {"Raw", "The JSON of an API object, read by :get(path)."},
   };
   all.tables = tables();

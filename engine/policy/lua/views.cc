@@ -33,8 +33,8 @@ const json::array_t* array_of(const json* value) {
 }
 
 // The first two of every reply, the others of one to fence.try.
-constexpr std::array<std::string_view, 5> kReplyFields = {"status", "body", "error", "message",
-                                                          "since"};
+constexpr std::array<std::string_view, 6> kReplyFields = {"status",  "body",  "error",
+                                                          "message", "since", "code"};
 constexpr std::size_t kPlainReplyFields = 2;
 
 // It says whether the request failed (policy/values/failed_answer.h).

@@ -12,7 +12,7 @@ nlohmann::json answer_json(int status, const nlohmann::json* body) {
 
 nlohmann::json tried_json(int status, const nlohmann::json* body) {
   nlohmann::json answer = answer_json(status, body);
-  for (const char* field : {"error", "message", "since"}) {
+  for (const char* field : {"error", "message", "since", "code"}) {
     answer[field] = nullptr;
   }
   return answer;
@@ -22,6 +22,7 @@ nlohmann::json failed_json(const FailedAnswer& failed) {
   nlohmann::json answer = {
       {"error", failed.error}, {"message", failed.message}, {"since", failed.since}};
   answer["status"] = failed.status ? nlohmann::json(*failed.status) : nlohmann::json();
+  answer["code"] = failed.code.empty() ? nlohmann::json() : nlohmann::json(failed.code);
   return answer;
 }
 

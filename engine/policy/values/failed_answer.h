@@ -18,6 +18,7 @@ struct FailedAnswer {
   std::string message;             // for people; quotes nothing that the service said
   std::int64_t since = 0;          // whole seconds since the first failure in a row
   std::optional<int> status = {};  // of HTTP, where there was one
+  std::string code = {};           // the service's own word, of AWS: UnauthorizedOperation
 };
 
 inline constexpr std::array<std::string_view, 6> kFailures = {
@@ -33,7 +34,7 @@ inline constexpr std::array<std::string_view, 6> kFailures = {
 [[nodiscard]] nlohmann::json answer_json(int status, const nlohmann::json* body);
 // The same of a request made by fence.try: it also says that nothing failed.
 [[nodiscard]] nlohmann::json tried_json(int status, const nlohmann::json* body);
-// {"error": …, "message": …, "since": …, "status": …}.
+// {"error": …, "message": …, "since": …, "status": …, "code": …}.
 [[nodiscard]] nlohmann::json failed_json(const FailedAnswer& failed);
 
 }  // namespace moonfence::policy

@@ -122,6 +122,46 @@ TEST(EndpointSettings, the_logins_of_clouds) {
   EXPECT_EQ(gce.login.send, cluster::LoginRules::Send::Nothing);
 }
 
+TEST(EndpointSettings, a_key_of_aws) {
+  const auto settings = parse_settings(R"(api: 1
+endpoints:
+  ec2:
+    url: https://ec2.eu-central-1.amazonaws.com
+    auth: {type: aws, region: eu-central-1, accessKeyFile: /a, secretKeyFile: /s}
+  sts:
+    url: https://sts.eu-central-1.amazonaws.com
+    auth: {type: aws, region: eu-central-1, service: sts, accessKeyFile: /a, secretKeyFile: /s, sessionTokenFile: /t}
+)",
+                                       "f");
+  ASSERT_TRUE(settings) << settings.error().message();
+  const EndpointRules& rules = settings->endpoints.at("ec2");
+  EXPECT_EQ(rules.auth, EndpointRules::Auth::Aws);
+  EXPECT_EQ(rules.aws.region, "eu-central-1");
+  EXPECT_EQ(rules.aws.service, "ec2");
+  EXPECT_EQ(rules.aws.access_key_file, "/a");
+  EXPECT_EQ(rules.aws.secret_key_file, "/s");
+  EXPECT_EQ(rules.aws.session_token_file, "");
+  EXPECT_EQ(settings->endpoints.at("sts").aws.service, "sts");
+  EXPECT_EQ(settings->endpoints.at("sts").aws.session_token_file, "/t");
+  for (const std::string& auth : {
+           "{type: aws, accessKeyFile: /a, secretKeyFile: /s}",
+           "{type: aws, region: x, accessKeyFile: /a}",
+           "{type: aws, region: x, secretKeyFile: /s}",
+           "{type: aws, region: 'x:y', accessKeyFile: /a, secretKeyFile: /s}",
+           "{type: aws, region: '', accessKeyFile: /a, secretKeyFile: /s}",
+           "{type: aws, region: x, service: 's3/..', accessKeyFile: /a, secretKeyFile: /s}",
+           "{type: aws, region: x, accessKeyFile: AKID, secretKeyFile: /s}",
+           "{type: aws, region: x, accessKeyFile: /a, secretKeyFile: /s, tokenFile: /t}",
+           "{type: bearer, tokenFile: /t, region: x}",
+       }) {
+    EXPECT_NE(fault("{url: https://v, auth: " + auth + "}"), "") << auth;
+  }
+  EXPECT_NE(fault("{url: https://v, headers: {X-Amz-Date: x}, auth: {type: aws, region: x, "
+                  "accessKeyFile: /a, secretKeyFile: /s}}")
+                .find("headers has X-Amz-Date, which is part of a signature"),
+            std::string::npos);
+}
+
 TEST(EndpointSettings, each_fault_has_one_clear_message) {
   const std::string login =
       "{url: http://v:1, auth: {type: login, path: /l, usernameFile: /u, "

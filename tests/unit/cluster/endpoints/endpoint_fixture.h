@@ -33,18 +33,23 @@ inline EndpointRules login_rules() {
   return rules;
 }
 
-// Notes where each request goes.
+// Notes where each request goes, and who signs it.
 class NotedHttp final : public port::Http {
  public:
   explicit NotedHttp(port::Http& http) : http_(http) {}
   std::unique_ptr<port::Transfer> start(port::HttpRequest request, port::HttpSink& sink) override {
     urls.push_back(request.url);
+    if (const auto& aws = request.aws) {
+      signatures.push_back(aws->region + " " + aws->service + " " + aws->access_key + " " +
+                           aws->secret_key);
+    }
     return http_.start(std::move(request), sink);
   }
   void use_tls(port::TlsSettings settings) override { http_.use_tls(std::move(settings)); }
   void drop_connections() override { http_.drop_connections(); }
 
   std::vector<std::string> urls;
+  std::vector<std::string> signatures;
 
  private:
   port::Http& http_;

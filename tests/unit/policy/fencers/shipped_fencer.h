@@ -22,6 +22,7 @@ struct CloudAnswer {
   int status = 200;
   nlohmann::json body = {};
   std::string error = {};  // not empty: it fails so, with the status if it is not 0
+  std::string code = {};   // with the error: the service's own word
 };
 using Cloud = std::map<std::string, CloudAnswer>;
 
@@ -111,7 +112,8 @@ class ShippedFencer {
       got_[key] =
           failed_json({.error = told.error,
                        .message = message,
-                       .status = told.status == 0 ? std::nullopt : std::optional(told.status)});
+                       .status = told.status == 0 ? std::nullopt : std::optional(told.status),
+                       .code = told.code});
     }
     return request.tries ? std::string() : message;
   }
