@@ -137,7 +137,7 @@ TEST_F(SwitchingOffTest, nobody_is_told_unless_a_fencer_that_may_says_that_it_is
       end,
       state = function(node, s, got) return got.power.body.state, "it says so" end,
       off = function(node, s, got) return nil, "it has no switch" end)")});
-  EXPECT_THAT(ask().error().text, HasSubstr("cannot switch it off: it has no switch"));
+  EXPECT_THAT(ask().error().text, HasSubstr("it cannot be switched off: it has no switch"));
   EXPECT_EQ(orders(), 0U);
 }
 
