@@ -58,6 +58,18 @@ TEST_F(PowerQuestionTest, every_one_is_asked_where_all_are_wanted) {
   EXPECT_TRUE(told->ends_with("; cloud: on, it says so")) << *told;
 }
 
+TEST_F(PowerQuestionTest, what_is_on_is_switched_off_and_nothing_else_is) {
+  BoundFencer bmc = bound("bmc");
+  EXPECT_EQ(bmc.act_on(policy::Power::On), policy::FencerAct::SwitchOff);
+  for (const policy::Power other :
+       {policy::Power::Off, policy::Power::Isolated, policy::Power::Served, policy::Power::Unknown,
+        policy::Power::Failed}) {
+    EXPECT_EQ(bmc.act_on(other), policy::FencerAct::None);
+  }
+  bmc.may_act = false;
+  EXPECT_EQ(bmc.act_on(policy::Power::On), policy::FencerAct::None);
+}
+
 TEST_F(PowerQuestionTest, who_says_on_and_may_do_nothing_leaves_it_to_the_next) {
   fencers = {bound("bmc"), bound_text("storage", kStorage)};
   fencers[0].may_act = false;

@@ -641,6 +641,7 @@ TEST_F(RemediationsTest, of_too_many_the_rest_is_left_out_until_there_is_room) {
     remediations->on_init_apply(object);
   }
   remediations->on_init_done();
+  EXPECT_NE(remediations->problem().find("more than 2000"), std::string::npos);
   remediations->on_apply(server.make("later"));
   run_for(5s);
   EXPECT_NE(remediations->problem().find("more than 2000"), std::string::npos);
