@@ -151,6 +151,7 @@ def test_pf_22_it_has_a_node_isolated_whose_pod_would_go_and_believes_only_what_
     assert "IsolationAccepted" in events
 
 
+@pytest.mark.slow  # IsolationOrderTest.without_the_right_to_make_it_it_is_tried_on
 def test_pf_22_without_the_right_nothing_is_made(cluster, addons, fallen):
     engine, _ = fallen(isolate=True)
     failed = lambda: [each for each in engine.records() if each.get("action") == "isolate" and each["kind"] == "outcome"]  # noqa: E731

@@ -25,7 +25,7 @@ class Failure:
     moves: tuple = ()
 
 
-LONG = 60  # seconds
+LONG, SLOW = 60, 150  # seconds; what lasts for the latter is in --full: one that lasts for the former is of its kind
 FAILURES = [
     Failure("cable-out-20", Node.cable_out, Node.cable_in, 20),
     Failure("cable-out-60", Node.cable_out, Node.cable_in, 60),
@@ -39,7 +39,8 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("failure", [
-    pytest.param(each, id=each.name, marks=[pytest.mark.long] if each.lasts >= LONG else []) for each in FAILURES])
+    pytest.param(each, id=each.name, marks=[mark for mark, least in ((pytest.mark.long, LONG), (pytest.mark.slow, SLOW))
+                                            if each.lasts >= least]) for each in FAILURES])
 def test_pods_of_a_node_that_fails_run_elsewhere_and_it_comes_back_clean(stage, failure):
     stage.moving = failure.moves or stage.everything
     stage.arm()
