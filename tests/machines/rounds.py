@@ -1,11 +1,11 @@
 """How many seconds after a machine loses its power it is called silent, lost, and its pod runs elsewhere.
 
-    scripts/machines rounds [--rounds N] [--of bare|leader|standby] [--act-on lost|off] [--by power|cable]
+    scripts/machines rounds [--rounds N] [--of bare|leader|standby] [--act-on lost|off] [--by power|cable] [--after 12s]
 
 Each round is on real machines with Kubernetes' own settings and moonfence inside, two replicas: the machine that has no
 replica loses its power, or the one on which the leader, or the other replica, runs. The pod is a Deployment's, bound by
-`actOn: lost, after: 12s`, or with `--act-on off` by `actOn: off, after: 12s`: each machine has a BMC then, sushy-tools'
-emulator, which says whether it has power and switches it off for real. `--by cable`: it lives, behind a cable that is cut.
+`actOn: lost`, or with `--act-on off` by `actOn: off`: each machine has a BMC then, sushy-tools' emulator, which says
+whether it has power and switches it off for real. `--by cable`: it lives, behind a cable that is cut.
 """
 
 import argparse
@@ -88,11 +88,12 @@ def run(arguments) -> int:
             inside.wait_ready()
             load = Workloads(bed.client, SPACE, {}, bed.control_plane)
             load.create_namespace()
-            inside.bind(load.namespace, ", actOn: off, after: 12s" if is_off else ", actOn: lost, after: 12s")
+            inside.bind(load.namespace, f", actOn: {arguments.act_on}, after: {arguments.after}")
             for number in range(arguments.rounds):
                 rows.append(play(bed, inside, load, arguments.of, arguments.by))
                 print(json.dumps({"round": number + 1, "of": arguments.of, "act_on": arguments.act_on, "by": arguments.by,
-                                  **rows[-1], "told": [len(each.resets) for each in controllers.values()]}), flush=True)
+                                  "after": arguments.after, **rows[-1],
+                                  "told": [len(each.resets) for each in controllers.values()]}), flush=True)
     for step in STEPS:
         told = [row[step] for row in rows if row[step] is not None]
         if told:
@@ -106,6 +107,7 @@ def main() -> int:
     parser.add_argument("--of", choices=("bare", "leader", "standby"), default="bare")
     parser.add_argument("--act-on", choices=("lost", "off"), default="lost")
     parser.add_argument("--by", choices=("power", "cable"), default="power")
+    parser.add_argument("--after", default="12s")
     parser.add_argument("--dir", type=Path, default=REPO / "build" / "machines" / "rounds")
     return run(parser.parse_args())
 

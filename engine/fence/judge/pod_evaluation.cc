@@ -848,6 +848,16 @@ std::string PodEvaluation::silence_of_attacher(const std::string& driver, const 
                                   known.began);
 }
 
+bool PodEvaluation::is_stopped(const Verdict& verdict) const {
+  const auto writes = [this](const policy::VolumeFacts& volume) {
+    // One of an old kind, which Kubernetes translates to CSI, is of no driver that refuses.
+    return !is_stopped_by(evidence_there(sightings_of(
+        *authority_, volume.handle.empty() ? std::set<std::string>() : std::set{volume.driver})));
+  };
+  return !verdict.volumes.empty() &&
+         std::none_of(verdict.volumes.begin(), verdict.volumes.end(), writes);
+}
+
 PodPlan PodEvaluation::pod_plan_of(Case& asked, const Opinion& opinion) {
   const Binding& by = binding(opinion.binding);
   const Verdict& verdict = *opinion.verdict;
@@ -866,7 +876,7 @@ PodPlan PodEvaluation::pod_plan_of(Case& asked, const Opinion& opinion) {
                                                      : "; the pod is held until they are gone"));
     }
   }
-  pod_plan.releases = verdict.release && around_.in_force.release.on &&
+  pod_plan.releases = around_.in_force.release.on && (verdict.release || is_stopped(verdict)) &&
                       authority_->reading.out_of_service == Carried::Nothing &&
                       !has_no_object(authority_->reading);
   if (verdict.release && !around_.in_force.release.on) {

@@ -137,6 +137,8 @@ class PodEvaluation {
                                                             const policy::Verdict& verdict);
   // Why nobody knows that the driver's attacher is alive; "" when it is, or is not watched.
   [[nodiscard]] std::string silence_of_attacher(const std::string& driver, const Gathered& known);
+  // By what is known now nobody on the node writes to its volumes: they are released unasked.
+  [[nodiscard]] bool is_stopped(const policy::Verdict& verdict) const;
   [[nodiscard]] PodPlan pod_plan_of(Case& asked, const Opinion& by);
   // What a policy had to say beside its verdict.
   void log_lines(const policy::Binding& by, const kube::Pod& pod,

@@ -38,6 +38,10 @@ EvidenceSet evidence_by(const policy::PowerState& said, const std::set<std::stri
   return evidence;
 }
 
+bool is_stopped_by(EvidenceSet there) {
+  return there.contains(Evidence::Off) || there.contains(Evidence::Isolated);
+}
+
 EvidenceSet evidence_there(const Sightings& sightings) {
   EvidenceSet there;
   if (!sightings.exists) {

@@ -38,6 +38,10 @@ struct Sightings {
 // refuses it.
 [[nodiscard]] policy::EvidenceSet evidence_there(const Sightings& sightings);
 
+// Nothing of the node writes to the storage that it is about any more: its machine has no power, or
+// the storage refuses it. That is more than a detach says.
+[[nodiscard]] bool is_stopped_by(policy::EvidenceSet there);
+
 // Beside a deletion: "unreachable, attested: off by alice, 2026-01-02T03:04:05Z, power supply
 // burnt".
 [[nodiscard]] std::string evidence_text(const Sightings& sightings);

@@ -577,11 +577,7 @@ std::optional<Reason> refuse_on_attachment(const Authority& authority, const Gro
   // What has no power, or is refused by the driver's storage, writes to none of its volumes,
   // whatever a detach does. Asked after the proof: one that is missing for a moment may be there
   // again in the next.
-  EvidenceSet stops_writes;
-  stops_writes.insert(policy::Evidence::Off);
-  stops_writes.insert(policy::Evidence::Isolated);
-  const bool is_stopped =
-      evidence_there(sightings_of(authority, of_it.storage)).shares_one_with(stops_writes);
+  const bool is_stopped = is_stopped_by(evidence_there(sightings_of(authority, of_it.storage)));
   return is_stopped || (authority.fencing_drivers != nullptr &&
                         authority.fencing_drivers->contains(target.driver))
              ? std::nullopt

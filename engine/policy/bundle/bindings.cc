@@ -187,13 +187,15 @@ Duration read_hold_down(Reader& reader, const Yaml& value, const std::string& fi
 }
 
 // A link that is down for some seconds is no dead machine.
-Duration read_after(Reader& reader, const Yaml& value, const std::string& field) {
+Duration read_after(Reader& reader, const Yaml& value, const std::string& field, ActOn act_on) {
+  const Duration least = act_on == ActOn::Off ? kLeastOffAfter : kLostAfter;
   const auto given = value.kind == Yaml::Kind::Scalar ? parse_duration(value.text) : std::nullopt;
-  if (!given || *given < kLostAfter || *given > std::chrono::hours(1)) {
+  if (!given || *given < least || *given > std::chrono::hours(1)) {
     reader.refuse(
-        value.line, field, "must be a duration from 12s to 1h, not " + described(value),
+        value.line, field,
+        "must be a duration from " + format_duration(least) + " to 1h, not " + described(value),
         "what it costs to act earlier is in docs/detection.md; without it lost is 12s, off 1m");
-    return kLostAfter;
+    return least;
   }
   return *given;
 }
@@ -214,7 +216,8 @@ void read_act_on(Reader& reader, const Yaml& value, const std::string& field, Al
     return;
   }
   into.act_on = static_cast<ActOn>(word);
-  into.after = after != nullptr ? read_after(reader, *after, Reader::name(field, "after"))
+  into.after = after != nullptr
+                   ? read_after(reader, *after, Reader::name(field, "after"), into.act_on)
                : into.act_on == ActOn::Off ? kOffAfter
                                            : kLostAfter;
 }

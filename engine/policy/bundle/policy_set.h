@@ -53,8 +53,11 @@ struct Allowances {
 // What a binding holds down that does not say.
 constexpr Duration kHoldDown = std::chrono::seconds(10);
 
-// The least of `after`, and what it is when nothing is said.
+// The least of `after` of `actOn: lost`, and what it is when nothing is said.
 constexpr Duration kLostAfter = std::chrono::seconds(12);
+// The least of `actOn: off`, of which nothing is deleted before a fencer says off. The machine's
+// Lease has to be overdue as well, which takes up to twelve seconds.
+constexpr Duration kLeastOffAfter = std::chrono::seconds(6);
 // What it is of `actOn: off`: whoever is switched off by it stays off, and a machine that merely
 // starts anew is not heard for about as long.
 constexpr Duration kOffAfter = std::chrono::minutes(1);

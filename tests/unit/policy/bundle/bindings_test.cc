@@ -35,6 +35,9 @@ TEST(BindingsTest, whoever_acts_on_lost_nodes_says_so_and_waits_for_twelve_secon
   EXPECT_EQ(allowed("  actOn: lost\n  after: 1m\n"), "lost 1m");
   EXPECT_EQ(allowed("  actOn: off\n"), "off 1m");
   EXPECT_EQ(allowed("  actOn: off\n  after: 20s\n"), "off 20s");
+  EXPECT_EQ(allowed("  actOn: off\n  after: 6s\n"), "off 6s");
+  EXPECT_THAT(error_of(one("  actOn: off\n  after: 5s\n")),
+              HasSubstr("must be a duration from 6s to 1h, not '5s'"));
   for (const char* wrong : {"11s", "0s", "2h", "soon", "[12s]"}) {
     EXPECT_THAT(error_of(one(std::string("  actOn: lost\n  after: ") + wrong + "\n")),
                 HasSubstr("bindings[0].after: must be a duration from 12s to 1h"))
