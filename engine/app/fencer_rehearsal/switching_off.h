@@ -1,7 +1,7 @@
 #pragma once
 
 // SwitchingOff has a fencer switch the machine of a drained node off, once, and finds out whether
-// that is what has happened: as the engine would in the night (fence/act/power_switch,
+// that is what has happened: as the engine would in the night (fence/act/fencer_orders,
 // fence/fencers/power_watch), and beside that by the kubelet. Its Lease was renewed before, and
 // stands still after. Whoever says off of a machine whose kubelet goes on speaking looks at another
 // one. It never switches anything on. Nothing of it is linked into the daemon.

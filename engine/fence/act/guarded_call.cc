@@ -190,8 +190,8 @@ kube::CallHandle GuardedCall::send(Calls::iterator call) {
           },
           [&](const SetFencedTaint& it) { return patch(it.operations); },
           [&](const SetOutOfService& it) { return patch(it.operations); },
-          [&](const SwitchOff& it) -> kube::CallHandle {
-            const policy::Request& order = it.power.order.request;
+          [&](const TellFencer& it) -> kube::CallHandle {
+            const policy::Request& order = it.target.order.request;
             if (!order.written_kind().empty()) {
               return write_custom(order, limit, may_send, call);
             }

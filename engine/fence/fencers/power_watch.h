@@ -1,12 +1,11 @@
 #pragma once
 
 // PowerWatch asks the fencers of nodes that are down whether their machines have power
-// (fence/fencers/power_question), and how they are switched off or isolated (fence/act/power_switch
-// does that).
-// Off is a moment and no property: whatever restarts machines by itself makes it old. So a reading
-// counts for some seconds, and is made again for as long as somebody looks at the node. That its
-// storage refuses a node is read in the same way. Several fencers are asked one after the other, by
-// the rules of PowerQuestion::Until::FirstAnswer.
+// (fence/fencers/power_question), and how they are switched off or isolated
+// (fence/act/fencer_orders does that). Off is a moment and no property: whatever restarts machines
+// by itself makes it old. So a reading counts for some seconds, and is made again for as long as
+// somebody looks at the node. That its storage refuses a node is read in the same way. Several
+// fencers are asked one after the other, by the rules of PowerQuestion::Until::FirstAnswer.
 
 #include <array>
 #include <functional>

@@ -36,7 +36,7 @@ Pass::Pass(IncidentContext& surroundings, PassContext context, std::shared_ptr<A
       namespaces_(around_, context_, authority_, [this] { pump(); }),
       quarantining_(around_, context_, authority_, memory_),
       out_of_service_(around_, context_, authority_, memory_, pod_evaluation_, [this] { pump(); }),
-      power_switch_(around_, authority_, memory_, pod_evaluation_, [this] { pump(); }),
+      fencer_orders_(around_, authority_, memory_, pod_evaluation_, [this] { pump(); }),
       deleter_(around_, context_, authority_, memory_, users_),
       releaser_(around_, context_, authority_, memory_, deleter_, users_),
       unlisted_pods_(around_, context_, authority_, memory_),
@@ -52,7 +52,7 @@ void Pass::retire() {
   late_list_.cancel();
   quarantining_.retire();
   out_of_service_.retire();
-  power_switch_.retire();
+  fencer_orders_.retire();
   unlisted_pods_.retire();
   left_volumes_.retire();
   pod_queue_.retire();
@@ -233,7 +233,7 @@ Wants Pass::taken_up(const kube::Pod& pod) {
     starts_.insert_or_assign(pod.uid, starts_of(*pod.raw));
   }
   out_of_service_.saw(pod);
-  power_switch_.saw(pod);
+  fencer_orders_.saw(pod);
   note_hold(pod);
   Wants wants = pod_evaluation_.wants_of(pod);
   wants.needs.volumes = wants.needs.volumes || sees_volumes_;
@@ -723,18 +723,18 @@ bool Pass::tell_observed() {
 
 bool Pass::switch_off() {
   bool heard = true;
-  for (const Namespace& space : power_switch_.spaces()) {
+  for (const Namespace& space : fencer_orders_.spaces()) {
     heard = namespaces_.ask(space) && heard;
   }
   if (!heard) {
     return true;
   }
-  const auto next = power_switch_.go_on(is_complete() && changed_.empty(), listing_->asked_at(),
-                                        picture_took(), result_);
-  if (next == PowerSwitch::Next::ReadNode) {
+  const auto next = fencer_orders_.go_on(is_complete() && changed_.empty(), listing_->asked_at(),
+                                         picture_took(), result_);
+  if (next == FencerOrders::Next::ReadNode) {
     node_.begin();
   }
-  return next != PowerSwitch::Next::Nothing;
+  return next != FencerOrders::Next::Nothing;
 }
 
 bool Pass::retire_node() {

@@ -30,10 +30,10 @@
 
 #include "fence/act/attachment_deleter.h"
 #include "fence/act/fenced_taint_setter.h"
+#include "fence/act/fencer_orders.h"
 #include "fence/act/incident_context.h"
 #include "fence/act/left_volumes.h"
 #include "fence/act/out_of_service_setter.h"
-#include "fence/act/power_switch.h"
 #include "fence/act/volume_releaser.h"
 #include "fence/act/volume_users.h"
 #include "fence/incident/incident_machine.h"
@@ -179,7 +179,7 @@ class Pass final : private PodQueue::PodQueueUser {
   NamespaceReading namespaces_;
   FencedTaintSetter quarantining_;
   OutOfServiceSetter out_of_service_;
-  PowerSwitch power_switch_;
+  FencerOrders fencer_orders_;
   VolumeUsers users_;
   AttachmentDeleter deleter_;
   VolumeReleaser releaser_;

@@ -201,7 +201,7 @@ std::optional<PodPlan> PodEvaluation::judge(kube::Pod pod, const Gathered& known
   }
   hear_node_holds(selected_by, asked);
   hear_power_objections(selected_by, asked);
-  wish_power_off(asked);
+  wish_order(asked);
   hear_objections(asked, result);
   object_by_node_holds(selected_by, asked);
   result.unreadable = result.unreadable || asked.unread;
@@ -664,7 +664,7 @@ void PodEvaluation::hold_unproven(Opinion& opinion, Case& asked) {
 // It would be done now, and the guard would let it.
 bool PodEvaluation::may_have_switched_off(const Opinion& opinion, const Case& asked) {
   const Binding& by = binding(opinion.binding);
-  return fencers_may_act_ && !power_wish_ &&
+  return fencers_may_act_ && !order_wish_ &&
          standings_[opinion.binding].kind == Standing::Kind::MayAct &&
          !left_alone(asked.pod, by.allow) &&
          !around_.in_force.protections.namespaces.contains(asked.pod.ref.space) &&
@@ -682,8 +682,8 @@ policy::PowerState PodEvaluation::aim() const {
 
 // It has to be enough for everybody who demands something of the pod: ending all that runs on the
 // machine for a pod that stays all the same helps nobody.
-void PodEvaluation::wish_power_off(const Case& asked) {
-  if (!asked.would_act || power_wish_) {
+void PodEvaluation::wish_order(const Case& asked) {
+  if (!asked.would_act || order_wish_) {
     return;
   }
   const auto& [index, why] = *asked.would_act;
@@ -699,7 +699,7 @@ void PodEvaluation::wish_power_off(const Case& asked) {
     return;
   }
   const Binding& by = binding(index);
-  power_wish_ = DeletePod{.pod = asked.pod,
+  order_wish_ = DeletePod{.pod = asked.pod,
                           .incident = context_.incident,
                           .policy = by.name,
                           .policy_digest = by.digest,
@@ -711,7 +711,7 @@ void PodEvaluation::wish_power_off(const Case& asked) {
                           .drivers = drivers,
                           .storage = storage_of(asked)};
   if (!guard_reads_spec()) {
-    power_wish_->pod.raw.reset();
+    order_wish_->pod.raw.reset();
   }
 }
 

@@ -87,7 +87,7 @@ class PodEvaluation {
   [[nodiscard]] const policy::ProofDemands& proof() const { return proof_; }
   // Of the pods that an enforcing policy would have deleted by now, if only its machine were known
   // to be off, the first.
-  [[nodiscard]] const std::optional<DeletePod>& power_wish() const { return power_wish_; }
+  [[nodiscard]] const std::optional<DeletePod>& order_wish() const { return order_wish_; }
 
  private:
   [[nodiscard]] bool guard_reads_spec() const;
@@ -119,7 +119,7 @@ class PodEvaluation {
   [[nodiscard]] bool may_have_switched_off(const Opinion& opinion, const Case& asked);
   // What a fencer would come to.
   [[nodiscard]] policy::PowerState aim() const;
-  void wish_power_off(const Case& asked);
+  void wish_order(const Case& asked);
   [[nodiscard]] policy::ProofDemands node_demands_on(const kube::Pod& pod) const;
   void note_proof(policy::EvidenceSet demanded);
   [[nodiscard]] KnownDrivers drivers_of(const Case& asked) const;
@@ -183,7 +183,7 @@ class PodEvaluation {
   std::optional<Objection> objection_;
   std::optional<Objection> power_objection_;
   policy::ProofDemands proof_;
-  std::optional<DeletePod> power_wish_;
+  std::optional<DeletePod> order_wish_;
 };
 
 }  // namespace moonfence::fence

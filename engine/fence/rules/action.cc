@@ -50,9 +50,8 @@ std::optional<Reason> refuse(const Action& action, const Authority& authority, M
                 .policy = it.policy, .digest = it.policy_digest, .set = it.set_digest};
             return refuse_out_of_service(authority, ground, *it.eviction, now);
           },
-          [&](const SwitchOff& it) {
-            return refuse_power_off(authority, ground_of(it.waiting), it.waiting.pod, it.power,
-                                    now);
+          [&](const TellFencer& it) {
+            return refuse_order(authority, ground_of(it.waiting), it.waiting.pod, it.target, now);
           },
           [&](const SetSilentTaint& it) { return refuse_silent_taint(authority, *it.right, now); },
           [&](const LiftTaints& it) { return refuse_lift(*it.right, now); },
@@ -132,7 +131,7 @@ const DeletePod* verdict_of(const Action& action) {
                                [](const DeleteAttachment& it) { return &it.verdict; },
                                [](const ReleaseVolume& it) { return &it.verdict; },
                                [](const SetFencedTaint& it) { return &it.waiting; },
-                               [](const SwitchOff& it) { return &it.waiting; },
+                               [](const TellFencer& it) { return &it.waiting; },
                                [](const auto&) { return static_cast<const DeletePod*>(nullptr); }},
                     action);
 }
@@ -144,8 +143,8 @@ std::string refusal_text(const Action& action, const Authority& authority, Reaso
     return reason == Reason::ProofMissing ? missing_proof_of_any(authority, *taint->eviction)
                                           : std::string();
   }
-  if (const auto* power = std::get_if<SwitchOff>(&action)) {
-    return reason == Reason::OnHold ? hold_on_any(authority, power->power) : std::string();
+  if (const auto* order = std::get_if<TellFencer>(&action)) {
+    return reason == Reason::OnHold ? hold_on_any(authority, order->target) : std::string();
   }
   const DeletePod* verdict = verdict_of(action);
   if (verdict == nullptr) {
@@ -170,13 +169,13 @@ std::string refusal_text(const Action& action, const Authority& authority, Reaso
 
 namespace {
 
-Form form_of_power(const SwitchOff& power, const Authority& authority) {
-  const bool isolates = power.power.order.aim.power == policy::Power::Isolated;
-  return {.told = about_node(isolates ? "isolate" : "switch_off", authority, power.waiting),
+Form form_of_order(const TellFencer& order, const Authority& authority) {
+  const bool isolates = order.target.order.aim.power == policy::Power::Isolated;
+  return {.told = about_node(isolates ? "isolate" : "switch_off", authority, order.waiting),
           .intent = isolates ? Reason::Isolates : Reason::SwitchesOff,
           .subject = authority.node_uid,
-          .why = "for pod " + power.waiting.pod.ref.text() + ", by fencer " + power.power.fencer +
-                 ": " + power.power.order.request.text(),
+          .why = "for pod " + order.waiting.pod.ref.text() + ", by fencer " + order.target.fencer +
+                 ": " + order.target.order.request.text(),
           .done = isolates ? "accepted; whether the storage refuses it is read"
                            : "accepted; whether it is off is read",
           .is_step = false};
@@ -228,7 +227,7 @@ Form form_of(const Action& action, const Authority& authority) {
                     .subject = authority.node_uid,
                     .why = it.why};
           },
-          [&](const SwitchOff& it) { return form_of_power(it, authority); },
+          [&](const TellFencer& it) { return form_of_order(it, authority); },
           [&](const SetSilentTaint& it) -> Form {
             return {.told = about_node("taint_silent", authority, IncidentId()),
                     .intent = Reason::SetsSilentTaint,

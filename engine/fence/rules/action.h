@@ -71,9 +71,9 @@ struct SetOutOfService {
 
 // Has a fencer switch the machine off, or have its storage refuse it. It rests on the verdict about
 // a pod that lacks this proof; `done`: it was accepted. What came of it is read afterwards.
-struct SwitchOff {
+struct TellFencer {
   DeletePod waiting;
-  PowerOff power;
+  OrderCase target;
 };
 
 // Sets the taint of a machine that has fallen silent, by operations_to_set().
@@ -90,7 +90,7 @@ struct LiftTaints {
 };
 
 using Action = std::variant<DeletePod, DeleteAttachment, ReleaseVolume, SetFencedTaint,
-                            SetOutOfService, SwitchOff, SetSilentTaint, LiftTaints>;
+                            SetOutOfService, TellFencer, SetSilentTaint, LiftTaints>;
 
 // The guard's word on it.
 [[nodiscard]] std::optional<audit::Reason> refuse(const Action& action, const Authority& authority,

@@ -418,8 +418,8 @@ bool calls_for(const PowerOrder& order, const policy::PowerState& said) {
 
 }  // namespace
 
-std::optional<Reason> refuse_power_off(const Authority& authority, const Ground& ground,
-                                       const kube::Pod& pod, const PowerOff& power, Moment now) {
+std::optional<Reason> refuse_order(const Authority& authority, const Ground& ground,
+                                   const kube::Pod& pod, const OrderCase& target, Moment now) {
   // A health source may call a node failed whose kubelet is well, and lost is no proof.
   if (!authority.source.empty() && !is_by_fencers(authority.source)) {
     return Reason::SignalUnfit;
@@ -431,17 +431,17 @@ std::optional<Reason> refuse_power_off(const Authority& authority, const Ground&
   if (is_by_fencers(authority.source) && !authority.reading.lost) {
     return Reason::KernelUnsure;
   }
-  const Duration lifetime = picture_lifetime(limits_of(authority.leadership), power.took);
-  if (power.pods == nullptr || !power.complete || now - power.listed > lifetime + kConnecting) {
+  const Duration lifetime = picture_lifetime(limits_of(authority.leadership), target.took);
+  if (target.pods == nullptr || !target.complete || now - target.listed > lifetime + kConnecting) {
     return Reason::PodsUnknown;
   }
-  if (power.objection) {
-    return power.objection;
+  if (target.objection) {
+    return target.objection;
   }
-  if (!hold_on_any(authority, power).empty()) {
+  if (!hold_on_any(authority, target).empty()) {
     return Reason::OnHold;
   }
-  for (const kube::Pod& other : *power.pods) {
+  for (const kube::Pod& other : *target.pods) {
     if (const auto reason = refuse_unheard_namespace(authority, other, now - kConnecting)) {
       return reason;
     }
@@ -456,16 +456,16 @@ std::optional<Reason> refuse_power_off(const Authority& authority, const Ground&
   const auto reading = authority.powers == nullptr
                            ? std::nullopt
                            : authority.powers->reading_of(authority.node, authority.node_uid);
-  const bool stands = reading && reading->fencer == power.fencer && reading->order == power.order &&
-                      calls_for(power.order, reading->state);
-  return stands && lacks_only(power.order.aim, authority, ground, pod)
+  const bool stands = reading && reading->fencer == target.fencer &&
+                      reading->order == target.order && calls_for(target.order, reading->state);
+  return stands && lacks_only(target.order.aim, authority, ground, pod)
              ? std::nullopt
              : std::optional(Reason::PowerNotOn);
 }
 
-std::string hold_on_any(const Authority& authority, const PowerOff& power) {
+std::string hold_on_any(const Authority& authority, const OrderCase& target) {
   std::string text;
-  for (const kube::Pod& pod : *power.pods) {
+  for (const kube::Pod& pod : *target.pods) {
     text = text.empty() ? hold_text(authority.node, authority.reading.hold, pod,
                                     authority.namespaces, authority.held_pods)
                         : text;

@@ -125,7 +125,7 @@ struct Ground {
 
 // Switching off the machine of a node, or having its storage refuse it, by the verdict about a pod
 // that lacks this proof.
-struct PowerOff {
+struct OrderCase {
   PowerOrder order;  // as the fencer's newest answer had it
   std::string fencer = {};
   // All pods of the node, without their JSON: each ends with its machine, or loses its volumes.
@@ -140,12 +140,11 @@ struct PowerOff {
 // the aim must be all that is missing; and so does a hold on any pod of the node, or on its
 // namespace. No trigger of a policy lifts the demand that the kubelet is silent and the machine
 // does not answer.
-[[nodiscard]] std::optional<audit::Reason> refuse_power_off(const Authority& authority,
-                                                            const Ground& ground,
-                                                            const kube::Pod& pod,
-                                                            const PowerOff& power, Moment now);
+[[nodiscard]] std::optional<audit::Reason> refuse_order(const Authority& authority,
+                                                        const Ground& ground, const kube::Pod& pod,
+                                                        const OrderCase& target, Moment now);
 // Who holds one of these pods, or its node or namespace, and why; "" when nobody does.
-[[nodiscard]] std::string hold_on_any(const Authority& authority, const PowerOff& power);
+[[nodiscard]] std::string hold_on_any(const Authority& authority, const OrderCase& target);
 
 // Taking our taint off a node that came back.
 struct Lift {

@@ -729,42 +729,42 @@ TEST_F(ProofGuardTest, off_is_what_a_fencer_has_read_of_a_machine_that_is_not_he
   EXPECT_EQ(proven(), Reason::ProofMissing);
 }
 
-struct PowerOffGuardTest : GuardTest {
+struct OrderGuardTest : GuardTest {
   FakePowers powers;
-  PowerOff power = {.order = {.request = {.kind = policy::Request::Kind::Post,
-                                          .endpoint = "bmc",
-                                          .path = "/off",
-                                          .body = "{}"},
-                              .aim = {.power = policy::Power::Off}},
-                    .fencer = "redfish",
-                    .complete = true};
+  OrderCase target = {.order = {.request = {.kind = policy::Request::Kind::Post,
+                                            .endpoint = "bmc",
+                                            .path = "/off",
+                                            .body = "{}"},
+                                .aim = {.power = policy::Power::Off}},
+                      .fencer = "redfish",
+                      .complete = true};
   std::shared_ptr<std::vector<kube::Pod>> pods = std::make_shared<std::vector<kube::Pod>>();
   policy::ProofDemands demands = {policy::EvidenceSet()};
 
-  PowerOffGuardTest() {
+  OrderGuardTest() {
     demands.front().insert(policy::Evidence::Off);
     pods->push_back(pod);
-    power.pods = pods;
-    power.listed = now;
+    target.pods = pods;
+    target.listed = now;
     authority.powers = &powers;
     powers.reading = PowerReading{.state = {.power = policy::Power::On, .why = "x"},
                                   .fencer = "redfish",
-                                  .order = power.order};
+                                  .order = target.order};
   }
   [[nodiscard]] std::optional<Reason> answer() const {
-    return refuse_power_off(authority,
-                            {.policy = "test", .digest = "d1", .set = "s1", .proof = &demands}, pod,
-                            power, now);
+    return refuse_order(authority,
+                        {.policy = "test", .digest = "d1", .set = "s1", .proof = &demands}, pod,
+                        target, now);
   }
 };
 
-TEST_F(PowerOffGuardTest, the_taint_is_not_demanded_and_off_is_all_that_is_missing) {
+TEST_F(OrderGuardTest, the_taint_is_not_demanded_and_off_is_all_that_is_missing) {
   protections.proof.everywhere.insert(policy::Evidence::Off);
   authority.reading.keeps_replacements_off = false;
   EXPECT_EQ(answer(), std::nullopt);
 }
 
-TEST_F(PowerOffGuardTest, the_newest_answer_must_say_on_and_name_this_very_order) {
+TEST_F(OrderGuardTest, the_newest_answer_must_say_on_and_name_this_very_order) {
   for (const policy::Power other :
        {policy::Power::Off, policy::Power::Unknown, policy::Power::Failed}) {
     powers.reading->state.power = other;
@@ -784,7 +784,7 @@ TEST_F(PowerOffGuardTest, the_newest_answer_must_say_on_and_name_this_very_order
   EXPECT_EQ(answer(), Reason::PowerNotOn);
 }
 
-TEST_F(PowerOffGuardTest, its_kubelet_is_silent_whatever_the_trigger_says) {
+TEST_F(OrderGuardTest, its_kubelet_is_silent_whatever_the_trigger_says) {
   authority.reading.readiness = Readiness::False;
   for (const KubeletLease lease : {KubeletLease::Alive, KubeletLease::Unread}) {
     authority.reading.kubelet_lease = lease;
@@ -793,7 +793,7 @@ TEST_F(PowerOffGuardTest, its_kubelet_is_silent_whatever_the_trigger_says) {
   }
 }
 
-TEST_F(PowerOffGuardTest, its_machine_does_not_answer_whatever_the_trigger_says) {
+TEST_F(OrderGuardTest, its_machine_does_not_answer_whatever_the_trigger_says) {
   activate({binding(Mode::Enforce, "d1", "trigger = { live_kernel = true },")});
   kernels.kernel = cluster::Kernel::Answers;
   EXPECT_EQ(answer(), Reason::KernelAnswers);
@@ -801,7 +801,7 @@ TEST_F(PowerOffGuardTest, its_machine_does_not_answer_whatever_the_trigger_says)
   EXPECT_EQ(answer(), Reason::KernelUnsure);
 }
 
-TEST_F(PowerOffGuardTest, what_speaks_against_the_deletion_speaks_against_it) {
+TEST_F(OrderGuardTest, what_speaks_against_the_deletion_speaks_against_it) {
   in_force(Mode::Observe);
   EXPECT_EQ(answer(), Reason::ModeObserves);
   in_force(Mode::Enforce);
@@ -821,7 +821,7 @@ TEST_F(PowerOffGuardTest, what_speaks_against_the_deletion_speaks_against_it) {
   EXPECT_EQ(answer(), Reason::TooManyDown);
 }
 
-TEST_F(PowerOffGuardTest, a_hold_on_another_pod_and_another_policy_s_word_keep_it_on) {
+TEST_F(OrderGuardTest, a_hold_on_another_pod_and_another_policy_s_word_keep_it_on) {
   kube::Pod other = pod;
   other.uid = Uid("other");
   other.ref = {.space = Namespace("bank"), .name = "ledger-0"};
@@ -831,7 +831,7 @@ TEST_F(PowerOffGuardTest, a_hold_on_another_pod_and_another_policy_s_word_keep_i
   EXPECT_EQ(answer(), Reason::ReadingTooOld);
   authority.namespaces[other.ref.space] = {.known = true, .hold = "audit", .sent = now};
   EXPECT_EQ(answer(), Reason::OnHold);
-  EXPECT_EQ(hold_on_any(authority, power), "namespace bank: audit");
+  EXPECT_EQ(hold_on_any(authority, target), "namespace bank: audit");
   authority.namespaces[other.ref.space] = {.known = true, .sent = now};
   EXPECT_EQ(answer(), std::nullopt);
   authority.held_pods.emplace(other.uid, "a person");
@@ -840,30 +840,30 @@ TEST_F(PowerOffGuardTest, a_hold_on_another_pod_and_another_policy_s_word_keep_i
   authority.held_pods.clear();
   authority.held_pods.emplace(Uid("gone"), "a person");
   EXPECT_EQ(answer(), std::nullopt);
-  power.objection = Reason::PolicyForbids;
+  target.objection = Reason::PolicyForbids;
   EXPECT_EQ(answer(), Reason::PolicyForbids);
 }
 
-TEST_F(PowerOffGuardTest, all_pods_of_the_node_are_known_and_were_listed_a_moment_ago) {
-  power.listed = now - 1h;
+TEST_F(OrderGuardTest, all_pods_of_the_node_are_known_and_were_listed_a_moment_ago) {
+  target.listed = now - 1h;
   EXPECT_EQ(answer(), Reason::PodsUnknown);
-  power.listed = now;
-  power.complete = false;
+  target.listed = now;
+  target.complete = false;
   EXPECT_EQ(answer(), Reason::PodsUnknown);
-  power.complete = true;
-  power.pods = nullptr;
+  target.complete = true;
+  target.pods = nullptr;
   EXPECT_EQ(answer(), Reason::PodsUnknown);
 }
 
 // Somebody has attested it meanwhile.
-TEST_F(PowerOffGuardTest, where_proof_is_there_by_now_it_stays_on) {
+TEST_F(OrderGuardTest, where_proof_is_there_by_now_it_stays_on) {
   demands.front().insert(policy::Evidence::Attested);
   EXPECT_EQ(answer(), std::nullopt);
   authority.reading.attestation.counted = Attestation{};
   EXPECT_EQ(answer(), Reason::PowerNotOn);
 }
 
-TEST_F(PowerOffGuardTest, by_detection_a_machine_is_switched_off_that_is_lost_and_not_before) {
+TEST_F(OrderGuardTest, by_detection_a_machine_is_switched_off_that_is_lost_and_not_before) {
   policy::Binding off = binding(Mode::Enforce);
   off.allow.act_on = policy::ActOn::Off;
   off.allow.after = 12s;
@@ -880,26 +880,26 @@ TEST_F(PowerOffGuardTest, by_detection_a_machine_is_switched_off_that_is_lost_an
   EXPECT_EQ(answer(), Reason::KernelAnswers);
 }
 
-TEST_F(PowerOffGuardTest, neither_a_health_source_nor_lost_is_word_enough) {
+TEST_F(OrderGuardTest, neither_a_health_source_nor_lost_is_word_enough) {
   for (const char* source : {"storage", "lost:12s"}) {
     authority.source = source;
     EXPECT_EQ(answer(), Reason::SignalUnfit);
   }
 }
 
-TEST_F(PowerOffGuardTest, off_is_enough_only_where_nothing_else_is_missing) {
+TEST_F(OrderGuardTest, off_is_enough_only_where_nothing_else_is_missing) {
   policy::EvidenceSet off;
   off.insert(policy::Evidence::Off);
   policy::EvidenceSet attested;
   attested.insert(policy::Evidence::Attested);
   const Ground ground = {.proof = &demands};
-  EXPECT_TRUE(lacks_only(power.order.aim, authority, ground, pod));
+  EXPECT_TRUE(lacks_only(target.order.aim, authority, ground, pod));
   protections.proof.everywhere = attested;
-  EXPECT_FALSE(lacks_only(power.order.aim, authority, ground, pod));
+  EXPECT_FALSE(lacks_only(target.order.aim, authority, ground, pod));
   protections.proof.everywhere = off;
-  EXPECT_TRUE(lacks_only(power.order.aim, authority, {}, pod));
+  EXPECT_TRUE(lacks_only(target.order.aim, authority, {}, pod));
   powers.reading->state.power = policy::Power::Off;
-  EXPECT_FALSE(lacks_only(power.order.aim, authority, ground, pod)) << "nothing is missing";
+  EXPECT_FALSE(lacks_only(target.order.aim, authority, ground, pod)) << "nothing is missing";
 }
 
 TEST_F(ProofGuardTest, unreachable_is_the_word_of_kubernetes_and_a_dead_lease) {

@@ -131,27 +131,27 @@ TEST_F(IsolationGuardTest, a_volume_that_kubernetes_translates_is_of_no_driver_t
 
 TEST_F(IsolationGuardTest, no_machine_is_switched_off_that_is_isolated) {
   demanded = {only(Evidence::Off)};
-  PowerOff power = {.order = {.request = {.kind = policy::Request::Kind::Post, .endpoint = "bmc"},
-                              .aim = {.power = Power::Off}},
-                    .fencer = "storage",
-                    .pods = std::make_shared<const std::vector<kube::Pod>>(std::vector{pod}),
-                    .complete = true,
-                    .listed = now};
-  powers.reading->order = power.order;
-  EXPECT_EQ(refuse_power_off(authority, ground(), pod, power, now), Reason::PowerNotOn);
+  OrderCase target = {.order = {.request = {.kind = policy::Request::Kind::Post, .endpoint = "bmc"},
+                                .aim = {.power = Power::Off}},
+                      .fencer = "storage",
+                      .pods = std::make_shared<const std::vector<kube::Pod>>(std::vector{pod}),
+                      .complete = true,
+                      .listed = now};
+  powers.reading->order = target.order;
+  EXPECT_EQ(refuse_order(authority, ground(), pod, target, now), Reason::PowerNotOn);
   powers.reading->state.power = Power::On;
-  EXPECT_EQ(refuse_power_off(authority, ground(), pod, power, now), std::nullopt);
+  EXPECT_EQ(refuse_order(authority, ground(), pod, target, now), std::nullopt);
 }
 
 TEST_F(IsolationGuardTest, a_node_is_isolated_whose_storage_serves_it_in_part_at_least) {
-  PowerOff power = {.order = {.request = {.kind = policy::Request::Kind::Create, .name = "f"},
-                              .aim = {.power = Power::Isolated, .drivers = storage}},
-                    .fencer = "storage",
-                    .pods = std::make_shared<const std::vector<kube::Pod>>(std::vector{pod}),
-                    .complete = true,
-                    .listed = now};
-  const auto answer = [&] { return refuse_power_off(authority, ground(), pod, power, now); };
-  powers.reading->order = power.order;
+  OrderCase target = {.order = {.request = {.kind = policy::Request::Kind::Create, .name = "f"},
+                                .aim = {.power = Power::Isolated, .drivers = storage}},
+                      .fencer = "storage",
+                      .pods = std::make_shared<const std::vector<kube::Pod>>(std::vector{pod}),
+                      .complete = true,
+                      .listed = now};
+  const auto answer = [&] { return refuse_order(authority, ground(), pod, target, now); };
+  powers.reading->order = target.order;
   EXPECT_EQ(answer(), Reason::PowerNotOn) << "it is isolated already";
   powers.reading->state.drivers = {"other.example.com"};
   EXPECT_EQ(answer(), std::nullopt);
@@ -164,7 +164,7 @@ TEST_F(IsolationGuardTest, a_node_is_isolated_whose_storage_serves_it_in_part_at
   powers.reading->state.power = Power::Served;
   powers.reading->order->request.name = "g";
   EXPECT_EQ(answer(), Reason::PowerNotOn) << "by another object now";
-  powers.reading->order = power.order;
+  powers.reading->order = target.order;
   storage = {"csi.example.com", "other.example.com"};
   EXPECT_EQ(answer(), Reason::PowerNotOn) << "it would not be enough";
 }

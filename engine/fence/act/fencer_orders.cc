@@ -1,4 +1,4 @@
-#include "fence/act/power_switch.h"
+#include "fence/act/fencer_orders.h"
 
 #include <utility>
 
@@ -39,9 +39,9 @@ bool is_no_failure(Reason reason) {
 
 }  // namespace
 
-PowerSwitch::PowerSwitch(IncidentContext& surroundings, std::shared_ptr<const Authority> authority,
-                         Memory& memory, const PodEvaluation& pod_evaluation,
-                         std::function<void()> changed)
+FencerOrders::FencerOrders(IncidentContext& surroundings,
+                           std::shared_ptr<const Authority> authority, Memory& memory,
+                           const PodEvaluation& pod_evaluation, std::function<void()> changed)
     : around_(surroundings),
       authority_(std::move(authority)),
       memory_(memory),
@@ -50,7 +50,7 @@ PowerSwitch::PowerSwitch(IncidentContext& surroundings, std::shared_ptr<const Au
       may_act_(around_.in_force.powers != nullptr && around_.in_force.powers->may_act()),
       alive_(std::make_shared<int>(0)) {}
 
-void PowerSwitch::saw(const kube::Pod& pod) {
+void FencerOrders::saw(const kube::Pod& pod) {
   if (may_act_) {
     pods_->push_back(pod);
     pods_->back().raw.reset();
@@ -59,8 +59,8 @@ void PowerSwitch::saw(const kube::Pod& pod) {
 
 // By the newest reading of the machine. Without one, or where there is nothing that a fencer may
 // do, the pods' own records say what is missing.
-std::optional<SwitchOff> PowerSwitch::order() const {
-  const auto& wish = pod_evaluation_.power_wish();
+std::optional<TellFencer> FencerOrders::order() const {
+  const auto& wish = pod_evaluation_.order_wish();
   if (ended_ || !wish || authority_->powers == nullptr) {
     return std::nullopt;
   }
@@ -69,18 +69,18 @@ std::optional<SwitchOff> PowerSwitch::order() const {
     return std::nullopt;
   }
   const auto& objection = pod_evaluation_.power_objection();
-  return SwitchOff{
+  return TellFencer{
       .waiting = *wish,
-      .power = {.order = *reading->order,
-                .fencer = reading->fencer,
-                .pods = pods_,
-                .objection = objection ? std::optional(objection->reason) : std::nullopt}};
+      .target = {.order = *reading->order,
+                 .fencer = reading->fencer,
+                 .pods = pods_,
+                 .objection = objection ? std::optional(objection->reason) : std::nullopt}};
 }
 
-std::set<Namespace> PowerSwitch::spaces() const {
+std::set<Namespace> FencerOrders::spaces() const {
   std::set<Namespace> spaces;
   const auto ordered = waits_ || outcome_ ? std::nullopt : order();
-  if (!ordered || told_until(ordered->power.order)) {
+  if (!ordered || told_until(ordered->target.order)) {
     return spaces;
   }
   for (const kube::Pod& pod : *pods_) {
@@ -91,7 +91,7 @@ std::set<Namespace> PowerSwitch::spaces() const {
 
 // One storage after the other is told at once. Of a machine that is being switched off its fencer
 // may be unable to say anything for a moment: no other one is told meanwhile.
-std::optional<Moment> PowerSwitch::told_until(const PowerOrder& order) const {
+std::optional<Moment> FencerOrders::told_until(const PowerOrder& order) const {
   const Powers* powers = around_.in_force.powers;
   const auto last = powers == nullptr ? std::nullopt : powers->last_order(authority_->node);
   const bool waits = last && around_.access.loop.now() - last->at < kAgain &&
@@ -99,8 +99,8 @@ std::optional<Moment> PowerSwitch::told_until(const PowerOrder& order) const {
   return waits ? std::optional(last->at + kAgain) : std::nullopt;
 }
 
-PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took,
-                                     PassResult& result) {
+FencerOrders::Next FencerOrders::go_on(bool complete, Moment listed, Duration took,
+                                       PassResult& result) {
   if (waits_) {
     return Next::Wait;
   }
@@ -109,7 +109,7 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
   }
   auto ordered = order();
   const Moment now = around_.access.loop.now();
-  if (const auto until = ordered ? told_until(ordered->power.order) : std::optional<Moment>()) {
+  if (const auto until = ordered ? told_until(ordered->target.order) : std::optional<Moment>()) {
     result.look_by(*until);
     return Next::Nothing;
   }
@@ -119,19 +119,19 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
   if (now - authority_->reading.sent > around_.in_force.leadership.limits().reading) {
     return read_node(result);
   }
-  ordered->power.complete = complete;
-  ordered->power.listed = listed;
-  ordered->power.took = took;
+  ordered->target.complete = complete;
+  ordered->target.listed = listed;
+  ordered->target.took = took;
   const auto refused = refuse(*ordered, *authority_, now);
   if (refused && *refused != Reason::ReadingTooOld) {
-    const std::string more = *refused == Reason::OnHold ? hold_on_any(*authority_, ordered->power)
-                             : ordered->power.objection == refused
+    const std::string more = *refused == Reason::OnHold ? hold_on_any(*authority_, ordered->target)
+                             : ordered->target.objection == refused
                                  ? pod_evaluation_.power_objection()->text
                                  : std::string();
     tell(*ordered, *refused, more);
     return after({.reason = *refused, .retry_after = std::nullopt, .text = more}, result);
   }
-  told_ = ordered->power.order;
+  told_ = ordered->target.order;
   around_.in_force.powers->order_begins(authority_->node, *told_);
   waits_ = true;
   sending_ = true;
@@ -147,7 +147,7 @@ PowerSwitch::Next PowerSwitch::go_on(bool complete, Moment listed, Duration took
   return waits_ ? Next::Wait : ended(*std::exchange(outcome_, std::nullopt), result);
 }
 
-PowerSwitch::Next PowerSwitch::read_node(PassResult& result) {
+FencerOrders::Next FencerOrders::read_node(PassResult& result) {
   if (++readings_ <= kReadings) {
     return Next::ReadNode;
   }
@@ -157,7 +157,7 @@ PowerSwitch::Next PowerSwitch::read_node(PassResult& result) {
   return Next::Nothing;
 }
 
-PowerSwitch::Next PowerSwitch::ended(const ActionOutcome& outcome, PassResult& result) {
+FencerOrders::Next FencerOrders::ended(const ActionOutcome& outcome, PassResult& result) {
   const bool may_have_arrived =
       outcome.reason == Reason::Done || outcome.reason == Reason::OutcomeLost;
   around_.in_force.powers->order_ended(authority_->node, *told_, may_have_arrived);
@@ -167,7 +167,7 @@ PowerSwitch::Next PowerSwitch::ended(const ActionOutcome& outcome, PassResult& r
   return after(outcome, result);
 }
 
-PowerSwitch::Next PowerSwitch::after(const ActionOutcome& outcome, PassResult& result) {
+FencerOrders::Next FencerOrders::after(const ActionOutcome& outcome, PassResult& result) {
   if (outcome.reason == Reason::ReadingTooOld) {
     return read_node(result);
   }
@@ -191,7 +191,7 @@ PowerSwitch::Next PowerSwitch::after(const ActionOutcome& outcome, PassResult& r
 }
 
 // Once in an incident, unless it is another's word.
-void PowerSwitch::tell(const SwitchOff& order, Reason reason, const std::string& more) {
+void FencerOrders::tell(const TellFencer& order, Reason reason, const std::string& more) {
   if (!memory_.mentioned.emplace(order.waiting.policy + " switch off " + more, reason).second) {
     return;
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// PowerSwitch has a fencer switch the machine of a node off, or have its storage refuse it, where a
-// pod would be deleted if only that were known. The machine may be alive: behind a cut cable its
+// FencerOrders has a fencer switch the machine of a node off, or have its storage refuse it, where
+// a pod would be deleted if only that were known. The machine may be alive: behind a cut cable its
 // containers write on. It happens at the end of a pass, when all pods of the node have been judged,
 // and what came of it is not believed: what is so is read (fence/fencers/power_watch).
 
@@ -18,7 +18,7 @@
 
 namespace moonfence::fence {
 
-class PowerSwitch {
+class FencerOrders {
  public:
   // Until anything is told after a switch-off, or the same once more. A controller takes up
   // to half a minute, and one that is told twice might be told in the middle of a restart.
@@ -33,8 +33,8 @@ class PowerSwitch {
   };
 
   // All references must outlive it.
-  PowerSwitch(IncidentContext& surroundings, std::shared_ptr<const Authority> authority,
-              Memory& memory, const PodEvaluation& pod_evaluation, std::function<void()> changed);
+  FencerOrders(IncidentContext& surroundings, std::shared_ptr<const Authority> authority,
+               Memory& memory, const PodEvaluation& pod_evaluation, std::function<void()> changed);
 
   // A pod of the node, with its JSON.
   void saw(const kube::Pod& pod);
@@ -47,7 +47,7 @@ class PowerSwitch {
   void retire() { alive_.reset(); }
 
  private:
-  [[nodiscard]] std::optional<SwitchOff> order() const;
+  [[nodiscard]] std::optional<TellFencer> order() const;
   // When that may be told, if something was just told.
   [[nodiscard]] std::optional<Moment> told_until(const PowerOrder& order) const;
   [[nodiscard]] Next read_node(PassResult& result);
@@ -55,7 +55,7 @@ class PowerSwitch {
   [[nodiscard]] Next ended(const ActionOutcome& outcome, PassResult& result);
   [[nodiscard]] Next after(const ActionOutcome& outcome, PassResult& result);
   // What speaks against it before it is tried.
-  void tell(const SwitchOff& order, audit::Reason reason, const std::string& more);
+  void tell(const TellFencer& order, audit::Reason reason, const std::string& more);
 
   IncidentContext& around_;
   std::shared_ptr<const Authority> authority_;

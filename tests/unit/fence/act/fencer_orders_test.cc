@@ -1,4 +1,4 @@
-#include "fence/act/power_switch.h"
+#include "fence/act/fencer_orders.h"
 
 #include "fence/fencers/power_watch.h"
 #include "unit/fence/incidents_fixture.h"
@@ -20,7 +20,7 @@ constexpr const char* kFencer =
 constexpr const char* kWantsOff = "return fence.delete_pod('dead', { proof = { 'off' } })";
 
 // What the machine does about an order is for a test to say.
-struct PowerSwitchTest : IncidentsTest {
+struct FencerOrdersTest : IncidentsTest {
   StoppedCpuClock cpu;
   nlohmann::json said = {{"state", "on"}};
   std::vector<std::string> orders;
@@ -28,7 +28,7 @@ struct PowerSwitchTest : IncidentsTest {
   std::function<void()> obey = [] {};
   std::optional<PowerWatch> watch;
 
-  PowerSwitchTest() {
+  FencerOrdersTest() {
     http.on(port::Method::Get, "/vendor/power/*",
             [this](const test::FakeRequest&) { return test::FakeAnswer{.body = said.dump()}; });
     http.on(port::Method::Post, "/vendor/switch", [this](const test::FakeRequest& request) {
@@ -75,7 +75,7 @@ struct PowerSwitchTest : IncidentsTest {
   }
 };
 
-TEST_F(PowerSwitchTest, a_machine_that_is_on_is_switched_off_and_its_pods_go_when_that_is_read) {
+TEST_F(FencerOrdersTest, a_machine_that_is_on_is_switched_off_and_its_pods_go_when_that_is_read) {
   obey = [this] {
     EXPECT_EQ(deletes(), Lines{});
     said["state"] = "off";
@@ -87,7 +87,7 @@ TEST_F(PowerSwitchTest, a_machine_that_is_on_is_switched_off_and_its_pods_go_whe
   EXPECT_TRUE(pods.empty());
 }
 
-TEST_F(PowerSwitchTest,
+TEST_F(FencerOrdersTest,
        that_it_was_accepted_proves_nothing_and_it_is_told_again_every_half_minute) {
   open();
   fall(20s);
@@ -99,7 +99,7 @@ TEST_F(PowerSwitchTest,
 }
 
 // Two incidents may be open of one node, by two signals: one order is enough.
-TEST_F(PowerSwitchTest, that_it_is_being_told_is_known_before_it_has_answered) {
+TEST_F(FencerOrdersTest, that_it_is_being_told_is_known_before_it_has_answered) {
   std::optional<LastOrder> known;
   obey = [this, &known] { known = watch->last_order(NodeName("n1")); };
   open();
@@ -109,7 +109,7 @@ TEST_F(PowerSwitchTest, that_it_is_being_told_is_known_before_it_has_answered) {
 }
 
 // Some controllers do it although their answer is lost: it is read before it is repeated.
-TEST_F(PowerSwitchTest, an_answer_that_was_lost_is_not_repeated_blindly) {
+TEST_F(FencerOrdersTest, an_answer_that_was_lost_is_not_repeated_blindly) {
   order_answer = test::FakeAnswer::lost();
   open();
   fall(20s);
@@ -121,7 +121,7 @@ TEST_F(PowerSwitchTest, an_answer_that_was_lost_is_not_repeated_blindly) {
   EXPECT_EQ(orders.size(), 1U);
 }
 
-TEST_F(PowerSwitchTest,
+TEST_F(FencerOrdersTest,
        a_refusal_is_tried_again_at_the_pace_of_failures_for_as_long_as_it_is_down) {
   order_answer = {.status = 400, .body = "no"};
   open();
@@ -135,7 +135,7 @@ TEST_F(PowerSwitchTest,
   EXPECT_TRUE(pods.empty());
 }
 
-TEST_F(PowerSwitchTest, without_the_word_of_the_configuration_or_a_way_it_only_asks) {
+TEST_F(FencerOrdersTest, without_the_word_of_the_configuration_or_a_way_it_only_asks) {
   open(kWantsOff, Mode::Enforce, false);
   fall();
   EXPECT_EQ(orders, Lines{});
@@ -147,7 +147,7 @@ TEST_F(PowerSwitchTest, without_the_word_of_the_configuration_or_a_way_it_only_a
   EXPECT_NE(watch->told_of(NodeName("n1")).find("its button is stuck"), std::string::npos);
 }
 
-TEST_F(PowerSwitchTest, it_is_for_a_pod_that_lacks_this_proof_and_nothing_else) {
+TEST_F(FencerOrdersTest, it_is_for_a_pod_that_lacks_this_proof_and_nothing_else) {
   for (const char* body : {"return fence.delete_pod('dead')", "return fence.skip('not mine')",
                            "return fence.delete_pod('dead', { proof = { 'attested' } })",
                            "return fence.wait('for ever', 5)"}) {
@@ -166,7 +166,7 @@ TEST_F(PowerSwitchTest, it_is_for_a_pod_that_lacks_this_proof_and_nothing_else) 
   EXPECT_EQ(orders, Lines{});
 }
 
-TEST_F(PowerSwitchTest, the_configuration_s_demand_counts_like_a_policy_s) {
+TEST_F(FencerOrdersTest, the_configuration_s_demand_counts_like_a_policy_s) {
   policy::EvidenceSet either;
   either.insert(policy::Evidence::Attested);
   either.insert(policy::Evidence::Off);
@@ -177,7 +177,7 @@ TEST_F(PowerSwitchTest, the_configuration_s_demand_counts_like_a_policy_s) {
 }
 
 // Ending all that runs there for a pod that stays all the same helps nobody.
-TEST_F(PowerSwitchTest, it_must_be_enough_for_every_policy_of_the_pod) {
+TEST_F(FencerOrdersTest, it_must_be_enough_for_every_policy_of_the_pod) {
   const auto wants = [](const std::string& name, const std::string& proof) {
     return binding_of(named_policy(name,
                                    "return fence.delete_pod('dead', { proof = { " + proof + " } })",
@@ -192,7 +192,7 @@ TEST_F(PowerSwitchTest, it_must_be_enough_for_every_policy_of_the_pod) {
   EXPECT_EQ(orders.size(), 1U);
 }
 
-TEST_F(PowerSwitchTest, what_a_policy_demands_of_the_node_counts_too) {
+TEST_F(FencerOrdersTest, what_a_policy_demands_of_the_node_counts_too) {
   open();
   bind({binding_of(on_every_signal(kWantsOff)),
         binding_of(named_policy("whole", "return fence.delete_pod('dead')", R"(
@@ -202,7 +202,7 @@ TEST_F(PowerSwitchTest, what_a_policy_demands_of_the_node_counts_too) {
   EXPECT_EQ(orders, Lines{});
 }
 
-TEST_F(PowerSwitchTest, a_policy_that_holds_the_node_keeps_it_on) {
+TEST_F(FencerOrdersTest, a_policy_that_holds_the_node_keeps_it_on) {
   add_pod("other-0", "n1", "shop");
   open();
   bind({binding_of(named_policy("holder", kWantsOff, R"(
@@ -216,7 +216,7 @@ TEST_F(PowerSwitchTest, a_policy_that_holds_the_node_keeps_it_on) {
 }
 
 // It takes its time to connect, and keeps no connection.
-TEST_F(PowerSwitchTest, a_controller_that_connects_slowly_is_told) {
+TEST_F(FencerOrdersTest, a_controller_that_connects_slowly_is_told) {
   obey = [this] { said["state"] = "off"; };
   http.connecting["/vendor/switch"] = 3s;
   open();
@@ -225,14 +225,14 @@ TEST_F(PowerSwitchTest, a_controller_that_connects_slowly_is_told) {
   EXPECT_TRUE(pods.empty());
 }
 
-TEST_F(PowerSwitchTest, who_observes_switches_nothing_off) {
+TEST_F(FencerOrdersTest, who_observes_switches_nothing_off) {
   open(kWantsOff, Mode::Observe);
   fall();
   EXPECT_EQ(orders, Lines{});
 }
 
 // Whoever switches a machine off ends all of its pods.
-TEST_F(PowerSwitchTest, whoever_speaks_against_any_pod_of_the_node_keeps_it_on) {
+TEST_F(FencerOrdersTest, whoever_speaks_against_any_pod_of_the_node_keeps_it_on) {
   for (const char* body :
        {"return fence.forbid('the last copy')", "return fence.wait('for a copy', 5)",
         "return fence.hold('a person looks', 5)", "error('broken')"}) {
@@ -250,7 +250,7 @@ TEST_F(PowerSwitchTest, whoever_speaks_against_any_pod_of_the_node_keeps_it_on) 
   }
 }
 
-TEST_F(PowerSwitchTest, a_guard_that_could_not_be_loaded_keeps_it_on) {
+TEST_F(FencerOrdersTest, a_guard_that_could_not_be_loaded_keeps_it_on) {
   add_pod("other-0", "n1", "shop");
   open();
   bind({binding_of(on_every_signal(kWantsOff)), broken_guard({Namespace("shop")})});
@@ -258,7 +258,7 @@ TEST_F(PowerSwitchTest, a_guard_that_could_not_be_loaded_keeps_it_on) {
   EXPECT_EQ(orders, Lines{});
 }
 
-TEST_F(PowerSwitchTest, what_only_observes_or_skips_does_not_keep_it_on) {
+TEST_F(FencerOrdersTest, what_only_observes_or_skips_does_not_keep_it_on) {
   add_pod("other-0", "n1", "shop");
   open();
   bind({binding_of(on_every_signal(kWantsOff)),
@@ -271,7 +271,7 @@ TEST_F(PowerSwitchTest, what_only_observes_or_skips_does_not_keep_it_on) {
 }
 
 // A guard is asked beside others, but has nothing done before it may act itself.
-TEST_F(PowerSwitchTest, a_policy_that_may_not_act_yet_switches_nothing_off) {
+TEST_F(FencerOrdersTest, a_policy_that_may_not_act_yet_switches_nothing_off) {
   add_pod("other-0", "n1", "shop");
   const Binding late =
       binding_of(named_policy("late", kWantsOff, "trigger = { failures = 2, interval = '10m' },"));
@@ -286,7 +286,8 @@ TEST_F(PowerSwitchTest, a_policy_that_may_not_act_yet_switches_nothing_off) {
   EXPECT_GE(orders.size(), 1U);
 }
 
-TEST_F(PowerSwitchTest, a_policy_that_leaves_out_nodes_that_it_did_not_see_fall_switches_none_off) {
+TEST_F(FencerOrdersTest,
+       a_policy_that_leaves_out_nodes_that_it_did_not_see_fall_switches_none_off) {
   add_pod("other-0", "n1", "shop");
   open();
   bind({binding_of(
@@ -300,7 +301,7 @@ TEST_F(PowerSwitchTest, a_policy_that_leaves_out_nodes_that_it_did_not_see_fall_
 }
 
 // What no policy selects is listed too: whoever holds it is heard.
-TEST_F(PowerSwitchTest, a_hold_on_a_pod_or_namespace_that_no_policy_knows_keeps_it_on) {
+TEST_F(FencerOrdersTest, a_hold_on_a_pod_or_namespace_that_no_policy_knows_keeps_it_on) {
   add_pod("other-0", "n1", "shop", "unknown");
   pods.at("other-0")["metadata"]["annotations"] = {{"moonfence.io/hold", "a person looks"}};
   open();
@@ -327,7 +328,7 @@ TEST_F(PowerSwitchTest, a_hold_on_a_pod_or_namespace_that_no_policy_knows_keeps_
   EXPECT_GE(orders.size(), 1U);
 }
 
-TEST_F(PowerSwitchTest, pods_that_can_never_go_do_not_stand_in_the_way_of_those_that_wait) {
+TEST_F(FencerOrdersTest, pods_that_can_never_go_do_not_stand_in_the_way_of_those_that_wait) {
   add_pod("agent", "n1", "db");
   pods.at("agent")["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
   add_pod("bare", "n1", "db");
@@ -341,7 +342,7 @@ TEST_F(PowerSwitchTest, pods_that_can_never_go_do_not_stand_in_the_way_of_those_
 }
 
 // It answers when its last word has just grown too old.
-TEST_F(PowerSwitchTest, a_slow_controller_is_heard) {
+TEST_F(FencerOrdersTest, a_slow_controller_is_heard) {
   http.on(port::Method::Get, "/vendor/power/*", [this](const test::FakeRequest&) {
     return test::FakeAnswer{.body = said.dump(), .delay = 4900ms};
   });
@@ -352,7 +353,7 @@ TEST_F(PowerSwitchTest, a_slow_controller_is_heard) {
   EXPECT_TRUE(pods.empty());
 }
 
-TEST_F(PowerSwitchTest, a_machine_that_answers_stays_on_whatever_a_trigger_says) {
+TEST_F(FencerOrdersTest, a_machine_that_answers_stays_on_whatever_a_trigger_says) {
   open();
   activate({binding_of(policy_of(kWantsOff, "trigger = { live_kernel = true },"))});
   incidents->policies_changed();
@@ -364,7 +365,7 @@ TEST_F(PowerSwitchTest, a_machine_that_answers_stays_on_whatever_a_trigger_says)
   EXPECT_EQ(orders.size(), 1U);
 }
 
-TEST_F(PowerSwitchTest, while_its_pods_are_not_all_known_it_stays_on) {
+TEST_F(FencerOrdersTest, while_its_pods_are_not_all_known_it_stays_on) {
   list_answer = broken();
   open();
   fall();
