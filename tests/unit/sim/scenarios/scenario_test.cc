@@ -333,9 +333,13 @@ world     servers 3
 node      n2 zone=b capacity=7 control-plane
 bmc       n1 late of=n2 takes=2s off-takes=3s on-again=1m
 bmc       n2 honest
+fence-class ceph failing takes=2s lags=500ms
+fence-class rook honest takes=1s
+world     lifting in-storage
 statefulset noobaa/core replicas=3 volumes=1 labels=app=noobaa on=n2 node=n1 driver=d stop-time=2s
 bare-pods noobaa/loose replicas=1 toleration=30s finalizers=a/b
 set       cache-expiry 1h
+set       volume-proof off,isolated
 timing    node-monitor-grace 8s
 fault     lost-reply 0.05
 fault     latency 1ms..5ms
@@ -351,6 +355,7 @@ file      mode deleted
 file      moonfence.yaml
 | api: 1
 at        7s step-clock moonfence-0 by=-5s
+at        8s isolate n1
 length    3m
 )";
   const Scenario scenario = parsed(text);
@@ -358,8 +363,10 @@ length    3m
 }
 
 TEST(Scenario, a_drawn_world_can_be_written_down) {
-  for (std::uint64_t world = 1; world <= 220; ++world) {
-    const std::uint64_t seed = world <= 200 ? world : kFirstThatLie + world;
+  for (std::uint64_t world = 1; world <= 240; ++world) {
+    const std::uint64_t seed = world <= 200   ? world
+                               : world <= 220 ? kFirstThatLie + world
+                                              : kFirstWhoseStorageLies + world;
     const Plan plan = draw(seed);
     const std::string text = write_scenario(plan);
     const auto scenario = parse_scenario(text, "drawn", {});
