@@ -113,7 +113,7 @@ void draw_isolation(Drawing& drawing, port::Random& random) {
   for (auto failures = number(random, 1, 3); failures > 0; --failures) {
     draw_long_failure(drawing, random);
   }
-  if (happens(random, 0.4)) {
+  if (happens(random, 0.7)) {
     draw_second_outage(drawing, random);
   }
   const bool isolates = happens(random, 0.5);

@@ -221,12 +221,12 @@ TEST_P(Complaint, names_the_line_the_value_the_rule_and_the_next_step) {
 INSTANTIATE_TEST_SUITE_P(
     Scenario, Complaint,
     testing::Values(
-        std::tuple(
-            "worlds nodes n3",
-            "'worlds' is no statement (did you mean 'world'?) (known: name, seed, length, "
-            "world, node, bmc, policies, file, config, responses, set, timing, fault, answer, "
-            "at, expect, "
-            "statefulset, deployment, daemonset, bare-pods, mirror-pods, finished-pods)"),
+        std::tuple("worlds nodes n3",
+                   "'worlds' is no statement (did you mean 'world'?) (known: name, seed, length, "
+                   "world, node, bmc, fence-class, policies, file, config, responses, set, timing, "
+                   "fault, answer, "
+                   "at, expect, "
+                   "statefulset, deployment, daemonset, bare-pods, mirror-pods, finished-pods)"),
         std::tuple("name", "the name is missing (write `name` and what the scenario shows)"),
         std::tuple("seed x",
                    "seed: 'x' is no number from 0 to 1000000000 (write a whole number "
@@ -239,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "put a '#' before what is meant as a comment)"),
         std::tuple("world engine 2",
                    "'engine' is no word for 'world' (did you mean 'engines'?) "
-                   "(known: nodes, engines, seats, servers, kubernetes)"),
+                   "(known: nodes, engines, seats, servers, kubernetes, lifting)"),
         std::tuple("world nodes", "a world has 1 to 5000 nodes (write world nodes n1 n2 n3)"),
         std::tuple("node n1 zone", "'zone' has no value (write zone=VALUE without blanks)"),
         std::tuple("node n1 control-plane=yes",
@@ -263,7 +263,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "brake-window, cache-expiry, cool-down, replacement-wait, retry-interval, "
                    "retry-window, "
                    "max-at-once, max-down, max-per-window, zone-max-at-once, zone-max-down, "
-                   "zone-max-per-window, release, detection, silent-taint, quarantine, proof)"),
+                   "zone-max-per-window, release, detection, silent-taint, quarantine, proof, "
+                   "volume-proof)"),
         std::tuple("set max-down half",
                    "max-down: 'half' is no limit (write a number of nodes, a share such as 50%, "
                    "or off)"),
