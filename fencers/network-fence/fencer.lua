@@ -231,20 +231,32 @@ local function ready_condition(node_object)
   return {}
 end
 
+local too_early = "Kubernetes has not called the node Unknown yet"
+
+-- It says Succeeded for ever, also after the machine was back. So it has to be newer than the kubelet's last report; that may
+-- be five minutes old while the kubelet lives, and of a clock that is behind, so newer than Kubernetes' own word, too.
+local function is_of_this_outage(made, ready)
+  local heard, changed = ready.lastHeartbeatTime, ready.lastTransitionTime
+  if not is_time(made) or not is_time(heard) or made <= heard then
+    return false
+  end
+  return ready.status ~= "Unknown" or is_time(changed) and made >= changed
+end
+
 -- nil where it proves that these addresses are refused, or why it does not. The status has no generation of its own, and is
--- not cleared when the spec changes: it is about what was made first. It says Succeeded for ever, also after the machine was
--- back: it has to be newer than the last word of the kubelet.
+-- not cleared when the spec changes: it is about what was made first.
 local function fault_of(fence, cidrs, others, got)
-  local status, made = fence.status or {}, fence.metadata.creationTimestamp
-  local heard = ready_condition(got.node.body).lastHeartbeatTime
+  local status, ready = fence.status or {}, ready_condition(got.node.body)
   if fence.metadata.deletionTimestamp then
     return "is being deleted"
   end
   if fence.metadata.generation ~= 1 then
     return "was changed since it was made: make a new one"
   end
-  if not is_time(made) or not is_time(heard) or made <= heard then
+  if not is_of_this_outage(fence.metadata.creationTimestamp, ready) then
     return "is older than this outage: make a new one"
+  elseif ready.status ~= "Unknown" and ready.status ~= "True" then
+    return "counts later: " .. too_early
   end
   local fault = fault_of_cidrs(fence, cidrs, others)
   if fault then
@@ -321,6 +333,8 @@ local function fence_of(node, made, got)
   local heard, changed = ready.lastHeartbeatTime, ready.lastTransitionTime
   if not is_time(heard) then
     return nil, "the Node has no heartbeat, by which this outage would have a name"
+  elseif ready.status ~= "True" and ready.status ~= "Unknown" then
+    return nil, too_early
   elseif ready.status ~= "True" and (not is_time(changed) or changed <= heard) then
     return nil, "the node's clock is ahead of Kubernetes': what is made now would look older than its last report"
   end
@@ -349,7 +363,7 @@ end
 return fencer {
   api = 1,
   name = "network-fence",
-  version = "0.3.0",
+  version = "0.3.1",
   summary = "Reads whether the storage of CSI drivers refuses a node, by NetworkFence of CSI-Addons, and has it refused",
   doc = "The addresses are those of the node's CSIAddonsNode. It proves `isolated` for these drivers alone. "
     .. "It needs allowedReads of v1/nodes and of csiaddonsnodes and networkfences, and the rights to get and list them; "

@@ -38,6 +38,11 @@ void draw_demands(Drawing& drawing, port::Random& random, std::uint64_t seed) {
     draw_fencers(drawing, *random.fork("fencers"));
     if (acts_on_off(seed)) {
       draw_act_on_off(drawing, *random.fork("act-on-off"));
+    } else if (seed >= kFirstThatIsolate) {
+      draw_isolation(drawing, *random.fork("isolation"));
+      if (seed >= kFirstWhoseStorageLies) {
+        draw_lying_storage(drawing, *random.fork("lying-storage"));
+      }
     } else if (seed >= kFirstThatLie) {
       draw_liars(drawing, *random.fork("liars"));
     }

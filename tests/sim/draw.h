@@ -18,10 +18,14 @@ constexpr std::uint64_t kFirstThatDetects = 1'000'000;
 // From this one on a person's word is demanded before anything is deleted.
 constexpr std::uint64_t kFirstWithProof = 2'000'000;
 // In this million a fencer's word is demanded: machines have BMCs, honest, slow, dead and faulty
-// ones. In the second quarter of it a binding says `actOn: off`; in the second half some BMCs lie.
+// ones. In the second quarter of it a binding says `actOn: off`; in the third some BMCs lie.
 constexpr std::uint64_t kFirstWithFencers = 3'000'000;
 constexpr std::uint64_t kFirstThatActOnOff = 3'250'000;
 constexpr std::uint64_t kFirstThatLie = 3'500'000;
+// In the last quarter no BMC lies, and the storage can refuse machines; in its second half some of
+// that lies.
+constexpr std::uint64_t kFirstThatIsolate = 3'750'000;
+constexpr std::uint64_t kFirstWhoseStorageLies = 3'875'000;
 constexpr std::uint64_t kLastWithFencers = 3'999'999;
 [[nodiscard]] Plan draw(std::uint64_t seed);
 

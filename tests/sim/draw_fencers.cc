@@ -44,8 +44,8 @@ void draw_bmc(Drawing& drawing, const std::string& node, bool well, port::Random
   drawing.plan.bmcs.push_back(std::move(bmc));
 }
 
-// One of the failures in which containers run on, or one in which they do not, for long enough that
-// Kubernetes calls the node down.
+}  // namespace
+
 void draw_long_failure(Drawing& drawing, port::Random& random) {
   constexpr std::array<Verb, 5> kVerbs = {Verb::PartitionNode, Verb::PartitionNode, Verb::Freeze,
                                           Verb::StopKubelet, Verb::PowerOff};
@@ -57,8 +57,6 @@ void draw_long_failure(Drawing& drawing, port::Random& random) {
                 node);
   }
 }
-
-}  // namespace
 
 // Every machine has a BMC, a fencer asks them, and what they say is demanded. A third of the worlds
 // has only honest ones. A machine that gets its power takes longer to boot than a reading counts.

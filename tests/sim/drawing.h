@@ -6,6 +6,7 @@
 //   draw_cluster.cc   nodes, workloads, versions, where replicas sit
 //   draw_machines.cc  what happens to machines, clocks and objects, and to the replicas
 //   draw_fencers.cc   machines' BMCs, and the fencer that asks them
+//   draw_isolation.cc storage that can refuse machines, and the fencer that has it told to
 //   draw_servers.cc   the wire, the API servers, their store, the storage system
 //   draw_settings.cc  the engine's settings, and edits of the policies
 //   draw_uncommon.cc  pods, volumes and policies that are seldom seen
@@ -66,6 +67,12 @@ void draw_silent_taint(Drawing& drawing, port::Random& random);
 void draw_fencers(Drawing& drawing, port::Random& random);
 void draw_liars(Drawing& drawing, port::Random& random);
 void draw_act_on_off(Drawing& drawing, port::Random& random);
+// One of the failures in which containers run on, or one in which they do not, for long enough that
+// Kubernetes calls the node down.
+void draw_long_failure(Drawing& drawing, port::Random& random);
+
+void draw_isolation(Drawing& drawing, port::Random& random);
+void draw_lying_storage(Drawing& drawing, port::Random& random);
 
 void draw_wire(Drawing& drawing, port::Random& random);
 void draw_servers(Drawing& drawing, port::Random& random);

@@ -63,6 +63,7 @@ struct Sum {
   std::uint64_t double_writers = 0;
   std::uint64_t overlaps = 0;
   std::uint64_t with_overlaps = 0;  // worlds
+  std::uint64_t isolated = 0;
 };
 
 std::string_view word(sim::Happening::Kind kind) {
@@ -114,12 +115,17 @@ void add(Sum& sum, const sim::Outcome& outcome) {
   sum.double_writers += static_cast<std::uint64_t>(outcome.accepted_double_writers);
   sum.overlaps += static_cast<std::uint64_t>(outcome.overlaps);
   sum.with_overlaps += outcome.overlaps > 0 ? 1U : 0U;
+  sum.isolated += static_cast<std::uint64_t>(outcome.isolated);
 }
 
 sim::Plan plan_of(std::uint64_t seed, const Options& options) {
   sim::Plan plan = options.is_default ? sim::default_world() : sim::draw(seed);
   if (options.without_proof) {
     plan.settings.erase("proof");
+    if (const auto of_volumes = plan.settings.find(std::string(sim::kVolumeProofWord));
+        of_volumes != plan.settings.end()) {
+      of_volumes->second.clear();  // and these are what is looked at
+    }
   }
   return plan;
 }
@@ -151,11 +157,11 @@ bool try_seed(std::uint64_t seed, const Options& options, Sum& sum) {
   if (options.seeds.size() == 1 && !options.bench) {
     std::printf(
         "%s\naudit %s, %d deletions, %d incidents opened, %d closed, %llu turns, %d accepted "
-        "double writers, %d overlaps\n",
+        "double writers, %d overlaps, %d deletions by isolation\n",
         sim::describe(plan).c_str(), outcome.audit_hash.c_str(), outcome.deletions,
         outcome.incidents_opened, outcome.incidents_closed,
         static_cast<unsigned long long>(outcome.turns), outcome.accepted_double_writers,
-        outcome.overlaps);
+        outcome.overlaps, outcome.isolated);
   }
   std::fflush(stdout);
   return ok;
@@ -214,6 +220,7 @@ Sum try_all(const Options& options) {
     all.double_writers += sum.double_writers;
     all.overlaps += sum.overlaps;
     all.with_overlaps += sum.with_overlaps;
+    all.isolated += sum.isolated;
   }
   return all;
 }
@@ -376,13 +383,14 @@ int run(const std::vector<std::string>& arguments) {
   if (options.seeds.size() > 1) {
     std::printf(
         "%llu worlds, %llu failed, %llu incidents, %llu deletions, %llu turns, %llu accepted "
-        "double writers, %llu overlaps in %llu worlds\n",
+        "double writers, %llu overlaps in %llu worlds, %llu deletions by isolation\n",
         static_cast<unsigned long long>(sum.worlds), static_cast<unsigned long long>(sum.failed),
         static_cast<unsigned long long>(sum.incidents),
         static_cast<unsigned long long>(sum.deletions), static_cast<unsigned long long>(sum.turns),
         static_cast<unsigned long long>(sum.double_writers),
         static_cast<unsigned long long>(sum.overlaps),
-        static_cast<unsigned long long>(sum.with_overlaps));
+        static_cast<unsigned long long>(sum.with_overlaps),
+        static_cast<unsigned long long>(sum.isolated));
   }
   return sum.failed == 0 ? 0 : 1;
 }

@@ -95,6 +95,23 @@ void write_bmc(std::string& out, const BmcPlan& bmc) {
   statement(out, "bmc", text);
 }
 
+void write_isolation(std::string& out, const Plan& plan) {
+  for (const FenceClassPlan& each : plan.fence_classes) {
+    std::string text = each.name;
+    for (const FenceWord& word : fence_words()) {
+      text += word.kind == each.kind ? " " + std::string(word.name) : "";
+    }
+    text += " " + phrase("takes", "=", duration_text(each.takes));
+    text += each.lags == Duration() ? "" : " " + phrase("lags", "=", duration_text(each.lags));
+    statement(out, "fence-class", text);
+  }
+  for (const LiftingWord& word : lifting_words()) {
+    if (word.lifting == plan.lifting && plan.lifting != Lifting::Nobody) {
+      statement(out, "world", phrase("lifting", " ", word.name));
+    }
+  }
+}
+
 void write_workload(std::string& out, const WorkloadPlan& workload) {
   const WorkloadPlan usual;
   std::string text = workload.space + "/" + workload.name;
@@ -236,6 +253,7 @@ std::string write_scenario(const Plan& plan) {
   for (const BmcPlan& bmc : plan.bmcs) {
     write_bmc(out, bmc);
   }
+  write_isolation(out, plan);
   for (const WorkloadPlan& workload : plan.workloads) {
     write_workload(out, workload);
   }

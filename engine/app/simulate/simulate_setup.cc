@@ -251,6 +251,7 @@ Result<Settings> settings_of(const sim::Plan& plan) {
       {"retry-interval", {"retryInterval"}},
       {"retry-window", {"retryWindow"}},
       {"silent-taint", {"silentTaint"}},
+      {std::string(sim::kVolumeProofWord), {"proof", "drivers", std::string(sim::kFencedDriver)}},
       {"zone-max-at-once", {"brake", "zone", "maxAtOnce"}},
       {"zone-max-down", {"brake", "zone", "maxDown"}},
       {"zone-max-per-window", {"brake", "zone", "maxPerWindow"}}};
@@ -260,12 +261,16 @@ Result<Settings> settings_of(const sim::Plan& plan) {
   }
   const YAML::Node& root = *base;  // changed through `at`: nodes are references
   for (const auto& [name, value] : plan.settings) {
+    const bool is_proof = name == "proof" || name == sim::kVolumeProofWord;
+    if (is_proof && value.empty()) {
+      continue;
+    }
     const auto place = places.find(name);
     YAML::Node at = root;
     for (const std::string& key : place == places.end() ? std::vector{name} : place->second) {
       at.reset(at[key]);
     }
-    at = name == "proof" ? YAML::Load("[" + value + "]") : YAML::Node(value);
+    at = is_proof ? YAML::Load("[" + value + "]") : YAML::Node(value);
   }
   add_endpoints(root, plan);
   auto settings = parse_settings(YAML::Dump(root), "the scenario's settings");

@@ -22,6 +22,7 @@ constexpr Duration kTellingTime = std::chrono::seconds(3);
 std::pair<std::string, std::string> key_of(const AuditLine& line) {
   return {line.incident, line.subject() + (line.lifts()        ? " lifted"
                                            : line.orders_off() ? " ordered off"
+                                           : line.isolates()   ? " isolated"
                                                                : "")};
 }
 
@@ -44,7 +45,8 @@ AuditLine read_audit_line(const Life& life, std::string_view text) {
           .pod_uid = field("pod_uid"),
           .pod = field("namespace") + "/" + field("pod"),
           .attachment_uid = field("attachment_uid"),
-          .action = field("action")};
+          .action = field("action"),
+          .evidence = field("evidence")};
 }
 
 void AuditChecker::on_died(const Life& life, bool told) {
@@ -109,10 +111,11 @@ void AuditChecker::on_intent(const AuditLine& line) {
   intended_.insert(line.subject());
   intended_.insert(line.node_uid);
   if (!book.intents
-           .emplace(key_of(line), Pending{.due = now() + kLeavingTime,
-                                          .subject = line.orders_off() ? "" : line.subject(),
-                                          .node_uid = line.node_uid,
-                                          .releases = line.action == "release_volume"})
+           .emplace(key_of(line),
+                    Pending{.due = now() + kLeavingTime,
+                            .subject = line.orders_off() || line.isolates() ? "" : line.subject(),
+                            .node_uid = line.node_uid,
+                            .releases = line.action == "release_volume"})
            .second) {
     accuse(rules::kOutcomeRecorded, line.life.replica + " means to delete pod " + line.pod +
                                         " again before the outcome of the first time is known");

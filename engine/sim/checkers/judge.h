@@ -42,6 +42,7 @@ class Judge final : public WireListener {
   [[nodiscard]] const std::vector<Violation>& violations() const { return violations_; }
   [[nodiscard]] int accepted_double_writers() const { return volumes_->accepted(); }
   [[nodiscard]] int overlaps() const { return proof_->overlaps(); }
+  [[nodiscard]] int isolated() const { return proof_->isolated(); }
   [[nodiscard]] int opened() const { return audit_->opened(); }
   [[nodiscard]] int closed() const { return audit_->closed(); }
   [[nodiscard]] int deletions() const { return static_cast<int>(deleted_.size()); }

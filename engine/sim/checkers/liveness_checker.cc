@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/ground/refusals.h"
 #include "sim/store/fields.h"
 #include "sim/truth/settling.h"
 
@@ -14,6 +15,9 @@ namespace {
 constexpr Duration kReadAsSilent = std::chrono::seconds(20);
 // Who heard a machine's kernel has to make sure that it is silent now.
 constexpr Duration kHeardLately = std::chrono::seconds(60);
+
+// What an honest storage takes.
+constexpr Duration kSoon = std::chrono::seconds(5);
 
 // Nothing kept the engine from reading it so.
 bool is_undisturbed(const Plan& plan) {
@@ -54,7 +58,8 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
   const bool is_silent = node.silent.held_for(now(), settled);
   // While its kubelet speaks nobody cares about the kernel.
   const bool speaks = !node.silent.holds && now() - node.silent.changed >= settled;
-  const bool is_vetoed = has_answered_lately(node.name) || is_proof_awaited(node.name);
+  const bool is_heard = has_answered_lately(node.name);
+  const bool awaits_proof = is_proof_awaited(node.name);
   if (!node.down.holds && now() - node.down.changed >= settled && is_kept_free(node.name)) {
     accuse(rules::kSilentTaint, "node " + node.name + " is up, and new pods are kept off it");
   }
@@ -64,11 +69,12 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
     if (pod.node != node.name || !can_be_demanded(pod, settled)) {
       continue;
     }
+    const bool awaits = awaits_proof && !must_be_isolated(node, pod, settled);
     const bool left_behind = was_read_as_silent && pod.bound < node.made && !runs(node.name, uid) &&
                              !was_node_held(node.name);
-    if ((is_down && ((speaks && !is_proof_awaited(node.name)) || !is_vetoed) &&
+    if ((is_down && !awaits && (speaks || !is_heard) &&
          is_wanted_gone(pod, reach, is_silent, settled)) ||
-        (left_behind && !is_vetoed && is_wanted_gone(pod, reach, true, settled))) {
+        (left_behind && !awaits && !is_heard && is_wanted_gone(pod, reach, true, settled))) {
       accuse(rules::kNodeDealtWith,
              "node " + node.name +
                  (is_down ? " is down for " + format_duration(now() - node.down.changed)
@@ -76,6 +82,26 @@ void LivenessChecker::look_at(const NodeTruth& node, const Reach& reach, Duratio
                  " and holds pod " + pod.space + "/" + pod.name);
     }
   }
+}
+
+bool LivenessChecker::must_be_isolated(const NodeTruth& node, const PodTruth& pod,
+                                       Duration settled) const {
+  const BmcPlan* bmc = bmc_of(plan(), node.name);
+  const bool is_obeyed = std::all_of(plan().fence_classes.begin(), plan().fence_classes.end(),
+                                     [](const FenceClassPlan& each) {
+                                       return each.kind == FenceKind::Honest && each.takes <= kSoon;
+                                     });
+  // Its addresses are told anew after that, by a machine that is well.
+  const bool is_anew = std::any_of(plan().steps.begin(), plan().steps.end(), [](const Step& step) {
+    return step.verb == Verb::RecreateNode || step.verb == Verb::DeleteNode;
+  });
+  if (!isolates(plan()) || !is_obeyed || is_anew || !is_undisturbed(plan()) || bmc == nullptr ||
+      bmc->kind != BmcKind::Dead || !node.silent.held_for(now(), settled)) {
+    return false;
+  }
+  const auto find = [this](const Key& key) { return truth().store().find(key); };
+  const Object object = find({.resource = "pods", .space = pod.space, .name = pod.name});
+  return object != nullptr && !clusters_of(truth().machines(), *object, find).empty();
 }
 
 bool LivenessChecker::is_kept_free(const std::string& name) const {

@@ -24,6 +24,9 @@ class LivenessChecker final : public Checker {
   void look_at(const NodeTruth& node, const Reach& reach, Duration settled) const;
   // By us as that of a silent machine, although it answers.
   [[nodiscard]] bool is_kept_free(const std::string& name) const;
+  // Its storage must have been told to refuse the machine, and the pod waits for nothing else.
+  [[nodiscard]] bool must_be_isolated(const NodeTruth& node, const PodTruth& pod,
+                                      Duration settled) const;
   // Its kernel, and somebody asks it.
   [[nodiscard]] bool has_answered_lately(const std::string& machine) const;
   // By UID.

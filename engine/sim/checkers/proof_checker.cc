@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "sim/ground/facts.h"
+#include "sim/ground/refusals.h"
+#include "sim/ground/volumes.h"
 #include "sim/store/fields.h"
 #include "sim/truth/called_path.h"
 
@@ -28,24 +30,79 @@ bool is_out_of_service(const Json& node) {
                      [](const Json& taint) { return text_field(taint, {"key"}) == kOutOfService; });
 }
 
+constexpr const char* kSwitchOff = "switch_off";
+constexpr const char* kIsolate = "isolate";
+
 bool share_volume(const Container& one, const Container& other) {
   return std::any_of(one.volumes.begin(), one.volumes.end(), [&other](const std::string& volume) {
     return other.volumes.contains(volume);
   });
 }
 
+// It runs, and that is all.
+bool writes_nothing(const Machines& machines, const std::string& on, const Container& container) {
+  return !container.clusters.empty() &&
+         std::none_of(
+             container.volumes.begin(), container.volumes.end(),
+             [&](const std::string& volume) { return may_write(machines, on, container, volume); });
+}
+
 }  // namespace
 
 bool ProofChecker::is_proof_certain(const std::string& node) const {
   const BmcPlan* bmc = bmc_of(plan(), node);
-  return demands(plan(), "off") && (bmc == nullptr || bmc->kind != BmcKind::Lying);
+  return (demands(plan(), "off") || demands_of_volumes(plan(), "off")) &&
+         (bmc == nullptr || bmc->kind != BmcKind::Lying) &&
+         std::none_of(plan().fence_classes.begin(), plan().fence_classes.end(),
+                      [](const FenceClassPlan& each) { return each.kind == FenceKind::Lying; });
+}
+
+auto ProofChecker::storage_of_pod(const std::string& uid, const PodTruth& pod) const -> Storage {
+  if (plan().fence_classes.empty()) {
+    return {};
+  }
+  const auto find = [this](const Key& key) { return truth().store().find(key); };
+  const Object object = find({.resource = "pods", .space = pod.space, .name = pod.name});
+  if (object == nullptr || uid_of(*object) != uid) {
+    return {.concerned = false};  // it is gone already
+  }
+  const auto volumes = volumes_of(*object, find);
+  if (!volumes) {
+    return {};  // every demand concerns it
+  }
+  const bool is_of_ours = std::any_of(
+      volumes->begin(), volumes->end(),
+      [this](const Volume& volume) { return !cluster_of(truth().machines(), volume).empty(); });
+  return {.concerned = demands(plan(), "off") || is_of_ours,
+          .clusters = clusters_of(truth().machines(), *object, find)};
+}
+
+auto ProofChecker::storage_of_attachment(const Json& attachment) const -> Storage {
+  const Object object = truth().store().find(
+      {.resource = "persistentvolumes",
+       .space = {},
+       .name = text_field(attachment, {"spec", "source", "persistentVolumeName"})});
+  const auto volume = object == nullptr ? std::nullopt : volume_of(*object);
+  const std::string cluster = volume ? cluster_of(truth().machines(), *volume) : "";
+  if (cluster.empty()) {
+    return {.concerned = demands(plan(), "off")};
+  }
+  return {.clusters = {cluster}};
 }
 
 void ProofChecker::check_power(const std::string& what, const std::string& node,
-                               Duration on_its_way) const {
+                               Duration on_its_way, const Storage& storage) const {
   const auto machine = truth().machines().by_name.find(node);
-  if (!is_proof_certain(node) || machine == truth().machines().by_name.end() ||
-      !machine->second.powered) {
+  if (!storage.concerned || !is_proof_certain(node) ||
+      machine == truth().machines().by_name.end() || !machine->second.powered) {
+    return;
+  }
+  const bool is_refused =
+      !storage.clusters.empty() &&
+      std::all_of(storage.clusters.begin(), storage.clusters.end(), [&](const auto& cluster) {
+        return was_refused(truth().machines(), cluster, node, now(), kCounts + on_its_way);
+      });
+  if (is_refused) {
     return;
   }
   const Duration limit =
@@ -58,42 +115,53 @@ void ProofChecker::check_power(const std::string& what, const std::string& node,
 }
 
 void ProofChecker::on_left(const WireRequest& request) {
+  const CalledPath target = read_path(request.target);
+  if (request.method == port::Method::Post && target.resource == "networkfences") {
+    check_isolation(request);
+  }
   if (request.method != port::Method::Delete) {
     return;
   }
-  const CalledPath target = read_path(request.target);
   const std::string what =
       request.replica + " deletes " + target.resource + " " + target.name + ": ";
   if (target.resource == "pods") {
-    if (const PodTruth* pod = truth().pod(uid_precondition(request.body))) {
-      check_power(what, pod->node, Duration::zero());
+    const std::string uid = uid_precondition(request.body);
+    if (const PodTruth* pod = truth().pod(uid)) {
+      check_power(what, pod->node, Duration::zero(), storage_of_pod(uid, *pod));
     }
   } else if (target.resource == "volumeattachments") {
     const Object attachment =
         truth().store().find({.resource = target.resource, .space = {}, .name = target.name});
     if (attachment != nullptr) {
-      check_power(what, text_field(*attachment, {"spec", "nodeName"}), Duration::zero());
+      check_power(what, text_field(*attachment, {"spec", "nodeName"}), Duration::zero(),
+                  storage_of_attachment(*attachment));
     }
   }
 }
 
 void ProofChecker::on_audit(const AuditLine& line) {
-  if (line.kind == "intent" && line.action == "switch_off") {
+  if (line.kind == "intent" && (line.orders_off() || line.isolates())) {
     orders_.insert_or_assign(
-        {line.life, line.node},
+        {line.life, line.node, line.action},
         Order{.node_uid = line.node_uid, .by_silence = lost_.contains(line.incident)});
+  } else if (line.kind == "intent" && line.action == "delete_pod") {
+    if (line.evidence.find("isolated (") != std::string::npos) {
+      by_isolation_.insert(line.pod_uid);
+    } else {
+      by_isolation_.erase(line.pod_uid);
+    }
   } else if (line.kind == "incident_opened" && line.reason == "node_lost") {
     lost_.insert(line.incident);
   }
 }
 
-void ProofChecker::check_down(const std::string& what, const NodeTruth& node,
+void ProofChecker::check_down(std::string_view rule, const std::string& what, const NodeTruth& node,
                               const Order& order) const {
   if (!order.by_silence && !node.down.held_within(now(), kOldest)) {
-    accuse(rules::kSwitchedOff, what + "its node is not down");
+    accuse(rule, what + "its node is not down");
   }
   if (!truth().restored_at() && is_renewed(node, order)) {
-    accuse(rules::kSwitchedOff, what + "its kubelet renews its Lease");
+    accuse(rule, what + "its kubelet renews its Lease");
   }
 }
 
@@ -120,7 +188,7 @@ bool ProofChecker::is_renewed(const NodeTruth& node, const Order& order) const {
 
 void ProofChecker::on_ordered(const Life& life, const BmcPlan& bmc) {
   const std::string what = life.replica + " orders " + bmc.machine() + " off: ";
-  const auto intent = orders_.find({life, bmc.node});
+  const auto intent = orders_.find({life, bmc.node, kSwitchOff});
   if (bmc.machine() != bmc.node) {
     accuse(rules::kSwitchedOff, what + "it is not the machine of " + bmc.node);
   }
@@ -128,23 +196,56 @@ void ProofChecker::on_ordered(const Life& life, const BmcPlan& bmc) {
     accuse(rules::kSwitchedOff, what + (switches_off(plan()) ? "no intent" : "no fencer may"));
     return;
   }
+  check_order(rules::kSwitchedOff, what, intent);
+}
+
+void ProofChecker::check_order(std::string_view rule, const std::string& what,
+                               Orders::iterator intent) {
+  const std::string replica = std::get<Life>(intent->first).replica;
   const Order order = intent->second;
   orders_.erase(intent);
   if (const NodeTruth* node = truth().node(order.node_uid)) {
-    check_down(what, *node, order);
+    check_down(rule, what, *node, order);
   } else {
-    accuse(rules::kSwitchedOff, what + "its node never was");
+    accuse(rule, what + "its node never was");
   }
   const Object held =
       truth().store().find({.resource = "leases", .space = "moonfence", .name = "moonfence"});
   if (plan().engines > 1 && !truth().restored_at() && held != nullptr &&
-      !text_field(*held, {"spec", "holderIdentity"}).starts_with(life.replica + "_")) {
-    accuse(rules::kSwitchedOff, what + "another one leads");
+      !text_field(*held, {"spec", "holderIdentity"}).starts_with(replica + "_")) {
+    accuse(rule, what + "another one leads");
+  }
+}
+
+void ProofChecker::check_isolation(const WireRequest& request) {
+  const Json fence = Json::parse(request.body, nullptr, false);
+  const std::string& node = text_field(fence, {"metadata", "annotations", "moonfence.io/node"});
+  const std::string what = request.replica + " has " + node + " isolated: ";
+  const auto intent = orders_.find({life_of(request), node, kIsolate});
+  if (!isolates(plan()) || intent == orders_.end()) {
+    accuse(rules::kIsolated, what + (isolates(plan()) ? "no intent" : "no fencer may"));
+    return;
+  }
+  check_order(rules::kIsolated, what, intent);
+  check_addresses(what, node, fence);
+}
+
+void ProofChecker::check_addresses(const std::string& what, const std::string& node,
+                                   const Json& fence) const {
+  const std::vector<std::string> own =
+      storage_addresses(text_field(fence, {"spec", "networkFenceClassName"}), node);
+  const Json& cidrs = list_field(fence, {"spec", "cidrs"});
+  const bool are_own = std::all_of(cidrs.begin(), cidrs.end(), [&own](const Json& cidr) {
+    return std::any_of(own.begin(), own.end(),
+                       [&cidr](const std::string& address) { return cidr == address + "/32"; });
+  });
+  if (cidrs.empty() || !are_own || text_field(fence, {"spec", "fenceState"}) != "Fenced") {
+    accuse(rules::kIsolated, what + "it is another one that would be refused: " + fence.dump());
   }
 }
 
 void ProofChecker::on_change(const Change& change) {
-  if (plan().bmcs.empty()) {
+  if (plan().bmcs.empty() && plan().fence_classes.empty()) {
     return;
   }
   if (change.restores) {
@@ -153,7 +254,7 @@ void ProofChecker::on_change(const Change& change) {
              change.before != nullptr && !is_out_of_service(*change.before) &&
              is_out_of_service(*change.after)) {
     evicted_.insert(change.key.name);
-    check_power(change.actor + " puts a node out of service: ", change.key.name, kLongestCall);
+    check_power(change.actor + " puts a node out of service: ", change.key.name, kLongestCall, {});
   } else if (change.key.resource == "pods" && change.type == ChangeType::Deleted) {
     note_removed(change);
   }
@@ -162,8 +263,12 @@ void ProofChecker::on_change(const Change& change) {
 void ProofChecker::note_removed(const Change& change) {
   const bool evicted =
       change.actor == kGarbageCollector && evicted_.contains(node_of(*change.after));
+  const std::string& uid = uid_of(*change.after);
   if (is_engine(change.actor) || evicted) {
-    removed_.insert(uid_of(*change.after));
+    removed_.insert(uid);
+  }
+  if (is_engine(change.actor) && by_isolation_.contains(uid)) {
+    isolated_.insert(uid);
   }
 }
 
@@ -181,6 +286,11 @@ void ProofChecker::after_cluster_turn() {
 }
 
 void ProofChecker::look_at(const Machine& machine, const Container& ghost) {
+  const bool of_volumes_alone = plan().settings.contains(std::string(kVolumeProofWord));
+  if ((of_volumes_alone && ghost.clusters.empty()) ||
+      writes_nothing(truth().machines(), machine.name, ghost)) {
+    return;
+  }
   for (const auto& [name, other] : truth().machines().by_name) {
     for (const auto& [uid, container] : other.containers) {
       const bool is_its_successor = container.space == ghost.space && container.pod == ghost.pod;

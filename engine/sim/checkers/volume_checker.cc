@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sim/ground/facts.h"
+#include "sim/ground/refusals.h"
 #include "sim/ground/volumes.h"
 #include "sim/store/fields.h"
 
@@ -45,6 +46,9 @@ std::uint64_t VolumeChecker::fingerprint() const {
       take(name);
     }
   }
+  for (const auto& [about, refusal] : machines.refusals) {
+    take(refusal.holds ? "!" : "?");
+  }
   return sum;
 }
 
@@ -58,7 +62,9 @@ void VolumeChecker::after_cluster_turn() {
   for (const auto& [name, machine] : machines.by_name) {
     for (const auto& [uid, container] : machine.containers) {
       for (const std::string& volume : container.volumes) {
-        writers[volume].insert(name);
+        if (may_write(machines, name, container, volume)) {
+          writers[volume].insert(name);
+        }
       }
     }
   }

@@ -117,6 +117,7 @@ class Kubelet final {
   [[nodiscard]] std::optional<std::vector<Volume>> resolved(const Json& pod) const;
   void mount(const std::string& uid);
   [[nodiscard]] bool is_attached(const Work& work) const;
+  [[nodiscard]] bool is_refused(const Work& work) const;
   void start(const std::string& uid);
   void run(Work& work);
   void stop(const std::string& uid);

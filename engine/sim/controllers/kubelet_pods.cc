@@ -4,6 +4,7 @@
 #include "sim/controllers/kubelet.h"
 #include "sim/ground/blueprints.h"
 #include "sim/ground/facts.h"
+#include "sim/ground/refusals.h"
 
 // What a kubelet does with the pods that are bound to its node.
 
@@ -192,9 +193,17 @@ bool Kubelet::is_attached(const Work& work) const {
   });
 }
 
+// The storage serves the machine no volume of it: nothing is mounted.
+bool Kubelet::is_refused(const Work& work) const {
+  return std::any_of(work.volumes.begin(), work.volumes.end(), [this](const Volume& volume) {
+    const std::string cluster = cluster_of(ground_.machines, volume);
+    return !cluster.empty() && sim::is_refused(ground_.machines, cluster, plan_.name);
+  });
+}
+
 void Kubelet::mount(const std::string& uid) {
   Work& work = works_.at(uid);
-  if (!may_write() || !is_attached(work)) {
+  if (!may_write() || !is_attached(work) || is_refused(work)) {
     return;
   }
   work.stage = Stage::Starting;
@@ -222,6 +231,9 @@ void Kubelet::run(Work& work) {
                       .volumes = {}};
   for (const Volume& volume : work.volumes) {
     container.volumes.insert(volume.handle);
+    if (const std::string cluster = cluster_of(ground_.machines, volume); !cluster.empty()) {
+      container.clusters[volume.handle] = cluster;
+    }
   }
   machine_.containers[container.pod_uid] = std::move(container);
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -20,6 +21,8 @@ struct Container {
   std::string space;
   std::string pod;
   std::set<std::string> volumes;  // volume handles that it writes
+  // Of those whose storage can refuse its machine (sim/ground/refusals.h): the cluster, by handle.
+  std::map<std::string, std::string> clusters = {};
 };
 
 // Where every kubelet serves.
@@ -48,8 +51,17 @@ struct Machine {
   [[nodiscard]] bool answers() const { return runs() && connected; }
 };
 
+// Of a storage, about one address.
+struct Refusal {
+  bool holds = false;
+  Moment changed{};
+};
+
 struct Machines {
   std::map<std::string, Machine> by_name;
+  // Of kFencedDriver, those that can refuse machines; empty: none can.
+  std::vector<std::string> clusters;
+  std::map<std::pair<std::string, std::string>, Refusal> refusals;  // by cluster and address
   // Volume handle → names of the machines that the storage system has published it to.
   std::map<std::string, std::set<std::string>> published;
   // Called whenever something happened to a machine or its kubelet; empty: nobody wants to know.

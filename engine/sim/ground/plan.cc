@@ -24,8 +24,10 @@ bool detects(const Plan& plan) {
   return found != plan.settings.end() && found->second == "on";
 }
 
-bool demands(const Plan& plan, std::string_view evidence) {
-  const auto found = plan.settings.find("proof");
+namespace {
+
+bool names_evidence(const Plan& plan, std::string_view setting, std::string_view evidence) {
+  const auto found = plan.settings.find(std::string(setting));
   if (found == plan.settings.end()) {
     return false;
   }
@@ -33,8 +35,22 @@ bool demands(const Plan& plan, std::string_view evidence) {
   return std::find(words.begin(), words.end(), evidence) != words.end();
 }
 
+}  // namespace
+
+bool demands(const Plan& plan, std::string_view evidence) {
+  return names_evidence(plan, "proof", evidence);
+}
+
+bool demands_of_volumes(const Plan& plan, std::string_view evidence) {
+  return names_evidence(plan, kVolumeProofWord, evidence);
+}
+
 bool switches_off(const Plan& plan) {
   return plan.config.find("switchOff: true") != std::string::npos;
+}
+
+bool isolates(const Plan& plan) {
+  return plan.config.find("isolate: true") != std::string::npos;
 }
 
 const BmcPlan* bmc_of(const Plan& plan, std::string_view node) {

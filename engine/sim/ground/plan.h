@@ -59,6 +59,7 @@ struct WorkloadPlan {
   bool owner_controls = true;
 };
 
+inline constexpr std::string_view kFencedDriver = "csi.example.com";
 inline constexpr std::string_view kOddDriver = "odd.example.com";
 inline constexpr std::string_view kInTreeDriver = "kubernetes.io/aws-ebs";
 inline constexpr std::string_view kTranslatedDriver = "ebs.csi.aws.com";
@@ -88,6 +89,31 @@ struct BmcPlan {
   Duration on_again{};
 
   [[nodiscard]] const std::string& machine() const { return of.empty() ? node : of; }
+};
+
+// The storage behind a NetworkFenceClass: whether what is told to refuse a machine does.
+enum class FenceKind {
+  Honest,
+  Dead,     // nobody carries a NetworkFence out: its status stays empty
+  Failing,  // says Failed, and nothing happens
+  Lying,    // says Succeeded, and nothing happens: no engine can know better
+};
+
+// A cluster of kFencedDriver, which has a share of that driver's volumes. It knows each machine
+// under addresses of its own (sim/ground/refusals.h).
+struct FenceClassPlan {
+  std::string name;
+  FenceKind kind = FenceKind::Honest;
+  Duration takes{std::chrono::seconds(1)};  // from a NetworkFence until its result
+  Duration lags{};                          // from then on until the last of its servers refuses
+};
+
+// What a person does about a machine that is back, and that its storage refuses: reboots it, and
+// then lifts that.
+enum class Lifting {
+  Nobody,
+  ByObject,   // as docs/proof.md says: Unfenced, and deleted when the message says so
+  InStorage,  // by the storage's own command: the NetworkFence stands there as before
 };
 
 // The flags of the control plane, as their names say in Kubernetes.
@@ -123,6 +149,8 @@ enum class Verb {
   HoldPod,
   // As `moonfence attest NODE --off` or, with `withdraw`, --withdraw. target: node
   Attest,
+  // A person's NetworkFences, one for each class, of the addresses that are told. target: node
+  Isolate,
   AnnotateNode,  // arguments key and value; "" takes it off. target: node
   LabelNode,     // the same
   ReplacePod,    // force-deleted from outside; its controller makes another
@@ -181,6 +209,8 @@ struct Plan {
   std::vector<NodePlan> nodes;
   std::vector<WorkloadPlan> workloads;
   std::vector<BmcPlan> bmcs;
+  std::vector<FenceClassPlan> fence_classes;  // empty: there is no CSI-Addons
+  Lifting lifting = Lifting::Nobody;
   int engines = 1;
   // On which node each sits, as it is told; none beyond those named. Their containers live on
   // whatever becomes of the node.
@@ -199,14 +229,22 @@ struct Plan {
   Duration length = std::chrono::seconds(120);
 };
 
+// Of the settings: what is demanded of pods with volumes of kFencedDriver. "" where that is only
+// what is looked at.
+inline constexpr std::string_view kVolumeProofWord = "volume-proof";
+
 // Of the settings, on or off: whether the engine asks machines' kernels.
 inline constexpr std::string_view kDetectionWord = "detection";
 [[nodiscard]] bool detects(const Plan& plan);
 
 // By `set proof`: that evidence is among what has to be there before anything is deleted.
 [[nodiscard]] bool demands(const Plan& plan, std::string_view evidence);
+// By `set volume-proof`: the same of pods and attachments with volumes of kFencedDriver.
+[[nodiscard]] bool demands_of_volumes(const Plan& plan, std::string_view evidence);
 // By `config`: some fencer may switch machines off.
 [[nodiscard]] bool switches_off(const Plan& plan);
+// Or have machines isolated.
+[[nodiscard]] bool isolates(const Plan& plan);
 // Null: it has none.
 [[nodiscard]] const BmcPlan* bmc_of(const Plan& plan, std::string_view node);
 

@@ -31,13 +31,13 @@ Result<bool> apply_setting(Plan& plan, const ScenarioLine& line, std::string_vie
     plan.settings["quarantine"] = value;
     return true;
   }
-  if (name == "proof") {
+  if (name == "proof" || name == kVolumeProofWord) {
     if (value.empty() || value.find_first_not_of("abcdefghijklmnopqrstuvwxyz,") != value.npos) {
       return line.wrong(
-          "proof: '" + escaped(value, 64) + "' is no evidence",
+          std::string(name) + ": '" + escaped(value, 64) + "' is no evidence",
           "write one or more of silent, unreachable, isolated, off, attested, with commas between");
     }
-    plan.settings["proof"] = value;
+    plan.settings[std::string(name)] = value;
     return true;
   }
   const auto settings = setting_words();
@@ -130,6 +130,7 @@ std::vector<std::string_view> knob_names(std::string_view statement) {
     names.insert(names.end(), switches.begin(), switches.end());
     names.emplace_back("quarantine");
     names.emplace_back("proof");
+    names.emplace_back(kVolumeProofWord);
   }
   if (statement == "timing" || statement.empty()) {
     add_names(timing_words(), names);

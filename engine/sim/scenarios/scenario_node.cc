@@ -40,16 +40,52 @@ Result<void> parse_node(const ScenarioLine& line, NodePlan& node) {
   return {};
 }
 
+namespace {
+
+template <class Word>
+Result<const Word*> known_word(const ScenarioLine& line, std::string_view what,
+                               std::span<const Word> words, std::string_view given) {
+  if (const Word* word = find_word(words, given)) {
+    return word;
+  }
+  std::vector<std::string_view> names;
+  add_names(words, names);
+  return line.unknown(what, given, names);
+}
+
+}  // namespace
+
+Result<FenceClassPlan> parse_fence_class(const ScenarioLine& line) {
+  static constexpr std::array<std::string_view, 2> kKnown = {"takes", "lags"};
+  const auto word = known_word(line, "kind of fence-class", fence_words(), line.word(2));
+  const auto options = line.options(3, kKnown);
+  if (!word || !options) {
+    return failure(word ? options.error() : word.error());
+  }
+  FenceClassPlan made{.name = std::string(line.word(1)), .kind = (*word)->kind};
+  for (const auto& [key, value] : *options) {
+    const auto time = line.duration(key, value);
+    if (!time) {
+      return failure(time.error());
+    }
+    (key == "takes" ? made.takes : made.lags) = *time;
+  }
+  return made;
+}
+
+Result<Lifting> parse_lifting(const ScenarioLine& line) {
+  const auto word = known_word(line, "word for 'world lifting'", lifting_words(), line.word(2));
+  return word ? Result<Lifting>((*word)->lifting) : Result<Lifting>(failure(word.error()));
+}
+
 Result<BmcPlan> parse_bmc(const ScenarioLine& line) {
   static constexpr std::array<std::string_view, 4> kKnown = {"of", "takes", "off-takes",
                                                              "on-again"};
-  const BmcWord* word = find_word(bmc_words(), line.word(2));
-  if (word == nullptr) {
-    std::vector<std::string_view> names;
-    add_names(bmc_words(), names);
-    return line.unknown("kind of BMC", line.word(2), names);
+  const auto word = known_word(line, "kind of BMC", bmc_words(), line.word(2));
+  if (!word) {
+    return failure(word.error());
   }
-  BmcPlan bmc{.node = std::string(line.word(1)), .kind = word->kind};
+  BmcPlan bmc{.node = std::string(line.word(1)), .kind = (*word)->kind};
   const auto options = line.options(3, kKnown);
   if (!options) {
     return failure(options.error());

@@ -42,6 +42,7 @@ class Parser {
   Result<void> world(const ScenarioLine& line);
   Result<void> node(const ScenarioLine& line);
   Result<void> bmc(const ScenarioLine& line);
+  Result<void> fence_class(const ScenarioLine& line);
   Result<void> workload(const ScenarioLine& line, WorkloadKind kind);
   Result<void> policies(const ScenarioLine& line);
   Result<void> policy_file(const ScenarioLine& line);
@@ -102,13 +103,14 @@ Result<Scenario> Parser::parse(std::string_view text) {
 }
 
 Result<void> Parser::statement(const ScenarioLine& line) {
-  static constexpr std::array<StatementWord, 16> kStatements = {{
+  static constexpr std::array<StatementWord, 17> kStatements = {{
       {"name", &Parser::name},
       {"seed", &Parser::seed},
       {"length", &Parser::knob},
       {"world", &Parser::world},
       {"node", &Parser::node},
       {"bmc", &Parser::bmc},
+      {"fence-class", &Parser::fence_class},
       {"policies", &Parser::policies},
       {"file", &Parser::policy_file},
       {"config", &Parser::config},
@@ -178,13 +180,19 @@ Result<void> Parser::knob(const ScenarioLine& line) {
   return done ? line.ends_after(own ? 2 : 3) : Result<void>(failure(done.error()));
 }
 
-// world nodes n1 n2…, world seats n1 n2…, world engines N, world servers N, world kubernetes 1.N
+// world nodes n1 n2…, world seats n1 n2…, world engines N, world servers N, world kubernetes 1.N,
+// world lifting WHO
 Result<void> Parser::world(const ScenarioLine& line) {
-  static constexpr std::array<std::string_view, 5> kWords = {"nodes", "engines", "seats", "servers",
-                                                             "kubernetes"};
+  static constexpr std::array<std::string_view, 6> kWords = {"nodes",   "engines",    "seats",
+                                                             "servers", "kubernetes", "lifting"};
   const std::string_view what = line.word(1);
   if (std::find(kWords.begin(), kWords.end(), what) == kWords.end()) {
     return line.unknown("word for 'world'", what, kWords);
+  }
+  if (what == "lifting") {
+    const auto lifting = parse_lifting(line);
+    scenario_.plan.lifting = lifting ? *lifting : Lifting::Nobody;
+    return lifting ? line.ends_after(3) : Result<void>(failure(lifting.error()));
   }
   if (what == "seats") {
     for (std::size_t i = 2; i < line.size(); ++i) {
@@ -224,6 +232,14 @@ Result<void> Parser::bmc(const ScenarioLine& line) {
   }
   scenario_.plan.bmcs.push_back(std::move(*bmc));
   return {};
+}
+
+Result<void> Parser::fence_class(const ScenarioLine& line) {
+  auto made = parse_fence_class(line);
+  if (made) {
+    scenario_.plan.fence_classes.push_back(std::move(*made));
+  }
+  return made ? Result<void>() : Result<void>(failure(made.error()));
 }
 
 NodePlan& Parser::node_of(std::string_view name) {

@@ -7,7 +7,7 @@
 namespace moonfence::sim {
 
 std::span<const VerbWord> verb_words() {
-  static constexpr std::array<VerbWord, 50> kWords = {{
+  static constexpr std::array<VerbWord, 51> kWords = {{
       {"power-off", Verb::PowerOff, Target::Node, ""},
       {"partition-node", Verb::PartitionNode, Target::Node, ""},
       {"stop-kubelet", Verb::StopKubelet, Target::Node, ""},
@@ -23,6 +23,7 @@ std::span<const VerbWord> verb_words() {
       {"hold-namespace", Verb::HoldNamespace, Target::Namespace, "why"},
       {"hold-pod", Verb::HoldPod, Target::Pod, "why"},
       {"attest", Verb::Attest, Target::Node, "withdraw"},
+      {"isolate", Verb::Isolate, Target::Node, ""},
       {"annotate-node", Verb::AnnotateNode, Target::Node, "key", true, "value"},
       {"label-node", Verb::LabelNode, Target::Node, "key", true, "value"},
       {"replace-pod", Verb::ReplacePod, Target::PodOrWorkload, ""},
@@ -128,6 +129,25 @@ std::span<const BmcWord> bmc_words() {
       {"stuck", BmcKind::Stuck},
       {"late", BmcKind::Late},
       {"lying", BmcKind::Lying},
+  }};
+  return kWords;
+}
+
+std::span<const FenceWord> fence_words() {
+  static constexpr std::array<FenceWord, 4> kWords = {{
+      {"honest", FenceKind::Honest},
+      {"dead", FenceKind::Dead},
+      {"failing", FenceKind::Failing},
+      {"lying", FenceKind::Lying},
+  }};
+  return kWords;
+}
+
+std::span<const LiftingWord> lifting_words() {
+  static constexpr std::array<LiftingWord, 3> kWords = {{
+      {"nobody", Lifting::Nobody},
+      {"by-object", Lifting::ByObject},
+      {"in-storage", Lifting::InStorage},
   }};
   return kWords;
 }

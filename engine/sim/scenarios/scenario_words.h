@@ -55,6 +55,16 @@ struct BmcWord {
   BmcKind kind;
 };
 
+struct FenceWord {
+  std::string_view name;
+  FenceKind kind;
+};
+
+struct LiftingWord {
+  std::string_view name;
+  Lifting lifting;
+};
+
 struct WorkloadWord {
   std::string_view name;
   WorkloadKind kind;
@@ -65,6 +75,8 @@ struct WorkloadWord {
 [[nodiscard]] std::span<const ShareWord> share_words();
 [[nodiscard]] std::span<const RangeWord> range_words();
 [[nodiscard]] std::span<const BmcWord> bmc_words();
+[[nodiscard]] std::span<const FenceWord> fence_words();
+[[nodiscard]] std::span<const LiftingWord> lifting_words();
 [[nodiscard]] std::span<const WorkloadWord> workload_words();
 // Settings of the engine's --config: durations, and limits of the brake.
 [[nodiscard]] std::span<const std::string_view> setting_words();

@@ -24,6 +24,8 @@ const std::vector<ResourceKind>& all_kinds() {
       {"replicasets", "ReplicaSet", "apps", "v1", true, true},
       {"statefulsets", "StatefulSet", "apps", "v1", true, true},
       {"jobs", "Job", "batch", "v1", true, true},
+      {"csiaddonsnodes", "CSIAddonsNode", "csiaddons.openshift.io", "v1alpha1", true, true},
+      {"networkfences", "NetworkFence", "csiaddons.openshift.io", "v1alpha1", false, true},
   };
   return kinds;
 }

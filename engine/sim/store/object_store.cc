@@ -24,7 +24,7 @@ std::string name_of(const Json& object) {
 
 // Of the objects that count their generations, since their controllers report the one they saw.
 bool has_generation(const ResourceKind& kind) {
-  return kind.group == "apps" || kind.group == "batch";
+  return kind.group == "apps" || kind.group == "batch" || kind.group == "csiaddons.openshift.io";
 }
 
 void count_generation(const ResourceKind& kind, const Json& before, Json& after) {

@@ -29,7 +29,7 @@ bool Checker::is_node_held(const std::string& node) const {
 
 bool Checker::is_proof_awaited(const std::string& node) const {
   const bool by_word = demands(plan(), "attested");
-  const bool by_power = demands(plan(), "off");
+  const bool by_power = demands(plan(), "off") || demands_of_volumes(plan(), "off");
   if ((!by_word && !by_power) || demands(plan(), "silent") || demands(plan(), "unreachable")) {
     return false;
   }

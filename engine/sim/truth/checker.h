@@ -43,12 +43,14 @@ struct AuditLine {
   std::string attachment_uid;  // of an action on a VolumeAttachment
 
   std::string action;
+  std::string evidence;
 
   [[nodiscard]] bool changes_node() const {
     return action == "set_quarantine" || action == "taint_out_of_service" ||
-           action == "taint_silent" || orders_off() || lifts();
+           action == "taint_silent" || orders_off() || isolates() || lifts();
   }
   [[nodiscard]] bool orders_off() const { return action == "switch_off"; }
+  [[nodiscard]] bool isolates() const { return action == "isolate"; }
   [[nodiscard]] bool lifts() const {
     return action == "lift_quarantine" || action == "lift_silent_taint";
   }

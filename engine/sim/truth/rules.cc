@@ -23,7 +23,7 @@ constexpr std::array kAll = {
          "second before it left"},
     Rule{kExpectedWrite,
          "the engine writes nothing but deletions of pods and attachments, volumesInUse of nodes, "
-         "its taint, events, its Lease and its own ConfigMaps"},
+         "its taint, events, its Lease, its own ConfigMaps, and NetworkFences where a fencer may"},
     Rule{kLiveRead,
          "when a deletion leaves, a live reading said that this very node is down, or that "
          "there is none of its name; it left at most 1 s before, on a slow server twice as "
@@ -47,13 +47,21 @@ constexpr std::array kAll = {
     Rule{kAttestedNode,
          "with `set proof attested`, and where nobody attests a machine that has power, nothing is "
          "deleted of a node that nobody has attested, or whose machine has had power for 20 s"},
-    Rule{kPoweredNode,
-         "with `set proof off`, and where no BMC is `lying`, nothing is deleted of a node whose "
-         "machine has had power for more than 10 s"},
+    Rule{
+        kPoweredNode,
+        "with `set proof off`, and where no BMC and no storage is `lying`, nothing is deleted of a "
+        "node whose machine has had power for more than 10 s, but a pod all of whose volumes are "
+        "of a storage that refuses the machine in truth, or did 10 s ago, or an attachment of "
+        "such a volume; with `set volume-proof off` this is so of pods and attachments with "
+        "volumes of that storage"},
     Rule{kSwitchedOff,
          "a machine is ordered off only where a fencer may, by an intent for it, while its node is "
          "down and its kubelet's Lease is dead, or its machine is lost and its Lease stands still; "
          "by the replica that leads, which has not heard it for 10 s; and it is that node's"},
+    Rule{kIsolated,
+         "a NetworkFence is made only where a fencer may, by an intent for it, while its node is "
+         "down and its kubelet's Lease is dead, by the replica that leads; and it refuses single "
+         "addresses, which are that node's"},
     Rule{kTaintedNode,
          "when a deletion leaves, the node carries a NoSchedule taint that says down, or did "
          "when the reading was made (`live-read`), or does not exist"},
@@ -105,8 +113,10 @@ constexpr std::array kAll = {
          "on one that it is not published to, while the old machine is sound"},
     Rule{
         kOverlap,
-        "with `set proof off`, and where no BMC is `lying`, no pod that the engine deleted runs on "
-        "while another of its name runs on another machine, or one that writes its volume"},
+        "with `set proof off`, and where no BMC and no storage is `lying`, no pod that the engine "
+        "deleted runs on while another of its name runs on another machine, or one that writes its "
+        "volume; one whose volumes are all of a storage that refuses its machine in truth writes "
+        "nothing, and may"},
     Rule{kLastConsumer,
          "an attachment is deleted only when every other pod of the node that "
          "uses the volume is gone"},

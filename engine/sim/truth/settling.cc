@@ -32,6 +32,7 @@ bool disturbs(Verb verb) {
     case Verb::HoldNamespace:
     case Verb::HoldPod:
     case Verb::Attest:
+    case Verb::Isolate:
     case Verb::AnnotateNode:
     case Verb::LabelNode:
     case Verb::MarkUnknown:

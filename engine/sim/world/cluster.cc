@@ -22,6 +22,8 @@
 #include "sim/ground/chronicle.h"
 #include "sim/ground/facts.h"
 #include "sim/ground/ground.h"
+#include "sim/world/csi_addons.h"
+#include "sim/world/person.h"
 #include "sim/world/servers.h"
 #include "sim/world/settle.h"
 #include "sim/world/steps.h"
@@ -141,6 +143,13 @@ struct Kubelets {
     return found == by_name.end() ? nullptr : found->second.get();
   }
 
+  // What a storage refused, it may serve now.
+  void mount_again() const {
+    for (const auto& [name, kubelet] : by_name) {
+      kubelet->saw_attachment();
+    }
+  }
+
   std::unique_ptr<Informer> nodes;
   std::unique_ptr<Informer> pods;
   std::unique_ptr<Informer> attachments;
@@ -171,6 +180,9 @@ struct Cluster::State {
                .machines = machines,
                .story = story,
                .start = loop.now()} {
+    for (const FenceClassPlan& each : plan.fence_classes) {
+      machines.clusters.push_back(each.name);
+    }
     settle(ground, plan);
     keep_chronicle(ground);
     servers = std::make_unique<Servers>(
@@ -193,6 +205,12 @@ struct Cluster::State {
     kubelets = std::make_unique<Kubelets>(ground, plan);
     bmcs = std::make_unique<Bmcs>(
         ground, plan, [this](const std::string& machine) { return kubelets->find(machine); });
+    if (!plan.fence_classes.empty()) {
+      csi_addons = std::make_unique<CsiAddons>(ground, plan, [this] { kubelets->mount_again(); });
+      person = std::make_unique<Person>(
+          ground, plan, [this](const std::string& machine) { return kubelets->find(machine); },
+          [this] { kubelets->mount_again(); });
+    }
   }
 
   bool perform_on_machine(const Step& step);
@@ -220,6 +238,8 @@ struct Cluster::State {
   std::unique_ptr<Attacher> attacher;
   std::unique_ptr<Kubelets> kubelets;
   std::unique_ptr<Bmcs> bmcs;
+  std::unique_ptr<CsiAddons> csi_addons;  // null where no storage can refuse anybody
+  std::unique_ptr<Person> person;         // likewise
 };
 
 bool Cluster::State::delete_node(const std::string& name) {
@@ -350,8 +370,13 @@ bool Cluster::State::perform(const Step& step) {
     case Verb::RefuseWrites:
     case Verb::HideObjects:
       return servers->perform(step);
+    case Verb::Isolate:
+      return person != nullptr && person->isolate(step.target);
     case Verb::Calm:
       attacher->calm();
+      if (person != nullptr) {
+        person->calm();
+      }
       return servers->perform(step);
     case Verb::StopAttacher:
     case Verb::RefuseAttach:

@@ -363,6 +363,7 @@ Outcome World::outcome() const {
           .violations = judge.violations(),
           .accepted_double_writers = judge.accepted_double_writers(),
           .overlaps = judge.overlaps(),
+          .isolated = judge.isolated(),
           .incidents_opened = judge.opened(),
           .incidents_closed = judge.closed(),
           .deletions = judge.deletions(),

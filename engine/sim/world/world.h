@@ -24,8 +24,10 @@ struct Outcome {
   // Two writers that the policy accepts, because it judges by Ready alone: counted, not violations.
   int accepted_double_writers = 0;
   // In worlds with BMCs: pods that the engine deleted and that ran beside their replacements, or
-  // wrote what others wrote. Violations where proof is demanded and no BMC lies.
+  // wrote what others wrote, while their storage did not refuse their machine. Violations where
+  // proof is demanded and neither BMC nor storage lies.
   int overlaps = 0;
+  int isolated = 0;  // deletions of pods whose evidence was that it does
   int incidents_opened = 0;
   int incidents_closed = 0;
   int deletions = 0;        // committed by the engine

@@ -129,7 +129,7 @@ TEST(Draw, in_the_second_quarter_of_them_a_binding_acts_on_machines_that_are_off
             std::string::npos);
 }
 
-TEST(Draw, in_the_second_half_of_them_some_bmcs_lie) {
+TEST(Draw, in_the_third_quarter_of_them_some_bmcs_lie) {
   int lying = 0;
   for (std::uint64_t seed = kFirstThatLie; seed < kFirstThatLie + 100; ++seed) {
     const Plan plan = draw(seed);
@@ -139,6 +139,44 @@ TEST(Draw, in_the_second_half_of_them_some_bmcs_lie) {
                  : 0;
   }
   EXPECT_GT(lying, 70);
+}
+
+TEST(Draw, in_the_last_quarter_of_them_the_storage_can_refuse_machines) {
+  int isolating = 0;
+  int dead = 0;
+  int of_volumes = 0;
+  for (std::uint64_t seed = kFirstThatIsolate; seed < kFirstThatIsolate + 100; ++seed) {
+    const Plan plan = draw(seed);
+    EXPECT_NE(plan.config.find("network-fence"), std::string::npos);
+    EXPECT_TRUE(demands(plan, "isolated") || demands_of_volumes(plan, "isolated"));
+    EXPECT_FALSE(plan.fence_classes.empty());
+    for (const FenceClassPlan& each : plan.fence_classes) {
+      EXPECT_NE(each.kind, FenceKind::Lying) << seed;
+      dead += each.kind == FenceKind::Dead ? 1 : 0;
+    }
+    for (const BmcPlan& bmc : plan.bmcs) {
+      EXPECT_NE(bmc.kind, BmcKind::Lying) << seed;
+    }
+    isolating += isolates(plan) ? 1 : 0;
+    of_volumes += demands_of_volumes(plan, "isolated") ? 1 : 0;
+  }
+  EXPECT_GT(isolating, 30);
+  EXPECT_LT(isolating, 70);
+  EXPECT_GT(of_volumes, 30);
+  EXPECT_GT(dead, 5);
+  EXPECT_TRUE(draw(kFirstThatIsolate - 1).fence_classes.empty());
+}
+
+TEST(Draw, in_its_second_half_some_storage_lies) {
+  int lying = 0;
+  for (std::uint64_t seed = kFirstWhoseStorageLies; seed < kFirstWhoseStorageLies + 100; ++seed) {
+    const Plan plan = draw(seed);
+    lying += std::any_of(plan.fence_classes.begin(), plan.fence_classes.end(),
+                         [](const FenceClassPlan& each) { return each.kind == FenceKind::Lying; })
+                 ? 1
+                 : 0;
+  }
+  EXPECT_GT(lying, 40);
 }
 
 TEST(Draw, in_most_worlds_the_last_word_is_that_pods_are_to_go) {

@@ -234,6 +234,8 @@ TEST_F(NetworkFenceTest, one_of_an_earlier_outage_proves_nothing_of_this_one) {
   is_no_proof(older);
   made = "2026-01-01T00:01:01Z";
   EXPECT_TRUE(said().starts_with("isolated"));
+  ready()["lastHeartbeatTime"] = made;
+  is_no_proof(older);
   for (const json& odd : {json(nullptr), json(5), json(""), json("2026")}) {
     ready()["lastHeartbeatTime"] = odd;
     is_no_proof(older);
@@ -242,6 +244,28 @@ TEST_F(NetworkFenceTest, one_of_an_earlier_outage_proves_nothing_of_this_one) {
   is_no_proof(older);
   node.erase("status");
   is_no_proof(older);
+}
+
+// A kubelet that lives reports every five minutes, by its own clock. Since when it is not heard
+// Kubernetes says.
+TEST_F(NetworkFenceTest, one_from_before_the_node_was_unknown_may_be_of_an_earlier_outage) {
+  const std::string older = "is older than this outage: make a new one";
+  ready()["lastTransitionTime"] = "2026-01-01T00:01:02Z";
+  is_no_proof(older);
+  for (const json& odd : {json(nullptr), json(5), json(""), json("2026")}) {
+    ready()["lastTransitionTime"] = odd;
+    is_no_proof(older);
+  }
+  ready()["lastTransitionTime"] = "2026-01-01T00:01:01Z";
+  EXPECT_TRUE(said().starts_with("isolated"));
+}
+
+TEST_F(NetworkFenceTest, where_the_kubelet_itself_was_the_last_to_speak_nobody_knows) {
+  ready()["status"] = "False";
+  is_no_proof("Kubernetes has not called the node Unknown yet");
+  EXPECT_TRUE(said().starts_with("unknown: ")) << said();
+  fences = json::array();
+  EXPECT_EQ(order(), "not: Kubernetes has not called the node Unknown yet");
 }
 
 // One is left of each outage.

@@ -53,6 +53,33 @@ TEST_F(LivenessTest, what_somebody_holds_is_demanded_when_he_lets_it_go) {
   EXPECT_TRUE(demands());
 }
 
+// Its BMC is dead, and its storage does what it is told.
+TEST_F(LivenessTest, a_pod_whose_node_can_be_isolated_is_demanded) {
+  plan.settings["proof"] = "off,isolated";
+  plan.config = "fencers:\n- {fencer: network-fence, isolate: true}\n";
+  plan.bmcs = {{.node = "n1", .kind = BmcKind::Dead}};
+  plan.fence_classes = {{.name = "ceph"}};
+  machines.clusters = {"ceph"};
+  EXPECT_FALSE(demands()) << "it has no volume there";
+  (void)store.create("persistentvolumes", "",
+                     {{"metadata", {{"name", "pv"}}},
+                      {"spec", {{"csi", {{"driver", kFencedDriver}, {"volumeHandle", "disk"}}}}}},
+                     "admin");
+  (void)store.create("persistentvolumeclaims", "noobaa",
+                     {{"metadata", {{"name", "claim"}}},
+                      {"spec", {{"volumeName", "pv"}}},
+                      {"status", {{"phase", "Bound"}}}},
+                     "admin");
+  edit(kCore, [](Json& pod) {
+    pod["spec"]["volumes"] =
+        Json::array({{{"name", "v"}, {"persistentVolumeClaim", {{"claimName", "claim"}}}}});
+  });
+  plan.fence_classes.front().kind = FenceKind::Dead;
+  EXPECT_FALSE(demands());
+  plan.fence_classes.front().kind = FenceKind::Honest;
+  EXPECT_TRUE(demands());
+}
+
 TEST_F(LivenessTest, what_a_machine_made_anew_does_not_run_is_demanded) {
   pass(30s);
   make_anew();

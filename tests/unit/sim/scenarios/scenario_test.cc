@@ -221,12 +221,12 @@ TEST_P(Complaint, names_the_line_the_value_the_rule_and_the_next_step) {
 INSTANTIATE_TEST_SUITE_P(
     Scenario, Complaint,
     testing::Values(
-        std::tuple(
-            "worlds nodes n3",
-            "'worlds' is no statement (did you mean 'world'?) (known: name, seed, length, "
-            "world, node, bmc, policies, file, config, responses, set, timing, fault, answer, "
-            "at, expect, "
-            "statefulset, deployment, daemonset, bare-pods, mirror-pods, finished-pods)"),
+        std::tuple("worlds nodes n3",
+                   "'worlds' is no statement (did you mean 'world'?) (known: name, seed, length, "
+                   "world, node, bmc, fence-class, policies, file, config, responses, set, timing, "
+                   "fault, answer, "
+                   "at, expect, "
+                   "statefulset, deployment, daemonset, bare-pods, mirror-pods, finished-pods)"),
         std::tuple("name", "the name is missing (write `name` and what the scenario shows)"),
         std::tuple("seed x",
                    "seed: 'x' is no number from 0 to 1000000000 (write a whole number "
@@ -239,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "put a '#' before what is meant as a comment)"),
         std::tuple("world engine 2",
                    "'engine' is no word for 'world' (did you mean 'engines'?) "
-                   "(known: nodes, engines, seats, servers, kubernetes)"),
+                   "(known: nodes, engines, seats, servers, kubernetes, lifting)"),
         std::tuple("world nodes", "a world has 1 to 5000 nodes (write world nodes n1 n2 n3)"),
         std::tuple("node n1 zone", "'zone' has no value (write zone=VALUE without blanks)"),
         std::tuple("node n1 control-plane=yes",
@@ -263,7 +263,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "brake-window, cache-expiry, cool-down, replacement-wait, retry-interval, "
                    "retry-window, "
                    "max-at-once, max-down, max-per-window, zone-max-at-once, zone-max-down, "
-                   "zone-max-per-window, release, detection, silent-taint, quarantine, proof)"),
+                   "zone-max-per-window, release, detection, silent-taint, quarantine, proof, "
+                   "volume-proof)"),
         std::tuple("set max-down half",
                    "max-down: 'half' is no limit (write a number of nodes, a share such as 50%, "
                    "or off)"),
@@ -333,9 +334,13 @@ world     servers 3
 node      n2 zone=b capacity=7 control-plane
 bmc       n1 late of=n2 takes=2s off-takes=3s on-again=1m
 bmc       n2 honest
+fence-class ceph failing takes=2s lags=500ms
+fence-class rook honest takes=1s
+world     lifting in-storage
 statefulset noobaa/core replicas=3 volumes=1 labels=app=noobaa on=n2 node=n1 driver=d stop-time=2s
 bare-pods noobaa/loose replicas=1 toleration=30s finalizers=a/b
 set       cache-expiry 1h
+set       volume-proof off,isolated
 timing    node-monitor-grace 8s
 fault     lost-reply 0.05
 fault     latency 1ms..5ms
@@ -351,6 +356,7 @@ file      mode deleted
 file      moonfence.yaml
 | api: 1
 at        7s step-clock moonfence-0 by=-5s
+at        8s isolate n1
 length    3m
 )";
   const Scenario scenario = parsed(text);
@@ -358,8 +364,10 @@ length    3m
 }
 
 TEST(Scenario, a_drawn_world_can_be_written_down) {
-  for (std::uint64_t world = 1; world <= 220; ++world) {
-    const std::uint64_t seed = world <= 200 ? world : kFirstThatLie + world;
+  for (std::uint64_t world = 1; world <= 240; ++world) {
+    const std::uint64_t seed = world <= 200   ? world
+                               : world <= 220 ? kFirstThatLie + world
+                                              : kFirstWhoseStorageLies + world;
     const Plan plan = draw(seed);
     const std::string text = write_scenario(plan);
     const auto scenario = parse_scenario(text, "drawn", {});
