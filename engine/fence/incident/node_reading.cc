@@ -412,7 +412,18 @@ void NodeReading::take(Reading reading) {
       authority_->reading.kubelet_lease == KubeletLease::Dead) {
     around_.in_force.powers->look_at(node_);
   }
+  if (asks_fencers) {
+    tell_evidence();
+  }
   arrived_(authority_->reading);
+}
+
+// Of a node that is dead by the signs that its incident goes by.
+void NodeReading::tell_evidence() const {
+  ReadNode read = {.node = node_, .incident = context_.incident, .authority = authority_};
+  if (around_.in_force.evidence != nullptr && purpose_ == Purpose::ToAct && is_read_dead(read)) {
+    around_.in_force.evidence->looked_at(std::move(read));
+  }
 }
 
 // Of a node that is gone nobody can tell whose machine has its name.
