@@ -23,7 +23,7 @@ constexpr std::array kAll = {
          "second before it left"},
     Rule{kExpectedWrite,
          "the engine writes nothing but deletions of pods and attachments, volumesInUse of nodes, "
-         "its taint, events, its Lease and its own ConfigMaps"},
+         "its taint, what it tells others of a node, events, its Lease and its own ConfigMaps"},
     Rule{kLiveRead,
          "when a deletion leaves, a live reading said that this very node is down, or that "
          "there is none of its name; it left at most 1 s before, on a slow server twice as "
@@ -67,7 +67,7 @@ constexpr std::array kAll = {
     Rule{kOwnTaint,
          "of a node the engine changes the taint and the annotation moonfence.io/fenced only, "
          "moonfence.io/silent and out-of-service with their annotations, and never a taint without "
-         "its annotation"},
+         "its annotation; and what it tells others of the node"},
     Rule{kHandedBackClean,
          "its taint comes off only while the node is Ready, and either another boot than the one "
          "it "
