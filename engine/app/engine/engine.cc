@@ -921,6 +921,10 @@ class Engine::Graph final : public fence::Leadership {
     }
     health_.set_ready("incident-records", journal_.problem());
     health_.note("nodes-synced", lease_revisions_.problem());
+    if (told_.settings.publish_evidence) {
+      health_.set_ready("evidence", "");
+      health_.note("evidence", evidence_.problem());
+    }
     if (remediations_ != nullptr) {
       health_.set_ready("remediation", "");
       health_.note("remediation", remediations_->problem());

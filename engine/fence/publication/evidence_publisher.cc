@@ -50,6 +50,7 @@ void EvidencePublisher::step_down() {
   problem_.clear();
   told_.reset();
   looks_.clear();
+  forget_.cancel();
   std::erase_if(nodes_, [](const auto& each) { return !each.second.is_marked; });
   for (auto& [name, entry] : nodes_) {
     entry.wanted.reset();
@@ -57,14 +58,12 @@ void EvidencePublisher::step_down() {
 }
 
 bool EvidencePublisher::may_publish(const kube::Node& node) const {
-  return on_ && leads_ && enforces(around_.active) &&
-         node.name != around_.protections.own_node &&
+  return on_ && leads_ && enforces(around_.active) && node.name != around_.protections.own_node &&
          !hold_on_node(*node.raw, around_.protections.hold_marks);
 }
 
 bool EvidencePublisher::answers(const NodeName& node) const {
-  return around_.kernels != nullptr &&
-         around_.kernels->kernel_of(node) == cluster::Kernel::Answers;
+  return around_.kernels != nullptr && around_.kernels->kernel_of(node) == cluster::Kernel::Answers;
 }
 
 void EvidencePublisher::looked_at(ReadNode read) {
@@ -72,10 +71,21 @@ void EvidencePublisher::looked_at(ReadNode read) {
     return;
   }
   const Moment now = around_.loop.now();
-  std::erase_if(looks_, [now](const auto& each) { return now - each.second.at > kLook; });
+  if (!forget_.pending()) {
+    forget_ = around_.loop.after(kLook, [this] { forget_looks(); });
+  }
   const NodeName name = read.node.name;
-  consider(looks_.insert_or_assign(name, Look{.read = std::move(read), .at = now})
-               .first->second.read);
+  consider(
+      looks_.insert_or_assign(name, Look{.read = std::move(read), .at = now}).first->second.read);
+}
+
+// A Node is large, and its incident may be over.
+void EvidencePublisher::forget_looks() {
+  const Moment now = around_.loop.now();
+  std::erase_if(looks_, [now](const auto& each) { return now - each.second.at >= kLook; });
+  if (!looks_.empty()) {
+    forget_ = around_.loop.after(kLook, [this] { forget_looks(); });
+  }
 }
 
 void EvidencePublisher::power_read(const NodeName& name) {
@@ -98,8 +108,7 @@ void EvidencePublisher::consider(const ReadNode& read) {
                                .heeds_attestation = source.empty(),
                                .sightings = sightings_of(*read.authority)};
   PublishedEvidence wanted = to_publish(finding, around_.now(), around_.loop.now());
-  const bool is_needed =
-      change_of(node, wanted, answers(node.name), around_.now()).has_value();
+  const bool is_needed = change_of(node, wanted, answers(node.name), around_.now()).has_value();
   const auto known = nodes_.find(node.name);
   if (!is_needed) {
     if (known != nodes_.end()) {
@@ -130,14 +139,16 @@ void EvidencePublisher::saw(const cluster::NodeView& node) {
     }
     return;
   }
-  Entry& entry = nodes_[node.name];
+  // Whoever puts it there again and again has us take it off no oftener than that.
+  const Moment soon = around_.loop.now() + kAfterARace;
+  Entry& entry = nodes_.try_emplace(node.name, Entry{.uid = node.uid, .due = soon}).first->second;
   if (entry.uid != node.uid) {
-    entry = Entry{.uid = node.uid};
+    entry = Entry{.uid = node.uid, .due = soon};
   }
   entry.is_marked = true;
   entry.may_be_over = may_be_over(node);
   if (entry.may_be_over) {  // it has changed, which is what the watch tells of
-    entry.due = std::min(entry.due, around_.loop.now() + kAfterARace);
+    entry.due = std::min(entry.due, soon);
   }
   next_soon();
 }
@@ -237,11 +248,11 @@ void EvidencePublisher::patch(const NodeName& name, const kube::Node& node, Evid
     const auto until = around_.leadership.acts_until();
     return until && around_.loop.live_now() < *until;
   };
-  call_ = around_.caller.call(std::move(request),
-                              [this, name, change = std::move(change),
-                               wanted = nodes_.at(name).wanted](const auto& reply) {
-                                reply ? written(name, change, wanted) : failed(name, reply.error());
-                              });
+  call_ = around_.caller.call(
+      std::move(request),
+      [this, name, change = std::move(change), wanted = nodes_.at(name).wanted](const auto& reply) {
+        reply ? written(name, change, wanted) : failed(name, reply.error());
+      });
 }
 
 void EvidencePublisher::written(const NodeName& name, const EvidenceChange& change,
@@ -301,11 +312,10 @@ void EvidencePublisher::failed(const NodeName& name, const Error& error) {
     found->second.due = around_.loop.now() + kAfterARace;
   } else {
     put_off(found->second);
-    problem_ = "what is proven of node " + name.text() + " cannot be written to it: " +
-               error.message() +
-               (error.kind == Error::Kind::Forbidden
-                    ? "; kubectl apply -k deploy/rights/publish-evidence"
-                    : "");
+    problem_ =
+        "what is proven of node " + name.text() + " cannot be written to it: " + error.message() +
+        (error.kind == Error::Kind::Forbidden ? "; kubectl apply -k deploy/rights/publish-evidence"
+                                              : "");
     if (std::exchange(told_, error.kind) != error.kind) {
       around_.log.warning("evidence_not_published", {{"node", name.text()}, {"text", problem_}});
     }

@@ -90,6 +90,7 @@ class EvidencePublisher final : public EvidenceListener {
   };
 
   void consider(const ReadNode& read);
+  void forget_looks();
   [[nodiscard]] bool may_publish(const kube::Node& node) const;
   [[nodiscard]] bool answers(const NodeName& node) const;
   void next_soon();
@@ -114,6 +115,7 @@ class EvidencePublisher final : public EvidenceListener {
   std::optional<Error::Kind> told_;  // of the problem, by the log
   loop::Timer timer_;
   loop::Timer soon_;
+  loop::Timer forget_;
   kube::CallHandle call_;
 };
 

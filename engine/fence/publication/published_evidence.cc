@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kLongestValue = std::size_t{16} << 10U;
 constexpr std::size_t kLongestText = 256;
 constexpr std::size_t kMostDrivers = 64;
+constexpr std::size_t kLongestBoot = 256;
 // What stops something, and what says most of it first.
 constexpr std::array<Evidence, 3> kPublished = {Evidence::Off, Evidence::Attested,
                                                 Evidence::Isolated};
@@ -130,6 +131,21 @@ bool stays(const Proven& before, const NodeFinding& finding) {
   return before.kind == Evidence::Off;
 }
 
+// What stands there and says the same stays as it is, with its time.
+PublishedEvidence beside(PublishedEvidence wanted, const Standing& standing,
+                         const kube::Node& node) {
+  if (!standing.evidence || !holds_of(*standing.evidence, node)) {
+    return wanted;
+  }
+  for (Proven& each : wanted.proven) {
+    const Proven* before = find(standing.evidence->proven, each.kind);
+    if (before != nullptr && says_the_same(*before, each)) {
+      each = *before;
+    }
+  }
+  return wanted.proven == standing.evidence->proven ? *standing.evidence : std::move(wanted);
+}
+
 std::string told(const Proven& proven, const std::string& boot_id) {
   const std::string at = " at " + format_rfc3339(proven.at);
   const std::string what_ran = "; what ran in boot " + escaped(boot_id, 64);
@@ -138,8 +154,9 @@ std::string told(const Proven& proven, const std::string& boot_id) {
       return "off: fencer " + proven.source + " read" + at + ": " + proven.text + what_ran +
              " does not run any more";
     case Evidence::Attested:
-      return "attested: " + proven.source + " said" + at + " that the machine is off: " +
-             proven.text + what_ran + " does not run any more, if that is right";
+      return "attested: " + proven.source + " said" + at +
+             " that the machine is off: " + proven.text + what_ran +
+             " does not run any more, if that is right";
     case Evidence::Isolated:
       return "isolated: fencer " + proven.source + " read" + at + " that the storage of " +
              joined(std::vector<std::string>(proven.drivers.begin(), proven.drivers.end()), ", ") +
@@ -173,8 +190,7 @@ EvidenceChange publish(const kube::Node& node, const PublishedEvidence& wanted,
   EvidenceChange change;
   WallTime newest{};
   for (const Proven& each : wanted.proven) {
-    const Proven* before =
-        standing.evidence ? find(standing.evidence->proven, each.kind) : nullptr;
+    const Proven* before = standing.evidence ? find(standing.evidence->proven, each.kind) : nullptr;
     if (before == nullptr || !holds_of(*standing.evidence, node)) {
       change.news.push_back(each);
     }
@@ -266,7 +282,7 @@ PublishedEvidence proven_by(const NodeFinding& finding, WallTime now, Moment clo
       .incident = finding.incident,
       .renewed = finding.renewed ? format_rfc3339_micro(*finding.renewed) : std::string(),
       .heartbeat = heartbeat_of(finding.node)};
-  if (evidence.node.empty() || evidence.boot_id.empty()) {
+  if (evidence.node.empty() || evidence.boot_id.empty() || evidence.boot_id.size() > kLongestBoot) {
     return evidence;  // nobody could tell what it is about
   }
   Sightings sightings = finding.sightings;
@@ -287,37 +303,38 @@ PublishedEvidence proven_by(const NodeFinding& finding, WallTime now, Moment clo
       continue;
     }
     const PowerReading& read = *sightings.power;
-    evidence.proven.push_back(
-        {.kind = kind,
-         .source = read.fencer,
-         .at = std::chrono::floor<std::chrono::seconds>(now - (clock - read.asked)),
-         .text = escaped(read.state.why, kLongestText),
-         .drivers = read.state.drivers});
+    Proven& proven = evidence.proven.emplace_back(
+        Proven{.kind = kind,
+               .source = read.fencer,
+               .at = std::chrono::floor<std::chrono::seconds>(now - (clock - read.asked)),
+               .text = escaped(read.state.why, kLongestText)});
+    for (const std::string& driver : read.state.drivers) {
+      if (proven.drivers.size() < kMostDrivers) {
+        proven.drivers.insert(driver);
+      }
+    }
   }
   return evidence;
 }
 
 PublishedEvidence to_publish(const NodeFinding& finding, WallTime now, Moment clock) {
   PublishedEvidence fresh = proven_by(finding, now, clock);
-  const auto standing = standing_on(finding.node).evidence;
-  if (!standing || !holds_of(*standing, finding.node)) {
+  const Standing standing = standing_on(finding.node);
+  if (!standing.evidence || !holds_of(*standing.evidence, finding.node)) {
     return fresh;
   }
   std::vector<Proven> proven;
   for (const Evidence kind : kPublished) {
-    const Proven* before = find(standing->proven, kind);
+    const Proven* before = find(standing.evidence->proven, kind);
     const Proven* found = find(fresh.proven, kind);
     if (found != nullptr) {
-      proven.push_back(before != nullptr && says_the_same(*before, *found) ? *before : *found);
+      proven.push_back(*found);
     } else if (before != nullptr && stays(*before, finding)) {
       proven.push_back(*before);
     }
   }
-  if (proven == standing->proven) {
-    return *standing;
-  }
   fresh.proven = std::move(proven);
-  return fresh;
+  return beside(std::move(fresh), standing, finding.node);
 }
 
 std::optional<EvidenceChange> change_of(const kube::Node& node,
@@ -326,9 +343,10 @@ std::optional<EvidenceChange> change_of(const kube::Node& node,
   const Standing standing = standing_on(node);
   if (wanted && !answers && holds_of(*wanted, node)) {
     if (!wanted->proven.empty()) {
-      return standing.is_true && standing.evidence == wanted
+      const PublishedEvidence evidence = beside(*wanted, standing, node);
+      return standing.is_true && standing.evidence == evidence
                  ? std::nullopt
-                 : std::optional(publish(node, *wanted, standing, now));
+                 : std::optional(publish(node, evidence, standing, now));
     }
     return standing.any ? std::optional(withdraw(node, standing, false, now)) : std::nullopt;
   }

@@ -6,11 +6,11 @@
 //   condition FencingEvidence                  True while something is proven, for people and
 //                                              `kubectl wait`
 //
-// Both come and go by one patch. It names the Node's UID, the boot and the kubelet's last heartbeat,
-// and is void when the Node has others: so it needs no memory of ours, and a leader that comes
-// later takes off what is void. Only what stops something is told: off, attested, isolated; that
-// nobody hears a node proves nothing. Nothing here is evidence for the engine itself, which never
-// reads it as such. Pure.
+// Both come and go by one patch. It names the Node's UID, the boot and the kubelet's last
+// heartbeat, and is void when the Node has others: so it needs no memory of ours, and a leader that
+// comes later takes off what is void. Only what stops something is told: off, attested, isolated;
+// that nobody hears a node proves nothing. Nothing here is evidence for the engine itself, which
+// never reads it as such. Pure.
 
 #include <optional>
 #include <set>
@@ -44,8 +44,8 @@ struct PublishedEvidence {
   Uid node;
   std::string boot_id;
   IncidentId incident;
-  std::string renewed;    // the Lease, as it was then; "": not known
-  std::string heartbeat;  // of the condition Ready, likewise
+  std::string renewed;              // the Lease, as it was then; "": not known
+  std::string heartbeat;            // of the condition Ready, likewise
   std::vector<Proven> proven = {};  // what says most comes first: off, attested, isolated
 
   friend bool operator==(const PublishedEvidence&, const PublishedEvidence&) = default;
@@ -81,8 +81,8 @@ struct NodeFinding {
 
 // A change of the node as it was read.
 struct EvidenceChange {
-  std::string patch;                // a strategic merge of the subresource status
-  std::vector<Proven> news = {};    // what did not stand there before
+  std::string patch;              // a strategic merge of the subresource status
+  std::vector<Proven> news = {};  // what did not stand there before
   bool withdraws = false;
 };
 // `wanted`: what to_publish() made of a finding; nullopt: only what is void is taken off.

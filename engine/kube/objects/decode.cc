@@ -122,9 +122,8 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
           .substr(0, kLongestMark);
   node.silent_mark =
       fields.string({"metadata", "annotations", "moonfence.io/silent"}).substr(0, kLongestMark);
-  node.evidence_mark =
-      fields.string({"metadata", "annotations", "moonfence.io/fencing-evidence"})
-          .substr(0, kLongestMark);
+  node.evidence_mark = fields.string({"metadata", "annotations", "moonfence.io/fencing-evidence"})
+                           .substr(0, kLongestMark);
   for_each_object(fields, {"spec", "taints"}, "spec.taints", [&node](Fields& taint) {
     node.taints.push_back(Taint{.key = taint.string({"key"}),
                                 .value = taint.string({"value"}),

@@ -15,8 +15,12 @@ const WallTime kBegin = WallTime(1767330000s);
 FakeAnswer refusal(int code, const std::string& reason) {
   return {.status = code,
           .body = json{
-              {"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"},
-              {"reason", reason}, {"message", "no"},    {"details", {{"name", "n1"}}},
+              {"kind", "Status"},
+              {"apiVersion", "v1"},
+              {"status", "Failure"},
+              {"reason", reason},
+              {"message", "no"},
+              {"details", {{"name", "n1"}}},
               {"code",
                code}}.dump()};
 }
@@ -30,7 +34,7 @@ struct EvidencePublisherTest : testing::Test {
   kube::Caller caller{loop, http, credentials, log, "https://api:6443", "moonfence/0.1"};
   test::FakeLeadership leadership;
   policy::ActiveSet active;
-  Protections protections = {.own_node = NodeName("n9")};
+  Protections protections = {.namespaces = {}, .own_node = NodeName("n9"), .hold_marks = {}};
   test::FakeKernels kernels;
   FakePowers powers;
   std::shared_ptr<Authority> authority = std::make_shared<Authority>();
@@ -51,9 +55,8 @@ struct EvidencePublisherTest : testing::Test {
     authority->node_uid = Uid("uid-1");
     authority->kernels = &kernels;
     authority->powers = &powers;
-    authority->reading = {.readiness = Readiness::Unknown,
-                          .uid = Uid("uid-1"),
-                          .kubelet_lease = KubeletLease::Dead};
+    authority->reading = {
+        .readiness = Readiness::Unknown, .uid = Uid("uid-1"), .kubelet_lease = KubeletLease::Dead};
     set_mode(policy::Mode::Enforce);
     start();
   }
@@ -68,23 +71,25 @@ struct EvidencePublisherTest : testing::Test {
     set.bindings.push_back({.name = "p",
                             .policy = std::make_shared<const policy::Policy>(*std::move(loaded)),
                             .scope = policy::NamespaceScope::everywhere(),
-                            .mode = mode});
+                            .mode = mode,
+                            .allow = {},
+                            .digest = {},
+                            .error = {}});
     active.activate(std::make_shared<const policy::PolicySet>(std::move(set)));
   }
   // Another life, or another replica.
   void start(bool on = true) {
-    publisher.emplace(
-        EvidencePublisher::Surroundings{
-            .loop = loop,
-            .caller = caller,
-            .log = log,
-            .leadership = leadership,
-            .active = active,
-            .protections = protections,
-            .kernels = &kernels,
-            .now = [this] { return kBegin + (loop.now() - Moment{}); },
-            .published = [this](const auto& each) { news.push_back(each); }},
-        on);
+    publisher.emplace(EvidencePublisher::Surroundings{
+                          .loop = loop,
+                          .caller = caller,
+                          .log = log,
+                          .leadership = leadership,
+                          .active = active,
+                          .protections = protections,
+                          .kernels = &kernels,
+                          .now = [this] { return kBegin + (loop.now() - Moment{}); },
+                          .published = [this](const auto& each) { news.push_back(each); }},
+                      on);
     publisher->lead();
   }
   FakeAnswer patch(const FakeRequest& request) {

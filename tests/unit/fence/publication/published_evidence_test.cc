@@ -221,13 +221,14 @@ TEST_F(PublishedEvidenceTest, what_stands_there_is_void_when_the_machine_is_hear
 }
 
 TEST_F(PublishedEvidenceTest, what_nobody_can_read_is_taken_off) {
-  for (const char* text :
-       {"", "{", "[]", "null", R"({"node":"uid-1"})",
-        R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":"2026-01-02T04:59:00Z","evidence":[]})",
-        R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":"2026-01-02T04:59:00Z","evidence":[{"kind":"silent","source":"x","at":"2026-01-02T04:59:00Z"}]})",
-        R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":"2026-01-02T04:59:00Z","evidence":[{"kind":"off","source":"x","at":"yesterday"}]})",
-        R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":"2026-01-02T04:59:00Z","evidence":[{"kind":"off","source":"x","at":"2026-01-02T04:59:00Z","drivers":[1]}]})",
-        R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":7,"evidence":"off"})"}) {
+  for (
+      const char* text :
+      {"", "{", "[]", "null", R"({"node":"uid-1"})",
+       R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":"2026-01-02T04:59:00Z","evidence":[]})",
+       R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":"2026-01-02T04:59:00Z","evidence":[{"kind":"silent","source":"x","at":"2026-01-02T04:59:00Z"}]})",
+       R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":"2026-01-02T04:59:00Z","evidence":[{"kind":"off","source":"x","at":"yesterday"}]})",
+       R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":"2026-01-02T04:59:00Z","evidence":[{"kind":"off","source":"x","at":"2026-01-02T04:59:00Z","drivers":[1]}]})",
+       R"({"node":"uid-1","bootID":"boot-1","lastHeartbeatTime":7,"evidence":"off"})"}) {
     object = make_node();
     object["metadata"]["annotations"][kAnnotation] = text;
     ASSERT_TRUE(void_change()) << text;
