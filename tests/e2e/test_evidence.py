@@ -29,22 +29,28 @@ def condition(node: dict) -> dict:
     return next((each for each in node["status"]["conditions"] if each["type"] == CONDITION), {})
 
 
+OF_NODES = [each for each in policies_of_admission() if each["metadata"]["name"] == "moonfence-nodes"]
+
+
 @pytest.fixture
-def account(cluster):
-    """moonfence's own, with what the overlay `enforce` and deploy/rights/publish-evidence say about nodes."""
+def shipped(cluster):
+    """What the overlay `enforce` says about nodes, and the right of deploy/rights/publish-evidence."""
     wait_for("earlier tests have cleaned up", lambda: not cluster.client.find("namespaces", NAMESPACE), 60)
-    shipped = Installation(cluster)
-    of_nodes = [each for each in policies_of_admission() if each["metadata"]["name"] == "moonfence-nodes"]
-    shipped.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-                   *objects(FOLDER / "rights.yaml"), *objects(FOLDER / "admission.yaml"), *of_nodes])
+    made = Installation(cluster)
+    made.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, *objects(FOLDER / "rights.yaml"), *OF_NODES])
+    yield made
+    made.remove_all()
+
+
+@pytest.fixture
+def account(cluster, shipped):
     made = Account(cluster, NAMESPACE, "moonfence").create(RULES)
     yield made
     made.remove()
-    shipped.remove_all()
 
 
 def test_pf_23_what_a_bmc_says_stands_on_the_node_until_it_is_heard_and_nobody_else_writes_it(
-        cluster, account, victims_of, start_engine, tmp_path):
+        cluster, shipped, account, victims_of, start_engine, tmp_path):
     victims = victims_of(1, stateful=True)
     name, client = victims.node, cluster.client
     bmc = RedfishApi(client.get("nodes", name)["status"]["nodeInfo"]["systemUUID"])
@@ -61,8 +67,8 @@ def test_pf_23_what_a_bmc_says_stands_on_the_node_until_it_is_heard_and_nobody_e
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def answer(who, body: dict, subresource: str = "status") -> str:
-        path = f"/api/v1/nodes/{victims.others[0]}" + (f"/{subresource}" if subresource else "")
+    def answer(who, body: dict, subresource: str = "/status") -> str:
+        path = f"/api/v1/nodes/{victims.others[0]}{subresource}"
         try:
             who.request("PATCH", path, body, {"dryRun": "All"}, content_type="application/strategic-merge-patch+json")
         except ApiError as error:
@@ -75,16 +81,12 @@ def test_pf_23_what_a_bmc_says_stands_on_the_node_until_it_is_heard_and_nobody_e
         victims.fail("silent")
         # Meanwhile, what nobody is to write. It takes the API server a moment to know its policies.
         noted = {"metadata": {"annotations": {KEY: "{}"}}}
+        wait_for("moonfence is held to its own", lambda: "its own condition only" in answer(moonfence, stating("Other")), 30)
+        shipped.apply(objects(FOLDER / "admission.yaml"))
         wait_for("others are refused", lambda: "only moonfence says" in answer(others, noted), 30)
         assert "only moonfence says" in answer(others, noted, "") and "only moonfence says" in answer(others, stating(CONDITION))
         assert answer(others, stating(CONDITION, "False")) == "" and answer(others, stating("Other")) == ""
-        wait_for("moonfence is held to it", lambda: "and no other" in answer(moonfence, stating("Other")), 30)
         assert answer(moonfence, {**noted, **stating(CONDITION)}) == ""
-        for body in ({"metadata": {"annotations": {"a": "b"}}}, {"metadata": {"labels": {"a": "b"}}}, stating("Ready"),
-                     {"status": {"addresses": [{"type": "InternalIP", "address": "10.1.2.3"}]}},
-                     {"status": {"volumesInUse": ["kubernetes.io/csi/a^b"]}}):
-            assert "moonfence" in answer(moonfence, body), body
-        assert answer(moonfence, noted, ""), "it has no right to patch nodes themselves"
 
         show, wait = documented()
         kubectl_says(wait)
@@ -104,6 +106,15 @@ def test_pf_23_what_a_bmc_says_stands_on_the_node_until_it_is_heard_and_nobody_e
         kubectl_says(f"kubectl wait node NODE --for=condition={CONDITION}=False --timeout=1m")
         node = client.get("nodes", name)
         assert condition(node)["reason"] == "Heard" and KEY not in node["metadata"]["annotations"]
-        assert [entry.status for entry in engine.requests(verb="patch", resource="nodes") if entry.status != 409] == [200, 200]
+        assert [entry.status for entry in engine.requests(verb="patch", resource="nodes")
+                if entry.status != 409 and "dryRun" not in entry.uri] == [200, 200]
+
+        shipped.remove(OF_NODES)  # what the right brings with it is enough
+        wait_for("moonfence is held to it", lambda: "and no other" in answer(moonfence, stating("Other")), 30)
+        assert answer(moonfence, {**noted, **stating(CONDITION)}) == ""
+        for body, word in (({"metadata": {"annotations": {"a": "b"}}}, "and nothing else"), ({"metadata": {"labels": {"a": "b"}}}, "and nothing else"),
+                           ({"status": {"addresses": [{"type": "InternalIP", "address": "10.1.2.3"}]}}, "changes nothing else"),
+                           ({"status": {"volumesInUse": ["kubernetes.io/csi/a^b"]}}, "only where it may delete their attachments")):
+            assert word in answer(moonfence, body), body
     finally:
         bmc.stop()

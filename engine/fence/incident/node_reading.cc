@@ -418,11 +418,11 @@ void NodeReading::take(Reading reading) {
   arrived_(authority_->reading);
 }
 
-// Of a node that is dead by the signs that its incident goes by.
 void NodeReading::tell_evidence() const {
-  ReadNode read = {.node = node_, .incident = context_.incident, .authority = authority_};
-  if (around_.in_force.evidence != nullptr && purpose_ == Purpose::ToAct && is_read_dead(read)) {
-    around_.in_force.evidence->looked_at(std::move(read));
+  if (around_.in_force.evidence != nullptr && purpose_ == Purpose::ToAct &&
+      node_.uid == authority_->node_uid) {
+    around_.in_force.evidence->looked_at(
+        {.node = node_, .incident = context_.incident, .authority = authority_});
   }
 }
 

@@ -27,6 +27,15 @@ bool may_be_over(const cluster::NodeView& node) {
          node.readiness == cluster::Readiness::True || node.readiness == cluster::Readiness::False;
 }
 
+// The kubelet has renewed its Lease since what stands there was told. That it reports its status,
+// too, may take it minutes.
+bool has_renewed_since(const ReadNode& read) {
+  const auto evidence = parse_evidence(read.node.evidence_mark);
+  const auto& renewed = read.authority->reading.renewed;
+  return evidence && !evidence->renewed.empty() && renewed &&
+         format_rfc3339_micro(*renewed) != evidence->renewed;
+}
+
 }  // namespace
 
 EvidencePublisher::EvidencePublisher(Surroundings surroundings, bool on)
@@ -67,6 +76,13 @@ bool EvidencePublisher::answers(const NodeName& node) const {
 }
 
 void EvidencePublisher::looked_at(ReadNode read) {
+  if (const auto known = nodes_.find(read.node.name);
+      known != nodes_.end() && has_renewed_since(read)) {
+    known->second.is_heard = true;
+    known->second.may_be_over = true;
+    next_soon();
+    return;
+  }
   if (!may_publish(read.node)) {
     return;
   }
@@ -136,6 +152,7 @@ void EvidencePublisher::saw(const cluster::NodeView& node) {
     known->second.may_be_over = false;
     if (!exists || known->second.uid != node.uid || !known->second.wanted) {
       nodes_.erase(known);
+      next_soon();
     }
     return;
   }
@@ -146,7 +163,7 @@ void EvidencePublisher::saw(const cluster::NodeView& node) {
     entry = Entry{.uid = node.uid, .due = soon};
   }
   entry.is_marked = true;
-  entry.may_be_over = may_be_over(node);
+  entry.may_be_over = entry.is_heard || may_be_over(node);
   if (entry.may_be_over) {  // it has changed, which is what the watch tells of
     entry.due = std::min(entry.due, soon);
   }
@@ -154,6 +171,10 @@ void EvidencePublisher::saw(const cluster::NodeView& node) {
 }
 
 void EvidencePublisher::next_soon() {
+  if (nodes_.empty()) {  // nothing is left to fail
+    problem_.clear();
+    told_.reset();
+  }
   if (leads_ && call_ == nullptr && !soon_.pending() && !nodes_.empty()) {
     soon_ = around_.loop.in_next_turn([this] { next(); });
   }
@@ -227,7 +248,7 @@ void EvidencePublisher::arrived(const NodeName& name, const Result<kube::ApiRepl
   if (wanted && !may_publish(*node)) {
     wanted.reset();
   }
-  auto change = change_of(*node, wanted, answers(name), around_.now());
+  auto change = change_of(*node, wanted, found->second.is_heard || answers(name), around_.now());
   if (!change) {
     nothing_to_do(name);
     return;
@@ -262,16 +283,15 @@ void EvidencePublisher::written(const NodeName& name, const EvidenceChange& chan
   around_.log.info(change.withdraws ? "evidence_withdrawn" : "evidence_published",
                    {{"node", name.text()},
                     {"text", wanted ? told(wanted->proven, wanted->boot_id) : std::string()}});
-  Uid uid;
   if (const auto found = nodes_.find(name); found != nodes_.end()) {
     Entry& entry = found->second;
-    uid = entry.uid;
     if (entry.wanted == wanted) {
       entry.wanted.reset();
     }
     entry.pause = {};
     entry.due = {};
     entry.may_be_over = false;
+    entry.is_heard = false;
     entry.is_marked = !change.withdraws;
     if (change.withdraws && !entry.wanted) {
       nodes_.erase(found);

@@ -79,6 +79,7 @@ class EvidencePublisher final : public EvidenceListener {
     Uid uid = {};
     bool is_marked = false;    // by the watch, or by what we did a moment ago
     bool may_be_over = false;  // something speaks for it: it is looked at
+    bool is_heard = false;     // by its Lease: it is over
     std::optional<PublishedEvidence> wanted = std::nullopt;
     Moment due{};
     Duration pause{};  // zero: the last try did what it was to do

@@ -1,7 +1,7 @@
 #pragma once
 
-// Whoever wants to hear of each reading of a node that is dead by the signs that its incident goes
-// by, to tell others what is proven of it. It hears, and decides nothing for the engine.
+// Whoever wants to hear of each reading of an incident's node, to tell others what is proven of it.
+// It hears, and decides nothing for the engine.
 
 #include <memory>
 
@@ -18,7 +18,7 @@ struct ReadNode {
   std::shared_ptr<const Authority> authority;
 };
 
-// It is dead by the newest reading, which found the node that is meant.
+// It is dead by the newest reading, and by the signs that its incident goes by.
 [[nodiscard]] inline bool is_read_dead(const ReadNode& read) {
   const Reading& reading = read.authority->reading;
   return read.node.uid == read.authority->node_uid && reading.uid == read.authority->node_uid &&

@@ -21,7 +21,7 @@
 #include "support/leadership.h"
 #include "support/policies.h"
 
-namespace moonfence::fence {
+namespace moonfence::fence::telling {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
@@ -31,7 +31,7 @@ using test::FakeRequest;
 
 constexpr const char* kAnnotation = "moonfence.io/fencing-evidence";
 
-struct FakePowers final : Powers {
+struct ReadPowers final : Powers {
   std::optional<PowerReading> reading;
   [[nodiscard]] bool may_act() const override { return false; }
   void look_at(const kube::Node& /*node*/) override {}
@@ -85,4 +85,4 @@ inline json condition_of(const json& node, const std::string& type) {
   return {};
 }
 
-}  // namespace moonfence::fence
+}  // namespace moonfence::fence::telling

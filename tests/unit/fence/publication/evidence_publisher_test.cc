@@ -3,7 +3,7 @@
 #include "kube/wire/caller.h"
 #include "unit/fence/publication/evidence_fixture.h"
 
-namespace moonfence::fence {
+namespace moonfence::fence::telling {
 namespace {
 
 using cluster::Kernel;
@@ -36,7 +36,7 @@ struct EvidencePublisherTest : testing::Test {
   policy::ActiveSet active;
   Protections protections = {.namespaces = {}, .own_node = NodeName("n9"), .hold_marks = {}};
   test::FakeKernels kernels;
-  FakePowers powers;
+  ReadPowers powers;
   std::shared_ptr<Authority> authority = std::make_shared<Authority>();
 
   std::optional<json> node = make_node();
@@ -267,6 +267,21 @@ TEST_F(EvidencePublisherTest, it_goes_when_the_machine_answers) {
   EXPECT_EQ(patches(), 2U);
 }
 
+TEST_F(EvidencePublisherTest, it_goes_when_the_kubelet_renews_its_lease_and_says_no_more) {
+  authority->reading.renewed = kBegin - 1min;
+  publish();
+  look();
+  run_for(1min);
+  EXPECT_TRUE(stands());
+  authority->reading.renewed = kBegin;
+  authority->reading.kubelet_lease = KubeletLease::Alive;
+  set_mode(policy::Mode::Observe);
+  look();
+  run_for(2s);
+  EXPECT_FALSE(stands());
+  EXPECT_EQ(reason(), "Heard");
+}
+
 TEST_F(EvidencePublisherTest, it_goes_when_the_node_has_another_boot_whatever_ready_says) {
   publish();
   (*node)["status"]["nodeInfo"]["bootID"] = "boot-2";
@@ -356,6 +371,18 @@ TEST_F(EvidencePublisherTest, what_is_refused_is_told_once_and_tried_less_and_le
   EXPECT_EQ(news.size(), 1U);
 }
 
+TEST_F(EvidencePublisherTest, a_problem_ends_with_the_outage) {
+  patch_answer = refusal(403, "Forbidden");
+  is_off();
+  look();
+  run_for(1s);
+  EXPECT_NE(publisher->problem(), "");
+  speak();
+  run_for(EvidencePublisher::kLongest);
+  EXPECT_EQ(publisher->problem(), "");
+  EXPECT_EQ(patches(), 1U);
+}
+
 TEST_F(EvidencePublisherTest, nothing_that_the_engine_goes_by_hears_of_it) {
   patch_answer = refusal(500, "InternalError");
   is_off();
@@ -434,4 +461,4 @@ TEST_F(EvidencePublisherTest, an_attestation_that_is_taken_back_is_withdrawn) {
 }
 
 }  // namespace
-}  // namespace moonfence::fence
+}  // namespace moonfence::fence::telling

@@ -2,7 +2,7 @@
 
 #include "unit/fence/publication/evidence_fixture.h"
 
-namespace moonfence::fence {
+namespace moonfence::fence::telling {
 namespace {
 
 using policy::Evidence;
@@ -251,4 +251,4 @@ TEST_F(PublishedEvidenceTest, a_condition_that_somebody_has_changed_is_set_again
 }
 
 }  // namespace
-}  // namespace moonfence::fence
+}  // namespace moonfence::fence::telling
