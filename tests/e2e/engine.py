@@ -208,7 +208,7 @@ class Engine:
             config = "".join(f"{k}: {v}\n" for k, v in {"api": 1, "brake": UNBRAKED, **(config or {})}.items())
         self.config.write_text(config)
         # which parts of a node it may patch
-        self.node_parts = {part for part, setting in (("", r"^quarantine: (missing|always)$"), ("status", r"^release: on$"))
+        self.node_parts = {part for part, setting in (("", r"^quarantine: (missing|always)$"), ("status", r"^(release|publishEvidence): on$"))
                            if re.search(setting, config, re.M)} | ({""} if retires else set())
         self.health_port, self.metrics_port, self.status_port = free_port(), free_port(), free_port()
         self.log_file = self.folder / f"{self.name}.log"

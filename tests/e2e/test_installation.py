@@ -239,7 +239,7 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
                 ({"spec": {"taints": [{"key": "moonfence.io/silent", "effect": "NoExecute"}]}}, "", "has the effect NoSchedule"),
                 ({"metadata": {"labels": {"a": "b"}}}, "", "changes annotations only"),
                 ({"metadata": {"annotations": {"a": "b"}}}, "", "its own annotation only"),
-                ({"status": {"addresses": []}}, "status", "changes volumesInUse only"),
+                ({"status": {"addresses": []}}, "status", "changes volumesInUse and its own condition only"),
                 ({"status": {"volumesInUse": ["kubernetes.io/csi/a^b"]}}, "status", "adds none"),
                 (taint, "", "done"), ({"status": {"volumesInUse": []}}, "status", "the node is Ready"),
                 ({"metadata": {"annotations": {"moonfence.io/fenced": "{}"}}}, "", "done"),

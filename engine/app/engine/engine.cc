@@ -29,6 +29,7 @@
 #include "fence/incident/plan_ahead.h"
 #include "fence/leadership/leadership.h"
 #include "fence/lift/taint_lifter.h"
+#include "fence/publication/evidence_publisher.h"
 #include "fence/read/idle_nodes.h"
 #include "fence/record/journal.h"
 #include "fence/remediation/remediations.h"
@@ -108,10 +109,12 @@ class Audience final : public cluster::NodeListener {
  public:
   // `detection`: null where machines are not watched.
   Audience(fence::IncidentsBySignal& incidents, fence::TaintLifter& taint_lifter,
-           fence::SilentTaints& silent_taints, cluster::Detection* detection, bool on_demand)
+           fence::SilentTaints& silent_taints, fence::EvidencePublisher& evidence,
+           cluster::Detection* detection, bool on_demand)
       : incidents_(incidents),
         taint_lifter_(taint_lifter),
         silent_taints_(silent_taints),
+        evidence_(evidence),
         detection_(detection),
         on_demand_(on_demand) {}
   void look_at(const cluster::NodeView& node, cluster::Look why) override {
@@ -128,6 +131,7 @@ class Audience final : public cluster::NodeListener {
     }
     if (!on_demand_) {
       silent_taints_.saw(node);
+      evidence_.saw(node);
     }
   }
 
@@ -135,6 +139,7 @@ class Audience final : public cluster::NodeListener {
   fence::IncidentsBySignal& incidents_;
   fence::TaintLifter& taint_lifter_;
   fence::SilentTaints& silent_taints_;
+  fence::EvidencePublisher& evidence_;
   cluster::Detection* const detection_;
   const bool on_demand_;
 };
@@ -188,6 +193,7 @@ class Engine::Graph final : public fence::Leadership {
                                                      .found =
                                                          [this](const NodeName& name) {
                                                            incidents_.evidence_found(name);
+                                                           evidence_.power_read(name);
                                                          }},
                                                  told_.fencers)),
         brake_(told_.settings.brake),
@@ -213,6 +219,16 @@ class Engine::Graph final : public fence::Leadership {
         pods_random_(around.random.fork("pods")),
         pod_watches_{loop_, caller_, *pods_random_, log_},
         looks_(loop_),
+        evidence_({.loop = loop_,
+                   .caller = caller_,
+                   .log = log_,
+                   .leadership = *this,
+                   .active = active_,
+                   .protections = protections_,
+                   .kernels = witnesses_.get(),
+                   .now = [this] { return server_now(); },
+                   .published = [this](const auto& news) { events_.record(news_of(news)); }},
+                  told_.settings.publish_evidence),
         incident_random_(around.random.fork("incidents")),
         incidents_(
             incident_context(), rules(), [this] { return make_incident_id(*incident_random_); },
@@ -222,7 +238,8 @@ class Engine::Graph final : public fence::Leadership {
         silent_taints_(incident_context(), told_.settings.silent_taint && !told_.on_demand,
                        {.count = [this] { return static_cast<std::size_t>(nodes_.counts().total); },
                         .find = [this](const NodeName& name) { return nodes_.find(name); }}),
-        audience_(incidents_, taint_lifter_, silent_taints_, detection_.get(), told_.on_demand),
+        audience_(incidents_, taint_lifter_, silent_taints_, evidence_, detection_.get(),
+                  told_.on_demand),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_,
                {.exclude = told_.settings.brake.exclude,
                 .server_now = [this] { return server_now(); },
@@ -359,6 +376,7 @@ class Engine::Graph final : public fence::Leadership {
     } else {
       leads_ = true;
       silent_taints_.lead();
+      evidence_.lead();
       check_fencers(true);
       remediate(true);
       read_records();
@@ -378,6 +396,7 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.stop();
     taint_lifter_.stop();
     silent_taints_.step_down();
+    evidence_.step_down();
     check_fencers(false);
     remediate(false);
     journal_.flush();
@@ -463,7 +482,8 @@ class Engine::Graph final : public fence::Leadership {
                           .release = told_.settings.release,
                           .quarantine = told_.settings.quarantine,
                           .kernels = witnesses_.get(),
-                          .powers = power_watch_.get()}},
+                          .powers = power_watch_.get(),
+                          .evidence = told_.on_demand ? nullptr : &evidence_}},
             actions_,
             told_.on_demand ? nullptr : &preplannings_};  // a plan shows what a pass does
   }
@@ -502,6 +522,7 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.lead();
     taint_lifter_.lead();
     silent_taints_.lead();
+    evidence_.lead();
     check_fencers(true);
     remediate(true);
     incidents_.await_records();
@@ -539,6 +560,7 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.step_down();
     taint_lifter_.step_down();
     silent_taints_.step_down();
+    evidence_.step_down();
     check_fencers(false);
     remediate(false);
     journal_.forget();
@@ -565,6 +587,7 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.step_down();
     taint_lifter_.step_down();
     silent_taints_.step_down();
+    evidence_.step_down();
     check_fencers(false);
     remediate(false);
     journal_.flush();
@@ -898,6 +921,10 @@ class Engine::Graph final : public fence::Leadership {
     }
     health_.set_ready("incident-records", journal_.problem());
     health_.note("nodes-synced", lease_revisions_.problem());
+    if (told_.settings.publish_evidence) {
+      health_.set_ready("evidence", "");
+      health_.note("evidence", evidence_.problem());
+    }
     if (remediations_ != nullptr) {
       health_.set_ready("remediation", "");
       health_.note("remediation", remediations_->problem());
@@ -943,6 +970,7 @@ class Engine::Graph final : public fence::Leadership {
     incidents_.step_down(audit::Reason::StoreWentBack);
     taint_lifter_.step_down();
     silent_taints_.step_down();
+    evidence_.step_down();
     remediate(false);
     journal_.begin_anew();
   }
@@ -1077,6 +1105,7 @@ class Engine::Graph final : public fence::Leadership {
   fence::PodWatches pod_watches_;
   loop::TurnQueue looks_;
   fence::Preplannings preplannings_;
+  fence::EvidencePublisher evidence_;
   std::unique_ptr<port::Random> incident_random_;
   fence::IncidentsBySignal incidents_;
   fence::TaintLifter taint_lifter_;

@@ -20,7 +20,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 24> kKeys = {"allowedWrites",
+constexpr std::array<std::string_view, 25> kKeys = {"allowedWrites",
                                                     "allowedReads",
                                                     "api",
                                                     "attacherLeases",
@@ -37,6 +37,7 @@ constexpr std::array<std::string_view, 24> kKeys = {"allowedWrites",
                                                     "leaseRetry",
                                                     "proof",
                                                     "protectedNamespaces",
+                                                    "publishEvidence",
                                                     "quarantine",
                                                     "release",
                                                     "remediation",
@@ -213,6 +214,10 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   if (key == "silentTaint") {
     return read_switch(file, name, value, "on needs the permission to patch nodes",
                        settings.silent_taint);
+  }
+  if (key == "publishEvidence") {
+    return read_switch(file, name, value, "on needs the permission to patch nodes/status",
+                       settings.publish_evidence);
   }
   if (key == "fencers") {
     return read_fencers(file, name, value, settings.fencers);

@@ -74,6 +74,9 @@ struct Settings {
   std::vector<FencerSetting> fencers;
   // Whether objects of medik8s' NodeHealthCheck are dealt with (fence/remediation/remediations.h).
   bool node_health_check = false;
+  // Whether what is proven of a node is written to it for others
+  // (fence/publication/evidence_publisher.h).
+  bool publish_evidence = false;
   // What has to be known of a node before a pod of it is deleted, whatever policies say.
   fence::DemandedProof proof;
   // No policy reaches these, whatever is bound to them.

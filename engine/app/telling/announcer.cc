@@ -10,12 +10,12 @@ using audit::Record;
 using kube::EventNews;
 using kube::EventObject;
 
+EventObject node_of(const NodeName& node, const Uid& uid) {
+  return {.api_version = "v1", .kind = "Node", .space = {}, .name = node.text(), .uid = uid};
+}
+
 EventObject node_of(const Record& record) {
-  return {.api_version = "v1",
-          .kind = "Node",
-          .space = {},
-          .name = record.node.text(),
-          .uid = record.node_uid};
+  return node_of(record.node, record.node_uid);
 }
 
 EventObject pod_of(const Record& record) {
@@ -478,15 +478,21 @@ std::optional<EventNews> news_of(const Record& record) {
 
 EventNews news_of(const fence::FencerCheck::Broken& broken) {
   return {.type = EventNews::Type::Warning,
-          .regarding = {.api_version = "v1",
-                        .kind = "Node",
-                        .space = {},
-                        .name = broken.node.text(),
-                        .uid = broken.uid},
+          .regarding = node_of(broken.node, broken.uid),
           .action = "AskFencers",
           .reason = "FencerBroken",
           .note = "The node is Ready, and a fencer of its machine does not say that it is on: " +
                   broken.why};
+}
+
+EventNews news_of(const fence::EvidencePublisher::News& news) {
+  return {.type = EventNews::Type::Normal,
+          .regarding = node_of(news.node, news.uid),
+          .action = "Fence",
+          .reason = "FencingEvidence",
+          .note = news.text + " (incident " + news.incident.text() + ")",
+          .subject = news.incident.text() + " " + news.text,
+          .is_deed = true};
 }
 
 }  // namespace moonfence::app

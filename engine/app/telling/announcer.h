@@ -7,6 +7,7 @@
 
 #include "audit/trail.h"
 #include "fence/fencers/fencer_check.h"
+#include "fence/publication/evidence_publisher.h"
 #include "kube/calls/events.h"
 
 namespace moonfence::app {
@@ -15,5 +16,7 @@ namespace moonfence::app {
 [[nodiscard]] std::optional<kube::EventNews> news_of(const audit::Record& record);
 // Of a node whose fencers do not work.
 [[nodiscard]] kube::EventNews news_of(const fence::FencerCheck::Broken& broken);
+// What is proven of a node, and stands there for others.
+[[nodiscard]] kube::EventNews news_of(const fence::EvidencePublisher::News& news);
 
 }  // namespace moonfence::app

@@ -64,7 +64,9 @@ NodeView view_of(const kube::Node& node) {
           .fenced = carries_fenced_taint(node),
           .fence_mark = node.fence_mark,
           .out_of_service_mark = node.out_of_service_mark,
-          .silent_mark = node.silent_mark};
+          .silent_mark = node.silent_mark,
+          .evidence_mark = node.evidence_mark,
+          .evidence_stands = node.evidence_stands};
 }
 
 }  // namespace moonfence::cluster

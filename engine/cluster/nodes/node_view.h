@@ -41,6 +41,9 @@ struct NodeView {
   std::string fence_mark = {};
   std::string out_of_service_mark = {};
   std::string silent_mark = {};  // the same of moonfence.io/silent:NoSchedule
+  // What is told of it to others (kube::Node).
+  std::string evidence_mark = {};
+  bool evidence_stands = false;
 
   // It has to prove itself clean before these go.
   [[nodiscard]] bool is_marked() const {

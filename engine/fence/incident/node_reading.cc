@@ -412,7 +412,18 @@ void NodeReading::take(Reading reading) {
       authority_->reading.kubelet_lease == KubeletLease::Dead) {
     around_.in_force.powers->look_at(node_);
   }
+  if (asks_fencers) {
+    tell_evidence();
+  }
   arrived_(authority_->reading);
+}
+
+void NodeReading::tell_evidence() const {
+  if (around_.in_force.evidence != nullptr && purpose_ == Purpose::ToAct &&
+      node_.uid == authority_->node_uid) {
+    around_.in_force.evidence->looked_at(
+        {.node = node_, .incident = context_.incident, .authority = authority_});
+  }
 }
 
 // Of a node that is gone nobody can tell whose machine has its name.

@@ -80,6 +80,7 @@ class NodeReading {
   [[nodiscard]] Reading by_lease();
   void take(Reading reading);
   [[nodiscard]] AttestationCheck read_attestation() const;
+  void tell_evidence() const;
   void note_silence();
   void note_boot(const std::string& boot_id);
 

@@ -8,6 +8,7 @@
 
 #include "fence/brake/brake.h"
 #include "fence/leadership/leadership.h"
+#include "fence/rules/evidence_listener.h"
 #include "fence/rules/guard.h"
 #include "fence/rules/our_taints.h"
 #include "fence/rules/self_doubt.h"
@@ -27,6 +28,7 @@ struct InForce {
   Quarantine quarantine = Quarantine::Off;    // see Authority
   const cluster::Kernels* kernels = nullptr;  // likewise
   Powers* powers = nullptr;                   // likewise
+  EvidenceListener* evidence = nullptr;       // null: nobody wants to hear it
 };
 
 }  // namespace moonfence::fence

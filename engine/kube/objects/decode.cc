@@ -122,6 +122,8 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
           .substr(0, kLongestMark);
   node.silent_mark =
       fields.string({"metadata", "annotations", "moonfence.io/silent"}).substr(0, kLongestMark);
+  node.evidence_mark = fields.string({"metadata", "annotations", "moonfence.io/fencing-evidence"})
+                           .substr(0, kLongestMark);
   for_each_object(fields, {"spec", "taints"}, "spec.taints", [&node](Fields& taint) {
     node.taints.push_back(Taint{.key = taint.string({"key"}),
                                 .value = taint.string({"value"}),
@@ -132,7 +134,11 @@ Result<Node> decode_node(const json& object, bool keep_raw) {
   });
   for_each_object(
       fields, {"status", "conditions"}, "status.conditions", [&node](Fields& condition) {
-        if (condition.string({"type"}) != "Ready" || node.ready) {
+        const std::string type = condition.string({"type"});
+        if (type == "FencingEvidence") {
+          node.evidence_stands = condition.string({"status"}) == "True";
+        }
+        if (type != "Ready" || node.ready) {
           return;
         }
         node.ready = Condition{.status = condition.string({"status"}),

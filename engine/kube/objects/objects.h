@@ -70,6 +70,10 @@ struct Node {
   std::string fence_mark;
   std::string out_of_service_mark;
   std::string silent_mark;
+  // What is told of it to others (fence/publication): annotation moonfence.io/fencing-evidence,
+  // likewise, and whether its condition FencingEvidence is True.
+  std::string evidence_mark = {};
+  bool evidence_stands = false;
   // The whole object when it was read for a policy, else null.
   std::shared_ptr<const nlohmann::json> raw;
 };

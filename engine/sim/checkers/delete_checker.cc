@@ -144,6 +144,9 @@ void DeleteChecker::on_left(const WireRequest& request) {
     }
   } else if (request.method == port::Method::Patch && target.resource == "nodes" &&
              target.subresource == "status") {
+    if (tells_evidence(request.target, request.body)) {
+      return;  // of the node nothing else may change: TaintChecker
+    }
     check_release(request, known_[life_of(request)]);
     return;
   } else if (request.method == port::Method::Patch && target.resource == "nodes" &&

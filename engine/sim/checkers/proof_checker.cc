@@ -20,6 +20,8 @@ constexpr Duration kUntilHeard = std::chrono::seconds(20);
 constexpr Duration kOldest = std::chrono::seconds(5);
 // What a call to a server may take.
 constexpr Duration kLongestCall = std::chrono::seconds(6);
+// What is told of a machine is read of its node once more before, and waits for both calls.
+constexpr Duration kLongestTelling = std::chrono::seconds(20);
 
 constexpr std::string_view kOutOfService = "node.kubernetes.io/out-of-service";
 constexpr std::string_view kGarbageCollector = "pod-garbage-collector";
@@ -32,6 +34,16 @@ bool is_out_of_service(const Json& node) {
 
 constexpr const char* kSwitchOff = "switch_off";
 constexpr const char* kIsolate = "isolate";
+
+// For others to read: it was not said before.
+bool is_told_off(const Change& change) {
+  const auto says = [](const Json& node) {
+    const Json* condition = find_condition(node, "FencingEvidence");
+    return condition != nullptr && text_field(*condition, {"status"}) == "True" &&
+           text_field(*condition, {"reason"}) == "Off";
+  };
+  return change.before != nullptr && !says(*change.before) && says(*change.after);
+}
 
 bool share_volume(const Container& one, const Container& other) {
   return std::any_of(one.volumes.begin(), one.volumes.end(), [&other](const std::string& volume) {
@@ -250,6 +262,9 @@ void ProofChecker::on_change(const Change& change) {
   }
   if (change.restores) {
     removed_.clear();  // what the engine has done is undone, in part
+  } else if (change.key.resource == "nodes" && is_engine(change.actor) && is_told_off(change)) {
+    check_power(change.actor + " tells others that a machine is off: ", change.key.name,
+                kLongestTelling);
   } else if (change.key.resource == "nodes" && is_engine(change.actor) &&
              change.before != nullptr && !is_out_of_service(*change.before) &&
              is_out_of_service(*change.after)) {

@@ -43,7 +43,8 @@ const std::string& mark_of(const Json& node, const Own& own) {
   return text_field(node, {"metadata", "annotations", own.annotation});
 }
 
-// The node without what is the engine's own, and without what a release changes (VolumeChecker).
+// The node without what is the engine's own or tells others what it knows, and without what a
+// release changes (VolumeChecker).
 Json rest_of(Json node) {
   Json others = Json::array();
   for (const Json& taint : list_field(node, {"spec", "taints"})) {
@@ -61,13 +62,7 @@ Json rest_of(Json node) {
   if (node.contains("status")) {
     node["status"].erase("volumesInUse");
   }
-  for (const char* field : {"resourceVersion", "managedFields", "generation"}) {
-    node["metadata"].erase(field);
-  }
-  if (node["metadata"].value("annotations", Json()).empty()) {
-    node["metadata"].erase("annotations");
-  }
-  return node;
+  return without_evidence(std::move(node));
 }
 
 }  // namespace

@@ -122,6 +122,26 @@ bool claims_volume(const ObjectStore& store, const Json& pod, const std::string&
   });
 }
 
+Json without_evidence(Json node) {
+  if (node["metadata"].contains("annotations")) {
+    node["metadata"]["annotations"].erase("moonfence.io/fencing-evidence");
+  }
+  if (node["metadata"].value("annotations", Json()).empty()) {
+    node["metadata"].erase("annotations");
+  }
+  Json others = Json::array();
+  for (const Json& condition : list_field(node, {"status", "conditions"})) {
+    if (text_field(condition, {"type"}) != "FencingEvidence") {
+      others.push_back(condition);
+    }
+  }
+  node["status"]["conditions"] = std::move(others);
+  for (const char* field : {"resourceVersion", "managedFields", "generation"}) {
+    node["metadata"].erase(field);
+  }
+  return node;
+}
+
 bool has_taint(const Json& node, std::string_view key, std::string_view effect) {
   const Json& taints = list_field(node, {"spec", "taints"});
   return std::any_of(taints.begin(), taints.end(), [key, effect](const Json& taint) {

@@ -49,6 +49,9 @@ void set_condition(Json& object, const NewCondition& condition, const std::strin
 [[nodiscard]] bool claims_volume(const ObjectStore& store, const Json& pod,
                                  const std::string& volume);
 
+// A node without what is told of it to others: annotation and condition of the fencing evidence.
+[[nodiscard]] Json without_evidence(Json node);
+
 // Taints and tolerations
 [[nodiscard]] bool has_taint(const Json& node, std::string_view key, std::string_view effect);
 [[nodiscard]] bool tolerates(const Json& toleration, const Json& taint);

@@ -64,6 +64,8 @@ struct StateCheck {
     Tainted,
     Fenced,  // by the taint moonfence.io/fenced
     Unfenced,
+    Proven,  // by the condition FencingEvidence
+    Unproven,
     Gone,
     Reported,  // of a policy: `word` in ConfigMap moonfence-status
   };

@@ -24,12 +24,14 @@ constexpr std::array<StateWord, 5> kPodStates = {{{"survives", State::Survives},
                                                   {"replaced", State::Replaced},
                                                   {"terminating", State::Terminating},
                                                   {"running", State::Running}}};
-constexpr std::array<StateWord, 7> kNodeStates = {{{"ready", State::Ready},
+constexpr std::array<StateWord, 9> kNodeStates = {{{"ready", State::Ready},
                                                    {"not-ready", State::NotReady},
                                                    {"unknown", State::Unknown},
                                                    {"tainted", State::Tainted},
                                                    {"fenced", State::Fenced},
                                                    {"unfenced", State::Unfenced},
+                                                   {"proven", State::Proven},
+                                                   {"unproven", State::Unproven},
                                                    {"gone", State::Gone}}};
 constexpr std::array<std::string_view, 5> kReports = {"Active", "Observe", "Stale", "Rejected",
                                                       "Off"};

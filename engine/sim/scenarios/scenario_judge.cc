@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "sim/ground/facts.h"
 #include "sim/store/fields.h"
 #include "sim/truth/pod_ledger.h"
 
@@ -238,14 +239,17 @@ ScenarioJudge::Sight ScenarioJudge::look_at_node(const StateCheck& check) const 
   const std::string ready = ready_status(*node);
   const bool tainted = is_tainted(*node);
   const bool fenced = is_fenced(*node);
+  const bool proven = condition_status(*node, "FencingEvidence") == "True";
   return {.met = (check.state == State::Ready && ready == "True") ||
                  (check.state == State::NotReady && ready != "True") ||
                  (check.state == State::Unknown && ready == "Unknown") ||
                  (check.state == State::Tainted && tainted) ||
                  (check.state == State::Fenced && fenced) ||
-                 (check.state == State::Unfenced && !fenced),
+                 (check.state == State::Unfenced && !fenced) ||
+                 (check.state == State::Proven && proven) ||
+                 (check.state == State::Unproven && !proven),
           .seen = "Ready is " + ready + (tainted ? ", tainted" : ", not tainted") +
-                  (fenced ? ", fenced" : "")};
+                  (fenced ? ", fenced" : "") + (proven ? ", proven" : "")};
 }
 
 // ConfigMap moonfence-status has a JSON text for each replica.

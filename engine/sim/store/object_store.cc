@@ -39,8 +39,19 @@ void count_generation(const ResourceKind& kind, const Json& before, Json& after)
   after["metadata"]["generation"] = same ? generation : generation + 1;
 }
 
+// The status of a node is written with its annotations (k/k registry/core/node strategy).
+void keep_but_annotations(const Json& before, Json& metadata) {
+  Json annotations = metadata.value("annotations", Json());
+  metadata = before;
+  if (annotations.is_object()) {
+    metadata["annotations"] = std::move(annotations);
+  } else {
+    metadata.erase("annotations");
+  }
+}
+
 // Undoes what the part of an update does not reach.
-void keep_the_rest(const Json& before, Json& after, ObjectStore::Part part) {
+void keep_the_rest(const Key& key, const Json& before, Json& after, ObjectStore::Part part) {
   using Part = ObjectStore::Part;
   if (part == Part::Whole) {
     return;
@@ -52,7 +63,9 @@ void keep_the_rest(const Json& before, Json& after, ObjectStore::Part part) {
       return field.first != "status" && !before.contains(field.first);
     });
     for (const auto& [name, value] : before.get_ref<const Json::object_t&>()) {
-      if (name != "status" && after[name] != value) {
+      if (name == "metadata" && key.resource == "nodes" && after[name] != value) {
+        keep_but_annotations(value, after[name]);
+      } else if (name != "status" && after[name] != value) {
         after[name] = value;
       }
     }
@@ -253,7 +266,7 @@ Answer<Object> ObjectStore::update(const Key& key, const std::function<void(Json
   if (auto refused = check_identity(*kind, key, before->json(), after)) {
     return fault(*std::move(refused));
   }
-  keep_the_rest(before->json(), after, part);
+  keep_the_rest(key, before->json(), after, part);
   keep_metadata(before->json(), after);
   count_generation(*kind, before->json(), after);
   if (after == before->json()) {

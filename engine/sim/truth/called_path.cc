@@ -33,6 +33,14 @@ std::vector<std::string> removed_entries(const std::string& body, std::string_vi
   return removed;
 }
 
+bool tells_evidence(std::string_view target, const std::string& body) {
+  const CalledPath path = read_path(target);
+  const Json patch = Json::parse(body, nullptr, false);
+  return path.resource == "nodes" && path.subresource == "status" && patch.is_object() &&
+         !text_field(patch, {"metadata", "uid"}).empty() &&
+         find_field(patch, {"metadata", "annotations", "moonfence.io/fencing-evidence"}) != nullptr;
+}
+
 std::string uid_precondition(const std::string& body) {
   const Json options = Json::parse(body, nullptr, false);
   return options.is_discarded() ? "" : text_field(options, {"preconditions", "uid"});

@@ -23,7 +23,8 @@ constexpr std::array kAll = {
          "second before it left"},
     Rule{kExpectedWrite,
          "the engine writes nothing but deletions of pods and attachments, volumesInUse of nodes, "
-         "its taint, events, its Lease, its own ConfigMaps, and NetworkFences where a fencer may"},
+         "its taint, what it tells others of a node, events, its Lease, its own ConfigMaps, and "
+         "NetworkFences where a fencer may"},
     Rule{kLiveRead,
          "when a deletion leaves, a live reading said that this very node is down, or that "
          "there is none of its name; it left at most 1 s before, on a slow server twice as "
@@ -75,7 +76,7 @@ constexpr std::array kAll = {
     Rule{kOwnTaint,
          "of a node the engine changes the taint and the annotation moonfence.io/fenced only, "
          "moonfence.io/silent and out-of-service with their annotations, and never a taint without "
-         "its annotation"},
+         "its annotation; and what it tells others of the node"},
     Rule{kHandedBackClean,
          "its taint comes off only while the node is Ready, and either another boot than the one "
          "it "

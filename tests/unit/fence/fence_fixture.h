@@ -185,6 +185,7 @@ struct FenceTest : testing::Test {
   Quarantine quarantine = Quarantine::Off;
   test::FakeKernels kernels;
   Powers* powers = nullptr;
+  EvidenceListener* evidence = nullptr;
   bool plans_ahead = false;
   Preplannings preplannings;
   ProvePolicies prove_policies;
@@ -423,7 +424,8 @@ struct FenceTest : testing::Test {
                           .release = release,
                           .quarantine = quarantine,
                           .kernels = &kernels,
-                          .powers = powers}},
+                          .powers = powers,
+                          .evidence = evidence}},
             *actions,
             plans_ahead ? &preplannings : nullptr};
   }

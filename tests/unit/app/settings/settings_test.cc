@@ -222,6 +222,13 @@ TEST(Settings, silent_machines_are_not_tainted_unless_it_is_said) {
             "engine.yaml:2: silentTaint: 'yes' is neither on nor off");
 }
 
+TEST(Settings, what_is_proven_is_not_written_to_nodes_unless_it_is_said) {
+  EXPECT_FALSE(parse_settings("api: 1\n", "f")->publish_evidence);
+  EXPECT_TRUE(parse_settings("api: 1\npublishEvidence: on\n", "f")->publish_evidence);
+  EXPECT_EQ(fault("api: 1\npublishEvidence: true\n"),
+            "engine.yaml:2: publishEvidence: 'true' is neither on nor off");
+}
+
 TEST(Settings, the_leases_of_who_acts_on_a_release_are_named) {
   const auto settings = parse_settings(
       "api: 1\ncontrollerLease: control/kcm\nattacherLeases: {csi.example.com: storage/a.b-c}\n",

@@ -63,6 +63,23 @@ TEST(Announcer, whatever_else_holds_it_is_told_in_the_words_of_the_documentation
             "attacher is configured; because (policy noobaa, incident i1)");
 }
 
+TEST(Announcer, what_is_proven_of_a_node_is_told_at_the_node_and_again_when_it_is_something_else) {
+  const auto first = news_of(fence::EvidencePublisher::News{.node = NodeName("n1"),
+                                                            .uid = Uid("node-1"),
+                                                            .incident = IncidentId("i1"),
+                                                            .text = "off: …"});
+  EXPECT_EQ(first.reason, "FencingEvidence");
+  EXPECT_EQ(first.type, kube::EventNews::Type::Normal);
+  EXPECT_EQ(first.regarding.kind + " " + first.regarding.name, "Node n1");
+  EXPECT_EQ(first.regarding.uid, Uid("node-1"));
+  EXPECT_EQ(first.note, "off: … (incident i1)");
+  const auto second = news_of(fence::EvidencePublisher::News{.node = NodeName("n1"),
+                                                             .uid = Uid("node-1"),
+                                                             .incident = IncidentId("i1"),
+                                                             .text = "attested: …"});
+  EXPECT_NE(first.subject, second.subject);
+}
+
 TEST(Announcer, a_volume_that_is_waited_for_is_told_at_the_pod_that_held_it) {
   Record record = record_of(Record::Kind::IncidentHeld, Reason::AwaitingDetach);
   record.attachment = "csi-1";
