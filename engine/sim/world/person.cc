@@ -42,17 +42,12 @@ bool Person::isolate(const std::string& node) {
           cidrs.push_back(cidr);
         }
       }
-      made |=
-          ground_.store
-              .create(
-                  std::string(kFences), "",
-                  {{"metadata",
-                    {{"name", node + "-" + name + "-" + std::to_string(++made_)},
-                     {"annotations", {{kNodeOfFence, node}}}}},
-                   {"spec",
-                    {{"networkFenceClassName", name}, {"fenceState", "Fenced"}, {"cidrs", cidrs}}}},
-                  kActor)
-              .has_value();
+      std::string unique = node;
+      unique.append("-").append(name).append("-").append(std::to_string(++made_));
+      const Json fence = {
+          {"metadata", {{"name", unique}, {"annotations", {{kNodeOfFence, node}}}}},
+          {"spec", {{"networkFenceClassName", name}, {"fenceState", "Fenced"}, {"cidrs", cidrs}}}};
+      made |= ground_.store.create(std::string(kFences), "", fence, kActor).has_value();
     }
   }
   return made;
