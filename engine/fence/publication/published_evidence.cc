@@ -143,7 +143,10 @@ PublishedEvidence beside(PublishedEvidence wanted, const Standing& standing,
       each = *before;
     }
   }
-  return wanted.proven == standing.evidence->proven ? *standing.evidence : std::move(wanted);
+  if (wanted.proven == standing.evidence->proven) {
+    return *standing.evidence;
+  }
+  return wanted;
 }
 
 std::string told(const Proven& proven, const std::string& boot_id) {
