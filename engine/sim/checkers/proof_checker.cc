@@ -264,7 +264,7 @@ void ProofChecker::on_change(const Change& change) {
     removed_.clear();  // what the engine has done is undone, in part
   } else if (change.key.resource == "nodes" && is_engine(change.actor) && is_told_off(change)) {
     check_power(change.actor + " tells others that a machine is off: ", change.key.name,
-                kLongestTelling);
+                kLongestTelling, {});
   } else if (change.key.resource == "nodes" && is_engine(change.actor) &&
              change.before != nullptr && !is_out_of_service(*change.before) &&
              is_out_of_service(*change.after)) {
