@@ -168,6 +168,8 @@ class Installation:
 
     def apply(self, found: list):
         for each in found:
+            if each["kind"] == "Namespace":
+                wait_for("an earlier test's is gone", lambda: not self._is_leaving(each["metadata"]["name"]), 90)
             try:
                 self.client.request("POST", self.path(each, named=False), each)
                 self.made.append(each)
@@ -175,6 +177,10 @@ class Installation:
                 if error.status != 409:
                     raise
                 self.client.request("PATCH", self.path(each), each, content_type="application/merge-patch+json")
+
+    def _is_leaving(self, namespace: str) -> bool:
+        there = self.client.find("namespaces", namespace)
+        return there is not None and "deletionTimestamp" in there["metadata"]
 
     def remove(self, found: list):
         for each in reversed(found):

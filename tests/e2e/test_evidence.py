@@ -35,7 +35,6 @@ OF_NODES = [each for each in policies_of_admission() if each["metadata"]["name"]
 @pytest.fixture
 def shipped(cluster):
     """What the overlay `enforce` says about nodes, and the right of deploy/rights/publish-evidence."""
-    wait_for("earlier tests have cleaned up", lambda: not cluster.client.find("namespaces", NAMESPACE), 60)
     made = Installation(cluster)
     made.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, *objects(FOLDER / "rights.yaml"), *OF_NODES])
     yield made
