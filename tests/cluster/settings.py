@@ -20,9 +20,8 @@ class Settings:
                 f"--node-monitor-period={self.monitor}s"]
 
     def kubelet(self) -> dict:
-        if not self.grace:
-            return {}
-        return {"nodeLeaseDurationSeconds": self.lease, "nodeStatusUpdateFrequency": f"{self.status}s"}
+        return {**({"nodeLeaseDurationSeconds": self.lease} if self.lease else {}),
+                **({"nodeStatusUpdateFrequency": f"{self.status}s"} if self.status else {})}
 
 
 STOCK = Settings("stock")
