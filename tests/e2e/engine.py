@@ -391,7 +391,7 @@ class Engine:
                 assert entry.verb == "create", entry
             elif entry.resource == "moonfenceremediations":
                 assert (entry.verb, entry.subresource) == ("patch", "status"), entry
-            elif entry.resource in ("networkfences", "fenceagentsremediations"):
+            elif entry.resource == "networkfences":
                 assert (entry.verb, entry.subresource) == ("create", ""), entry
             elif entry.resource == "baremetalhosts":
                 assert (entry.verb, entry.subresource) == ("patch", ""), entry

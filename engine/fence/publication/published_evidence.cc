@@ -123,12 +123,14 @@ bool stays(const Proven& before, const NodeFinding& finding) {
     case Evidence::Isolated:
       return !power || (power->state.power != policy::Power::On &&
                         power->state.power != policy::Power::Served);
+    // What has power was switched on again, or never was off: it asked about another machine.
     case Evidence::Off:
+      return !power || power->state.power != policy::Power::On;
     case Evidence::Silent:
     case Evidence::Unreachable:
       break;
   }
-  return before.kind == Evidence::Off;
+  return false;
 }
 
 // What stands there and says the same stays as it is, with its time.

@@ -49,7 +49,7 @@ TEST(FencerPages, each_shows_a_configuration_that_is_taken) {
     EXPECT_TRUE(loaded->front().fencer->act() == policy::FencerAct::SwitchOff) << name;
     ++pages;
   }
-  EXPECT_EQ(pages, 9);
+  EXPECT_EQ(pages, 8);
 }
 
 }  // namespace

@@ -143,8 +143,17 @@ TEST_F(PublishedEvidenceTest, off_is_about_what_ran_and_stays_when_it_is_not_rea
   stands(wanted());
   read.reset();
   EXPECT_EQ(change(), std::nullopt);
-  read = power(Power::On, kClock);
+  read = power(Power::Unknown, kClock);
   EXPECT_EQ(change(), std::nullopt);
+}
+
+// It had asked another machine's controller, and somebody has mended that.
+TEST_F(PublishedEvidenceTest, off_goes_when_its_machine_is_read_to_be_on) {
+  read = power(Power::Off, kClock);
+  stands(wanted());
+  read = power(Power::On, kClock);
+  ASSERT_TRUE(change());
+  EXPECT_TRUE(change()->withdraws);
 }
 
 TEST_F(PublishedEvidenceTest, an_isolation_goes_when_somebody_has_lifted_it) {
