@@ -221,11 +221,11 @@ class Stage:
             return True
         wait_for(f"another attachment has the name of {row}'s", replaced, 60, 0.02)
 
-    def hold(self, row: str, held: bool = True):
+    def hold(self, row: str, number: int = 0, held: bool = True):
         """With a finalizer of ours its attachment does not go."""
-        kept = self.attachment(row)["metadata"].get("finalizers") or []
+        kept = self.attachment(row, number)["metadata"].get("finalizers") or []
         others = [each for each in kept if each != "example.com/held"]
-        self.client.patch("volumeattachments", self.attachment_name(row), {"metadata": {
+        self.client.patch("volumeattachments", self.attachment_name(row, number), {"metadata": {
             "finalizers": [*others, *(["example.com/held"] if held else [])]}})
 
     def pod_now(self, row: str) -> Optional[dict]:

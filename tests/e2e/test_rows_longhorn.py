@@ -65,8 +65,8 @@ def fixture_stage(cluster, tmp_path_factory):
         stage.other = attach_elsewhere(stage)
         stage.keep_detached("lh-03")
         remove_claim(stage, "lh-18", "data-lh-18-1")
-        for row in ("lh-11", "lh-12-bounded", "lh-12-held"):
-            stage.hold(row)
+        for row, number in (("lh-11", 0), ("lh-12-bounded", 0), ("lh-12-held", 0), *(("lh-13", each) for each in range(3))):
+            stage.hold(row, number)
         stage.proxy.on("DELETE", f"/{stage.attachment_name('lh-25')}$", Call(lambda _: stage.detach("lh-25")))
         # its kubelet is silenced first, so that the pods stay terminating
         for node, mode in {"silent": "silent", "dead": "notready"}.items():
@@ -140,18 +140,16 @@ def test_lh_06_delete_both(stage):
     attachments_then_pod(stage, "lh-06-sts")
 
 
-def passes_with(stage, *attachments: str) -> int:
-    """How many passes of the incident asked for one of these to go."""
-    return len({(r["incident"], r["attempt"]) for r in stage.engine.records()
-                if r["kind"] == "intent" and r.get("attachment") in attachments})
-
-
 def test_lh_13_three_attachments_go_in_one_pass_and_the_pod_at_once_after_the_last(stage):
-    pod = attachments_then_pod(stage, "lh-13", 3)
-    asked = [stage.attachment_deletes("lh-13", number)[0].received for number in range(3)]
-    gone = [stage.attachment_gone_at("lh-13", number) for number in range(3)]
-    assert max(asked) <= max(gone) <= pod.received
-    assert passes_with(stage, *(stage.attachment_name("lh-13", number) for number in range(3))) == 1
+    """All three are held: who asked for the next one only when the one before has gone would stop at the first. (How
+    many passes asked tells nothing here: Kubernetes may attach a volume again, and it is detached again.)"""
+    for number in range(3):
+        wait_for(f"the attachment {number} is asked to go", lambda number=number: stage.attachment_deletes("lh-13", number), 90)
+    assert all("deletionTimestamp" in stage.attachment("lh-13", number)["metadata"] for number in range(3))
+    assert stage.pod_deletes("lh-13") == []
+    for number in range(3):
+        stage.hold("lh-13", number, held=False)
+    attachments_then_pod(stage, "lh-13", 3)
 
 
 def test_lh_14_the_attachment_to_another_node_is_not_touched(stage):
@@ -171,7 +169,6 @@ def test_lh_25_an_attachment_that_is_gone_already_stops_neither_the_next_nor_the
     gone, *_ = stage.proxy.find("DELETE", f"/{stage.attachment_name('lh-25')}$")
     other, *_ = stage.proxy.find("DELETE", f"/{stage.attachment_name('lh-25', 1)}$")
     assert gone.status == 404 and other.status == 200
-    assert passes_with(stage, stage.attachment_name("lh-25"), stage.attachment_name("lh-25", 1)) == 1
     assert stage.attachment_gone_at("lh-25", 1) <= pod.received
 
 
