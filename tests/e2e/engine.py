@@ -82,8 +82,7 @@ RULES = (
 
 # what it needs beside them for policies that look at volumes, owners and siblings, and delete attachments
 STORAGE_RULES = (
-    {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]},
-    {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["get", "list"]},
+    {"apiGroups": [""], "resources": ["persistentvolumeclaims", "persistentvolumes"], "verbs": ["get", "list"]},
     {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["get", "list", "delete"]},
     {"apiGroups": ["apps"], "resources": ["replicasets", "statefulsets"], "verbs": ["get"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},

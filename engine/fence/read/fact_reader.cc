@@ -176,7 +176,8 @@ void FactReader::close(const std::shared_ptr<Job>& job) {
   job->done(std::move(job->gathered));
 }
 
-// Our account may list claims and not read one by itself.
+// One by itself is read from etcd at once; a list of its name waits until the server's cache has
+// caught up with what is written meanwhile.
 void FactReader::find_claims(const std::shared_ptr<Job>& job) {
   const auto path = kube::claims_path(job->pod.ref.space);
   if (!path) {
@@ -184,7 +185,7 @@ void FactReader::find_claims(const std::shared_ptr<Job>& job) {
     return;
   }
   const Lookups::Collection claims = {
-      .path = *path, .kind = "PersistentVolumeClaim", .is_only_listed = true};
+      .path = *path, .kind = "PersistentVolumeClaim", .may_be_only_listed = true};
   for (const auto& [volume, claim] : policy::claims_of(*job->pod.raw)) {
     ++job->open;
     lookups_.get_of(claims, claim, *path + "/" + claim, [this, job](const Result<Body>& found) {

@@ -22,7 +22,7 @@ void Lookups::get_of(const Collection& collection, const std::string& name,
   Group& group = groups_[std::string(collection.path)];
   group.path = collection.path;
   group.kind = collection.kind;
-  group.is_only_listed = collection.is_only_listed;
+  group.may_be_only_listed = collection.may_be_only_listed;
   lookup->group = &group;
   lookup->name = name;
   group.queue.push_back(lookup);
@@ -92,9 +92,9 @@ void Lookups::send(Lookup& next) {
   const auto done = [this, &next](Result<kube::ApiReply> reply) {
     arrived(next, std::move(reply));
   };
-  const bool is_only_listed = next.group != nullptr && next.group->is_only_listed;
+  next.is_listed = next.group != nullptr && next.group->is_only_listed;
   next.call = next.is_list            ? reader_.get_list(next.path, next.query, done, next.limit)
-              : is_only_listed        ? reader_.get_listed(next.group->path, next.name, done)
+              : next.is_listed        ? reader_.get_listed(next.group->path, next.name, done)
               : next.group != nullptr ? reader_.get_named(next.path, next.name, done)
                                       : reader_.get(next.path, done);
 }
@@ -107,12 +107,16 @@ void Lookups::arrived(Lookup& lookup, Result<kube::ApiReply> reply) {
       reply->body["kind"] = lookup.group->kind;  // an item of a list lacks it
     }
     found = std::make_shared<const nlohmann::json>(std::move(reply->body));
+  } else if (reply.error().kind == Error::Kind::Forbidden && lookup.group != nullptr &&
+             lookup.group->may_be_only_listed && !lookup.is_listed) {
+    lookup.group->is_only_listed = true;
+    send(lookup);
+    return;
   } else if (reply.error().kind != Error::Kind::NotFound) {
-    const bool is_only_listed = lookup.group != nullptr && lookup.group->is_only_listed;
     found =
         failure(std::move(reply.error())
-                    .within("GET " + (is_only_listed ? lookup.group->path + " for " + lookup.name
-                                                     : lookup.path)));
+                    .within("GET " + (lookup.is_listed ? lookup.group->path + " for " + lookup.name
+                                                       : lookup.path)));
   }
   answer(lookup, std::move(found));
 }

@@ -33,7 +33,8 @@ class Lookups {
   struct Collection {
     std::string_view path;
     std::string_view kind;
-    bool is_only_listed = false;  // we may not read one of them by itself
+    // An account of before the right to read one by itself may list them: then that one is listed.
+    bool may_be_only_listed = false;
   };
   static constexpr std::size_t kParallelReads = 32;
   // One page of a list costs as much as so many reads (docs/performance.md).
@@ -88,6 +89,7 @@ class Lookups {
     std::size_t limit = kube::Reader::kListLimit;  // of a list's answer
     Group* group = nullptr;                        // null: it is read by itself
     std::string name;                              // within the group
+    bool is_listed = false;                        // read from a list of its name
     std::optional<Result<Body>> answer;
     std::vector<Done> waiting;
     kube::CallHandle call;
@@ -95,7 +97,8 @@ class Lookups {
   struct Group {
     std::string path;
     std::string kind;
-    bool is_only_listed = false;
+    bool may_be_only_listed = false;
+    bool is_only_listed = false;                // one by itself was refused
     std::deque<Lookup*> queue;                  // for their turn, or for the end of the list
     std::map<std::string, Lookup*> looked_for;  // by the list under way
     bool given_up = false;                      // a list did not pay, or failed

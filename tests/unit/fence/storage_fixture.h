@@ -2,6 +2,7 @@
 
 // Incidents over the small cluster with claims, volumes and attachments behind its pods.
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -18,6 +19,7 @@ struct StorageTest : IncidentsTest {
   std::map<std::string, nlohmann::json> robustness;  // Longhorn's own volumes
   std::string broken_volume;                         // cannot be read
   test::FakeAnswer claims_answer;                    // its error, if it has one
+  bool may_read_claims = true;                       // one by itself
   Duration detach_delay{};                           // how long the storage takes
   bool storage_lets_go = true;
 
@@ -28,6 +30,8 @@ struct StorageTest : IncidentsTest {
               answer.body = answer.body.empty() ? list_claims(request) : answer.body;
               return answer;
             });
+    http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims/*",
+            [this](const test::FakeRequest& request) { return read_claim(name_in(request)); });
     http.on(port::Method::Get, "/api/v1/persistentvolumes/*",
             [this](const test::FakeRequest& request) {
               return name_in(request) == broken_volume ? broken() : read(volumes, request);
@@ -60,6 +64,18 @@ struct StorageTest : IncidentsTest {
                           {"metadata", {{"resourceVersion", "9"}}},
                           {"items", items}}
         .dump();
+  }
+  [[nodiscard]] test::FakeAnswer read_claim(const std::string& name) const {
+    test::FakeAnswer answer = claims_answer;
+    if (!may_read_claims) {
+      answer = status(403, "Forbidden", name);
+    } else if (answer.body.empty()) {
+      const auto is_it = [&name](const auto& claim) { return claim["metadata"]["name"] == name; };
+      const auto found = std::find_if(claims.rbegin(), claims.rend(), is_it);  // the newest
+      answer = found == claims.rend() ? status(404, "NotFound", name) : answer;
+      answer.body = found == claims.rend() ? answer.body : found->dump();
+    }
+    return answer;
   }
   // A pod with a volume of its own that is attached to its node. Returns the attachment's name.
   std::string add_pod_with_volume(const std::string& name, const std::string& node = "n1",

@@ -277,6 +277,7 @@ TEST_F(AttachmentDeleterTest, what_took_long_to_find_out_is_believed_for_longer)
   add_pod_with_volume("other-0");
   pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
   leadership.granted.reading = 4s;
+  may_read_claims = false;  // a list is waited for longer
   claims_answer.delay = 6s;
   take_up_nodes(detaching_policy());
   tell(Look::Fell);
@@ -292,6 +293,7 @@ TEST_F(AttachmentDeleterTest,
   add_pod_with_volume("other-0");
   pods["other-0"]["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet";
   crash_before_the_attachment(detaching_policy());
+  may_read_claims = false;  // a list is waited for longer
   claims_answer.delay = 12s;
   restart();
   tell(Look::Fell);
@@ -693,7 +695,7 @@ TEST_F(AttachmentDeleterTest, everything_is_read_once_whoever_needs_it) {
   int reads_of_claims = 0;
   int reads_of_volumes = 0;
   for (const test::FakeRequest& request : http.requests) {
-    reads_of_claims += request.path.ends_with("/persistentvolumeclaims") ? 1 : 0;
+    reads_of_claims += request.path.find("/persistentvolumeclaims") != std::string::npos ? 1 : 0;
     reads_of_volumes += request.path.find("/persistentvolumes/") != std::string::npos ? 1 : 0;
   }
   EXPECT_EQ(reads_of_claims, 2);

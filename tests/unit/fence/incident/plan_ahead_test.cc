@@ -324,11 +324,10 @@ TEST_F(PlanAheadTest, what_could_not_be_read_ahead_is_asked_for_again) {
   pods["web-0"]["spec"]["volumes"] = {
       {{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data-web-0"}}}}};
   int asked = 0;
-  http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims",
+  http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims/data-web-0",
           [&asked](const test::FakeRequest&) {
             return ++asked == 1 ? broken()
-                                : test::FakeAnswer{.body = R"({"kind":"PersistentVolumeClaimList",
-                                    "metadata":{"resourceVersion":"9"},"items":[]})"};
+                                : test::FakeAnswer{.body = R"({"metadata":{"name":"data-web-0"}})"};
           });
   take_up_nodes(policy_of("return fence.delete_pod('dead')",
                           "trigger = { live_kubelet = true }, needs = { 'volumes' },"));
@@ -345,9 +344,8 @@ TEST_F(PlanAheadTest, what_was_read_ahead_is_not_read_again_where_the_node_is_sl
   add_pod("web-0");
   pods["web-0"]["spec"]["volumes"] = {
       {{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data-web-0"}}}}};
-  http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims",
-          test::FakeAnswer{.body = R"({"kind":"PersistentVolumeClaimList",
-                                       "metadata":{"resourceVersion":"9"},"items":[]})"});
+  http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims/data-web-0",
+          test::FakeAnswer{.body = R"({"metadata":{"name":"data-web-0"}})"});
   take_up_nodes(policy_of("return fence.delete_pod('dead')",
                           "trigger = { live_kubelet = true }, needs = { 'volumes' },"));
   fall();

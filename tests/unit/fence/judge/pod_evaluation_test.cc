@@ -714,6 +714,8 @@ TEST_F(ProofTest, what_is_demanded_of_a_driver_is_demanded_of_pods_that_may_use_
   run_pass({deletes_it("a")});
   EXPECT_EQ(told_by(), Lines{"verdict proof_missing a"});
   EXPECT_EQ(deletes(), Lines{});
+  http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims/*",
+          status(404, "NotFound", "data"));
   http.on(port::Method::Get, "/api/v1/namespaces/db/persistentvolumeclaims",
           [](const test::FakeRequest&) {
             return test::FakeAnswer{.body = R"({"kind": "PersistentVolumeClaimList",

@@ -216,16 +216,39 @@ TEST_F(ManyVolumesTest, many_of_a_kind_are_one_list_and_few_are_read_one_by_one)
 }
 
 // A list of the thousand claims of a namespace is not waited for where two of them are wanted.
-TEST_F(FactReaderTest, few_claims_are_read_by_name_with_the_right_to_list_alone) {
+TEST_F(FactReaderTest, few_claims_are_read_one_by_one) {
   add_pod_with_volume("web-0");
   add_pod_with_volume("web-1");
   add_pod_with_volume("web-2", "n2");
   judge("'volumes'", "return fence.skip(pod.claims[1].state)", "", 1s);
   EXPECT_EQ(said(), (Lines{"policy_skips: bound", "policy_skips: bound"}));
   const std::string claims_of_db = "GET /api/v1/namespaces/db/persistentvolumeclaims";
+  EXPECT_EQ(http.count(claims_of_db + "/data-web-0"), 1U);
+  EXPECT_EQ(http.count(claims_of_db + "/data-web-1"), 1U);
+  EXPECT_EQ(http.count(claims_of_db), 2U);
+}
+
+// A role of an older version has the right to list alone.
+TEST_F(FactReaderTest, who_may_only_list_claims_lists_those_of_a_name) {
+  may_read_claims = false;
+  add_pod_with_volume("web-0");
+  add_pod_with_volume("web-1");
+  judge("'volumes'", "return fence.skip(pod.claims[1].state)", "", 1s);
+  EXPECT_EQ(said(), (Lines{"policy_skips: bound", "policy_skips: bound"}));
+  const std::string claims_of_db = "GET /api/v1/namespaces/db/persistentvolumeclaims";
   EXPECT_EQ(http.count(claims_of_db + "?fieldSelector=metadata.name%3Ddata-web-0"), 1U);
   EXPECT_EQ(http.count(claims_of_db + "?fieldSelector=metadata.name%3Ddata-web-1"), 1U);
-  EXPECT_EQ(http.count(claims_of_db), 2U);
+  EXPECT_EQ(http.count(claims_of_db), 4U);
+}
+
+TEST_F(FactReaderTest, a_claim_that_may_not_be_listed_either_is_unread) {
+  may_read_claims = false;
+  claims_answer = status(403, "Forbidden", "data-web-0");
+  add_pod_with_volume("web-0");
+  judge("'volumes'", "return fence.skip(pod.claims[1].state)", "", 1s);
+  ASSERT_EQ(said().size(), 1U);
+  EXPECT_TRUE(said().front().starts_with("needs_unread")) << said().front();
+  EXPECT_EQ(http.count("GET /api/v1/namespaces/db/persistentvolumeclaims"), 2U);
 }
 
 // Short slices, that the first verdicts need not wait for the others, let the first pods read
