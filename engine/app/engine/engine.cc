@@ -5,25 +5,25 @@
 #include <set>
 #include <utility>
 
-#include "app/engine/policy_feed.h"
+#include "app/engine/assigned_policies.h"
+#include "app/engine/call_observers.h"
+#include "app/engine/node_audience.h"
 #include "app/engine/remediation_host.h"
 #include "app/engine/rewind.h"
 #include "app/engine/self_test.h"
+#include "app/engine/situation_teller.h"
 #include "app/engine/status_reporter.h"
-#include "app/engine/witness_watch.h"
+#include "app/machines/machine_watch.h"
+#include "app/policies/policy_feed.h"
+#include "app/policies/policy_reports.h"
 #include "app/settings/version.h"
-#include "app/status/situation.h"
 #include "app/telling/announcer.h"
 #include "app/telling/failover_times.h"
 #include "app/telling/records.h"
 #include "audit/trail.h"
 #include "base/text.h"
-#include "cluster/detection/detection.h"
-#include "cluster/detection/machine_history.h"
 #include "cluster/endpoints/endpoint.h"
 #include "cluster/nodes/node_cache.h"
-#include "cluster/witness/testimony_board.h"
-#include "cluster/witness/witnesses.h"
 #include "fence/fencers/fencer_check.h"
 #include "fence/incident/incidents_by_signal.h"
 #include "fence/incident/plan_ahead.h"
@@ -41,7 +41,6 @@
 #include "kube/wire/heartbeat.h"
 #include "kube/wire/server_clock.h"
 #include "kube/wire/server_pace.h"
-#include "policy/bundle/builtin.h"
 #include "policy/bundle/policy_set.h"
 
 namespace moonfence::app {
@@ -49,10 +48,6 @@ namespace {
 
 // How long deletions that have left are waited for when we are asked to stop.
 constexpr Duration kDrainLimit = std::chrono::seconds(6);
-// What is told of the whole is written this long after it is new, and at the latest then; that a
-// node is looked at again at another time is no more than that.
-constexpr Duration kSituationPause = std::chrono::seconds(2);
-constexpr Duration kSituationLimit = std::chrono::seconds(5);
 constexpr Duration kDrainPoll = std::chrono::milliseconds(20);
 
 // "3f09c1d2a7": short enough to read out at night, long enough not to repeat.
@@ -73,76 +68,6 @@ IncidentId make_incident_id(port::Random& random) {
 std::string make_identity(const std::string& instance, port::Random& random) {
   return instance + "_" + make_incident_id(random).text() + make_incident_id(random).text();
 }
-
-// Tells every exchange to the server clock, to the metrics and to the test of ourselves.
-class Observers final : public kube::CallObserver {
- public:
-  Observers(kube::ServerClock& clock, Metrics& metrics, SelfTest& self_test,
-            cluster::Detection* detection, std::function<void()> went_back)
-      : clock_(clock),
-        metrics_(metrics),
-        self_test_(self_test),
-        detection_(detection),
-        went_back_(std::move(went_back)) {}
-  void on_exchange(port::Method method, int status, Duration took,
-                   std::optional<WallTime> date) override {
-    clock_.on_exchange(method, status, took, date);
-    metrics_.on_exchange(method, status, took, date);
-    self_test_.on_exchange(method, status, took, date);
-    const bool slow = method == port::Method::Get && took > cluster::Detection::kCall;
-    if (detection_ != nullptr && (slow || SelfTest::is_failure(method, status))) {
-      detection_->call_failed();
-    }
-  }
-  void on_went_back() override { went_back_(); }
-
- private:
-  kube::ServerClock& clock_;
-  Metrics& metrics_;
-  SelfTest& self_test_;
-  cluster::Detection* const detection_;  // null: machines are not watched
-  const std::function<void()> went_back_;
-};
-
-// Who is told about nodes.
-class Audience final : public cluster::NodeListener {
- public:
-  // `detection`: null where machines are not watched.
-  Audience(fence::IncidentsBySignal& incidents, fence::TaintLifter& taint_lifter,
-           fence::SilentTaints& silent_taints, fence::EvidencePublisher& evidence,
-           cluster::Detection* detection, bool on_demand)
-      : incidents_(incidents),
-        taint_lifter_(taint_lifter),
-        silent_taints_(silent_taints),
-        evidence_(evidence),
-        detection_(detection),
-        on_demand_(on_demand) {}
-  void look_at(const cluster::NodeView& node, cluster::Look why) override {
-    if (on_demand_) {
-      return;
-    }
-    incidents_.look_at(node, why);
-    taint_lifter_.look_at(node, why);
-  }
-  void census_changed(const cluster::Census& census) override { incidents_.census_changed(census); }
-  void saw(const cluster::NodeView& node) override {
-    if (detection_ != nullptr) {
-      detection_->saw(node);
-    }
-    if (!on_demand_) {
-      silent_taints_.saw(node);
-      evidence_.saw(node);
-    }
-  }
-
- private:
-  fence::IncidentsBySignal& incidents_;
-  fence::TaintLifter& taint_lifter_;
-  fence::SilentTaints& silent_taints_;
-  fence::EvidencePublisher& evidence_;
-  cluster::Detection* const detection_;
-  const bool on_demand_;
-};
 
 }  // namespace
 
@@ -170,18 +95,8 @@ class Engine::Graph final : public fence::Leadership {
                       .own_node = NodeName(told_.node_name),
                       .hold_marks = told_.settings.hold_marks,
                       .proof = told_.settings.proof}),
-        detection_random_(around.random.fork("detection")),
-        detection_(told_.settings.detection.on && around.links != nullptr
-                       ? std::make_unique<cluster::Detection>(
-                             loop_, *around.links, *detection_random_,
-                             [this](const cluster::Detection::News& news) { tell_machine(news); })
-                       : nullptr),
-        testimony_(told_.witness_secret),
-        witness_random_(around.random.fork("witness")),
-        witnesses_(detection_ != nullptr
-                       ? std::make_unique<cluster::Witnesses>(loop_, around.http, *witness_random_,
-                                                              log_, *detection_)
-                       : nullptr),
+        machines_(loop_, around.http, around.random, log_, told_.witness_secret,
+                  told_.settings.detection.on ? around.links : nullptr),
         power_watch_(told_.fencers.empty() ? nullptr
                                            : std::make_unique<fence::PowerWatch>(
                                                  fence::PowerWatch::Surroundings{
@@ -225,7 +140,7 @@ class Engine::Graph final : public fence::Leadership {
                    .leadership = *this,
                    .active = active_,
                    .protections = protections_,
-                   .kernels = witnesses_.get(),
+                   .kernels = machines_.witnesses(),
                    .now = [this] { return server_now(); },
                    .published = [this](const auto& news) { events_.record(news_of(news)); }},
                   told_.settings.publish_evidence),
@@ -238,7 +153,7 @@ class Engine::Graph final : public fence::Leadership {
         silent_taints_(incident_context(), told_.settings.silent_taint && !told_.on_demand,
                        {.count = [this] { return static_cast<std::size_t>(nodes_.counts().total); },
                         .find = [this](const NodeName& name) { return nodes_.find(name); }}),
-        audience_(incidents_, taint_lifter_, silent_taints_, evidence_, detection_.get(),
+        audience_(incidents_, taint_lifter_, silent_taints_, evidence_, machines_.detection(),
                   told_.on_demand),
         nodes_(loop_, log_, told_.settings.cache_expiry, audience_,
                {.exclude = told_.settings.brake.exclude,
@@ -277,13 +192,14 @@ class Engine::Graph final : public fence::Leadership {
         watch_random_(around.random.fork("watch")),
         node_watch_(
             loop_, caller_, *watch_random_, log_,
-            cluster::NodeCache::target(detection_ != nullptr ? kube::KubeletAddresses::Kept
-                                                             : kube::KubeletAddresses::LeftOut),
+            cluster::NodeCache::target(machines_.are_watched() ? kube::KubeletAddresses::Kept
+                                                               : kube::KubeletAddresses::LeftOut),
             nodes_),
         policies_random_(around.random.fork("policies")),
         heartbeat_(loop_, caller_, around.http, log_),
         server_clock_(loop_),
-        observers_(server_clock_, metrics_, self_test_, detection_.get(), [this] { went_back(); }),
+        observers_(server_clock_, metrics_, self_test_, machines_.detection(),
+                   [this] { went_back(); }),
         rewind_(log_) {
     if (!told_.on_demand) {
       status_.emplace(board_,
@@ -292,17 +208,9 @@ class Engine::Graph final : public fence::Leadership {
                           .node = told_.node_name,
                           .server = told_.config.connection.server,
                           .policy_file = told_.policy == nullptr ? "" : told_.policy->name(),
-                          .witness_address = detection_ != nullptr ? told_.witness_address : "",
-                          .witness_key = testimony_.public_key()},
+                          .witness_address = machines_.are_watched() ? told_.witness_address : "",
+                          .witness_key = machines_.public_key()},
                       wall_clock_.now());
-    }
-    if (detection_ != nullptr) {
-      detection_->tell_changes([this](const NodeName& node, const cluster::KernelWatch* watch) {
-        testimony_.tell(node, watch);
-        if (watch == nullptr) {
-          machine_history_.forget(node);
-        }
-      });
     }
     caller_.observe(&observers_);
     caller_.keep_pace(&pace_);
@@ -322,7 +230,7 @@ class Engine::Graph final : public fence::Leadership {
                                    .wanted = [this] { yield(); },
                                    .wrote =
                                        [this](const kube::Lease& lease, Moment sent) {
-                                         if (detection_ != nullptr) {
+                                         if (machines_.are_watched()) {
                                            lease_revisions_.heard(lease.version, sent);
                                          }
                                        }},
@@ -331,27 +239,29 @@ class Engine::Graph final : public fence::Leadership {
     }
     events_.hold_while([this] { return actions_.in_flight() > 0; });
     if (told_.policy != nullptr) {
-      activate(set_of_the_file());
+      activate(set_of_the_file(told_));
       metrics_.set_policies(
           {{.policy = told_.policy->name(),
             .version = told_.policy->version(),
             .digest = told_.policy->digest(),
-            .mode = std::string(policy::to_string(file_mode())),
-            .state = file_mode() == policy::Mode::Enforce ? "Active" : "Observe"}});
+            .mode = std::string(policy::to_string(mode_of_the_file(told_))),
+            .state = mode_of_the_file(told_) == policy::Mode::Enforce ? "Active" : "Observe"}});
     } else {
       feed_.emplace(
           PolicyFeed::Surroundings{loop_, caller_, *policies_random_, log_, around.cpu_clock,
                                    events_},
-          Namespace(told_.engine_namespace), told_.instance, reload_rules(),
+          Namespace(told_.engine_namespace), told_.instance,
+          reload_rules(told_, machines_.are_watched()),
           PolicyFeed::Receivers{
               .now = [this] { return server_now(); },
               .activate = [this](auto set) { activate(std::move(set)); },
-              .report = [this](const auto& report, const auto& news) { tell_reload(report, news); },
-              .changed = [this](const auto& report) { show_policies(report); }});
-      if (witnesses_ != nullptr) {
-        witness_watch_.emplace(WitnessWatch::Surroundings{loop_, caller_, *witness_random_, log_},
-                               Namespace(told_.engine_namespace), told_.instance, *witnesses_);
-      }
+              .report =
+                  [this](const auto& report, const auto& news) {
+                    policy_reports_.tell_reload(report, news, server_now());
+                  },
+              .changed =
+                  [this](const auto& report) { policy_reports_.show(report, server_now()); }});
+      machines_.follow_replicas(caller_, Namespace(told_.engine_namespace), told_.instance);
     }
     tell_readiness();
   }
@@ -375,30 +285,23 @@ class Engine::Graph final : public fence::Leadership {
       elector_->start();
     } else {
       leads_ = true;
-      silent_taints_.lead();
-      evidence_.lead();
+      act_beside(true);
       check_fencers(true);
-      remediate(true);
       read_records();
     }
     node_watch_.start();
     if (feed_) {
       feed_->start();
     }
-    if (witness_watch_) {
-      witness_watch_->start();
-    }
+    machines_.start();
   }
 
   void drain(std::function<void()> left) {
     left_ = std::move(left);
     log_.info("stopping", {{"in_flight", static_cast<std::int64_t>(actions_.in_flight())}});
     incidents_.stop();
-    taint_lifter_.stop();
-    silent_taints_.step_down();
-    evidence_.step_down();
+    act_beside(false);
     check_fencers(false);
-    remediate(false);
     journal_.flush();
     drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
     leave_when_drained();
@@ -436,7 +339,7 @@ class Engine::Graph final : public fence::Leadership {
 
   [[nodiscard]] Result<std::string> testify(std::string_view nonce, std::string_view nodes,
                                             Moment now) const {
-    return testimony_.answer(nonce, nodes, now);
+    return machines_.testify(nonce, nodes, now);
   }
   [[nodiscard]] Metrics& metrics() { return metrics_; }
   [[nodiscard]] Health& health() { return health_; }
@@ -481,7 +384,7 @@ class Engine::Graph final : public fence::Leadership {
                           .fencing_drivers = told_.settings.fencing_drivers,
                           .release = told_.settings.release,
                           .quarantine = told_.settings.quarantine,
-                          .kernels = witnesses_.get(),
+                          .kernels = machines_.witnesses(),
                           .powers = power_watch_.get(),
                           .evidence = told_.on_demand ? nullptr : &evidence_}},
             actions_,
@@ -520,11 +423,8 @@ class Engine::Graph final : public fence::Leadership {
     }
     leads_ = true;
     incidents_.lead();
-    taint_lifter_.lead();
-    silent_taints_.lead();
-    evidence_.lead();
+    act_beside(true);
     check_fencers(true);
-    remediate(true);
     incidents_.await_records();
     read_records();
     nodes_.look_again(cluster::Look::TookOver);
@@ -558,11 +458,8 @@ class Engine::Graph final : public fence::Leadership {
     yield_poll_.cancel();
     metrics_.set_leader(false);
     incidents_.step_down();
-    taint_lifter_.step_down();
-    silent_taints_.step_down();
-    evidence_.step_down();
+    act_beside(false);
     check_fencers(false);
-    remediate(false);
     journal_.forget();
   }
 
@@ -573,8 +470,11 @@ class Engine::Graph final : public fence::Leadership {
     }
   }
 
-  // As long as we lead.
-  void remediate(bool leads) {
+  // What is done beside the incidents, as long as we lead.
+  void act_beside(bool leads) {
+    leads ? taint_lifter_.lead() : taint_lifter_.step_down();
+    leads ? silent_taints_.lead() : silent_taints_.step_down();
+    leads ? evidence_.lead() : evidence_.step_down();
     if (remediations_ != nullptr) {
       leads ? remediations_->lead() : remediations_->step_down();
     }
@@ -585,11 +485,8 @@ class Engine::Graph final : public fence::Leadership {
     leads_ = false;
     metrics_.set_leader(false);
     incidents_.step_down();
-    taint_lifter_.step_down();
-    silent_taints_.step_down();
-    evidence_.step_down();
+    act_beside(false);
     check_fencers(false);
-    remediate(false);
     journal_.flush();
     yield_when_drained();
   }
@@ -618,55 +515,6 @@ class Engine::Graph final : public fence::Leadership {
                : kube::Seat::Well;
   }
 
-  [[nodiscard]] policy::Mode file_mode() const {
-    return told_.mode.value_or(policy::Mode::Observe);
-  }
-
-  // What --policy, --policy-namespace and --mode say, as a set of one binding.
-  [[nodiscard]] std::shared_ptr<const policy::PolicySet> set_of_the_file() const {
-    const policy::Policy& policy = *told_.policy;
-    const policy::Mode mode = file_mode();
-    policy::PolicySet set;
-    set.digest = policy.digest();
-    if (mode != policy::Mode::Off) {
-      set.bindings.push_back(
-          {.name = policy.name(),
-           .policy = told_.policy,
-           .scope = policy::NamespaceScope::of({Namespace(told_.policy_namespace)}),
-           .mode = mode,
-           .allow = {},
-           .hold_down = told_.hold_down,
-           .digest = policy.digest(),
-           .error = {}});
-    }
-    return std::make_shared<const policy::PolicySet>(std::move(set));
-  }
-
-  [[nodiscard]] policy::ReloadRules reload_rules() const {
-    policy::ReloadRules rules;
-    rules.ceiling = told_.mode.value_or(policy::Mode::Enforce);
-    rules.validation.needs = {"node",     "volumes", "placement", "root_owner",
-                              "siblings", "fetch",   "source"};
-    for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
-      rules.builtins.emplace(builtin.name, builtin.source);
-    }
-    if (detection_ == nullptr) {
-      rules.lost_is_inert =
-          "does nothing: machines are not watched; write detection: on into the engine's "
-          "configuration and restart it";
-    } else if (told_.settings.quarantine == fence::Quarantine::Off) {
-      rules.lost_is_inert =
-          "waits for the taint of Kubernetes: write quarantine: missing or always into the "
-          "engine's configuration and restart it";
-    }
-    if (told_.fencers.empty()) {
-      rules.off_is_inert =
-          "deletes nothing: no fencer can say that a machine is off; write fencers: into the "
-          "engine's configuration and restart it";
-    }
-    return rules;
-  }
-
   [[nodiscard]] fence::IncidentRules rules() const {
     return {
         .hold_downs = {},
@@ -681,77 +529,6 @@ class Engine::Graph final : public fence::Leadership {
     // Which of the two lists comes first at the start says nothing.
     nodes_.look_again(std::exchange(knows_policies_, true) ? cluster::Look::PoliciesChanged
                                                            : cluster::Look::Swept);
-  }
-
-  void tell_reload(const policy::ReloadReport& report,
-                   const std::vector<policy::ReloadNews>& news) {
-    show_policies(report);
-    tell_stale();
-    for (const std::string& fault : report.faults) {
-      log_.warning("policies_faulty", {{"text", fault}});
-    }
-    for (const std::string& key : report.unknown_keys) {
-      log_.warning("policies_unknown_key", {{"key", key}});
-    }
-    for (const policy::ReloadNews& item : news) {
-      log_.write(item.kind == policy::ReloadNews::Kind::PolicyActivated ? port::Log::Level::Info
-                                                                        : port::Log::Level::Warning,
-                 "policy", {{"news", policy::to_string(item.kind)}, {"text", item.text}});
-    }
-    log_.info("policies_in_force", {{"mode", policy::to_string(report.mode)},
-                                    {"set_by", report.mode_set_by},
-                                    {"version", report.resource_version},
-                                    {"set", report.active_set.substr(0, 12)}});
-  }
-
-  void show_policies(const policy::ReloadReport& report) {
-    bool accepted = report.faults.empty();
-    std::vector<Metrics::PolicyInfo> shown;
-    std::map<std::string, std::size_t> absent;
-    for (const policy::PolicyStatus& status : report.policies) {
-      accepted = accepted && !status.error;
-      if (!status.absent.empty()) {
-        absent[status.name] += status.absent.size();
-      }
-      shown.push_back({.policy = status.name,
-                       .version = version_of(status),
-                       .digest = status.digest,
-                       .mode = std::string(policy::to_string(status.mode)),
-                       .state = std::string(policy::to_string(status.state))});
-    }
-    metrics_.set_policies(shown);
-    metrics_.set_absent_namespaces(absent);
-    const policy::Idleness idle = report.idleness();
-    metrics_.set_idle(std::string(policy::to_string(idle.kind)));
-    metrics_.set_unbound(report.unbound);
-    health_.note("policies", idle.text.empty() ? "" : "nothing is fenced: " + idle.text);
-    if (report.resource_version != counted_version_) {  // else only the mode has changed
-      counted_version_ = report.resource_version;
-      metrics_.count_reload(accepted);
-      if (accepted) {
-        metrics_.set_reloaded(server_now());
-      }
-    }
-  }
-
-  [[nodiscard]] std::string version_of(const policy::PolicyStatus& status) const {
-    for (const policy::Binding& binding : active_.current()->bindings) {
-      if (binding.name == status.name && binding.policy != nullptr &&
-          binding.digest == status.digest) {
-        return binding.policy->version();
-      }
-    }
-    return {};
-  }
-
-  void tell_stale() {
-    std::map<std::string, Duration> stale;
-    for (const policy::PolicyStatus& status : feed_->last_report().policies) {
-      if (status.state == policy::PolicyStatus::State::Stale) {
-        stale[status.name] = server_now() - status.since;
-      }
-    }
-    metrics_.set_stale(stale);
   }
 
   [[nodiscard]] WallTime server_now() const {
@@ -796,11 +573,11 @@ class Engine::Graph final : public fence::Leadership {
     for (const std::string& warning : told_.config.warnings) {
       log_.warning("configuration", {{"text", warning}});
     }
-    if (told_.settings.silent_taint && detection_ == nullptr) {
+    if (told_.settings.silent_taint && !machines_.are_watched()) {
       log_.warning("configuration",
                    {{"text", "silentTaint: on does nothing without detection: on"}});
     }
-    if (detection_ != nullptr && told_.witness_address.empty()) {
+    if (machines_.are_watched() && told_.witness_address.empty()) {
       log_.warning("witness_without_address",
                    {{"text",
                      "other replicas cannot ask this one what it hears: POD_IP is not set, "
@@ -843,7 +620,7 @@ class Engine::Graph final : public fence::Leadership {
       feed_->tell_sources(incidents_.source_states());
       const kube::WatchHealth& policies = feed_->watch_health();
       metrics_.set_watch("policies", policies, loop_.now() - policies.last_heard);
-      tell_stale();
+      policy_reports_.tell_stale(feed_->last_report(), server_now());
     }
     metrics_.set_nodes(nodes_.counts());
     review_records();
@@ -858,7 +635,7 @@ class Engine::Graph final : public fence::Leadership {
     tell_status();
     metrics_.set_events(events_.queued(), events_.dropped());
     metrics_.set_missed_heartbeats(heartbeat_.misses());
-    tell_detection();
+    machines_.tell(metrics_, health_, server_now());
     if (remediations_ != nullptr) {
       remediations_->look();
     }
@@ -870,30 +647,6 @@ class Engine::Graph final : public fence::Leadership {
     const Duration pause =
         told_synced_ ? Duration(std::chrono::seconds(1)) : Duration(std::chrono::milliseconds(20));
     tick_ = loop_.after(pause, [this] { tell_state(); });
-  }
-
-  void tell_machine(const cluster::Detection::News& news) {
-    log_.info(news.is_silent ? "machine_silent" : "machine_answers",
-              {{"node", news.node.text()}, {"quiet", format_duration(news.quiet)}});
-  }
-
-  void tell_detection() {
-    if (detection_ == nullptr) {
-      return;
-    }
-    witnesses_->look();
-    testimony_.tell_alive(loop_.now(), detection_->is_well());
-    detection_->each([this](const NodeName& node, std::optional<Duration> quiet) {
-      machine_history_.note(node, witnesses_->kernel_of(node), quiet, server_now());
-    });
-    const cluster::Detection::Counts counts = detection_->counts();
-    metrics_.set_detection(counts, detection_->silences());
-    metrics_.set_witnesses(witnesses_->counts());
-    health_.note("nodes-watch", counts.not_observable == 0
-                                    ? ""
-                                    : "of " + std::to_string(counts.not_observable) + " of " +
-                                          std::to_string(counts.total()) +
-                                          " nodes nobody can tell whether their machine answers");
   }
 
   // Also before the start: whoever asks in between is told what is missing.
@@ -968,10 +721,7 @@ class Engine::Graph final : public fence::Leadership {
   // there.
   void drop_incidents() {
     incidents_.step_down(audit::Reason::StoreWentBack);
-    taint_lifter_.step_down();
-    silent_taints_.step_down();
-    evidence_.step_down();
-    remediate(false);
+    act_beside(false);
     journal_.begin_anew();
   }
 
@@ -992,36 +742,16 @@ class Engine::Graph final : public fence::Leadership {
                       .active = *active_.current(),
                       .feed = feed_ ? &*feed_ : nullptr,
                       .elector = elector_ ? &*elector_ : nullptr,
-                      .mode = file_mode(),
-                      .detection = detection_.get(),
-                      .witnesses = witnesses_.get(),
-                      .machine_history = machine_history_,
+                      .mode = mode_of_the_file(told_),
+                      .detection = machines_.detection(),
+                      .witnesses = machines_.witnesses(),
+                      .machine_history = machines_.history(),
                       .fencer_check = fencer_check_.get()},
                      loop_.now(), wall_clock_.now());
-    tell_situation();
-  }
-
-  // What whoever asks the cluster is told, and the metrics: what the page shows. Telling must not
-  // compete with doing, which is mostly over when the news is two seconds old; when no incident is
-  // open there is nothing to do.
-  void tell_situation() {
     const std::shared_ptr<const StatusSnapshot> snapshot = board_.read();
     metrics_.set_stands(*snapshot);
-    nlohmann::ordered_json situation = situation_of(*snapshot, snapshot->taken);
-    if (!feed_ || situation == situation_) {
-      situation_new_.reset();
-      return;
-    }
-    const bool says_more = without_times(situation) != without_times(situation_);
-    const Moment now = loop_.now();
-    const Duration age = now - situation_new_.value_or(now);
-    situation_new_ = now - age;
-    const bool idle = snapshot->stands.empty();
-    if (age >= kSituationLimit ||
-        (says_more && (idle || age >= kSituationPause) && actions_.in_flight() == 0)) {
-      situation_new_.reset();
-      situation_ = situation;
-      feed_->tell(std::move(situation));
+    if (feed_) {
+      situation_.tell(*snapshot, actions_.in_flight() > 0, loop_.now(), *feed_);
     }
   }
 
@@ -1082,13 +812,9 @@ class Engine::Graph final : public fence::Leadership {
   Records records_;
   audit::Trail trail_;
   policy::ActiveSet active_;  // before the actions, which ask it until they are gone
+  PolicyReports policy_reports_{log_, metrics_, health_, active_};
   const fence::Protections protections_;
-  std::unique_ptr<port::Random> detection_random_;
-  const std::unique_ptr<cluster::Detection> detection_;  // null: machines are not watched
-  cluster::TestimonyBoard testimony_;
-  std::unique_ptr<port::Random> witness_random_;
-  const std::unique_ptr<cluster::Witnesses> witnesses_;  // null: machines are not watched
-  cluster::MachineHistory machine_history_;
+  MachineWatch machines_;
   const std::unique_ptr<fence::PowerWatch> power_watch_;  // null: no fencer is bound
   fence::Brake brake_;
   SelfTest self_test_;
@@ -1110,7 +836,7 @@ class Engine::Graph final : public fence::Leadership {
   fence::IncidentsBySignal incidents_;
   fence::TaintLifter taint_lifter_;
   fence::SilentTaints silent_taints_;
-  Audience audience_;
+  NodeAudience audience_;
   cluster::NodeCache nodes_;
   fence::IdleNodes idle_nodes_;
   const std::unique_ptr<fence::FencerCheck> fencer_check_;  // null: no fencer is bound
@@ -1120,14 +846,11 @@ class Engine::Graph final : public fence::Leadership {
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;
-  std::optional<PolicyFeed> feed_;             // absent: --policy
-  std::optional<WitnessWatch> witness_watch_;  // absent: --policy, or machines are not watched
-  nlohmann::ordered_json situation_ = nlohmann::ordered_json::object();  // as it was told last
-  std::optional<Moment> situation_new_;  // since when it says something else
-  std::string counted_version_;          // of the ConfigMap, counted as a reload
+  std::optional<PolicyFeed> feed_;  // absent: --policy
+  SituationTeller situation_;
   kube::Heartbeat heartbeat_;
   kube::ServerClock server_clock_;
-  Observers observers_;
+  CallObservers observers_;
   Rewind rewind_;
   loop::Timer rewind_turn_;
   loop::Timer tick_;

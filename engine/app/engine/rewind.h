@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "app/engine/policy_feed.h"
+#include "app/policies/policy_feed.h"
 #include "base/time.h"
 #include "fence/record/journal.h"
 #include "kube/watching/watcher.h"

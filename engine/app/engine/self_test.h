@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "app/engine/policy_feed.h"
+#include "app/policies/policy_feed.h"
 #include "app/telling/metrics.h"
 #include "fence/rules/self_doubt.h"
 #include "kube/leader_election/elector.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "app/engine/policy_feed.h"
+#include "app/policies/policy_feed.h"
 #include "app/status/incident_book.h"
 #include "app/status/status_board.h"
 #include "app/telling/health.h"

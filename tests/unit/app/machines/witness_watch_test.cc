@@ -1,4 +1,4 @@
-#include "app/engine/witness_watch.h"
+#include "app/machines/witness_watch.h"
 
 #include <string>
 

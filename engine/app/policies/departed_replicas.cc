@@ -1,4 +1,4 @@
-#include "app/engine/departed_replicas.h"
+#include "app/policies/departed_replicas.h"
 
 #include <utility>
 

@@ -22,8 +22,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/engine/bound_namespaces.h"
-#include "app/engine/departed_replicas.h"
+#include "app/policies/bound_namespaces.h"
+#include "app/policies/departed_replicas.h"
 #include "fence/sources/source_state.h"
 #include "kube/calls/config_map_keeper.h"
 #include "kube/calls/config_maps.h"

@@ -1,4 +1,4 @@
-#include "app/engine/bound_namespaces.h"
+#include "app/policies/bound_namespaces.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "app/engine/policy_changes.h"
+#include "app/policies/policy_changes.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "app/engine/policy_feed.h"
+#include "app/policies/policy_feed.h"
 
 #include <algorithm>
 

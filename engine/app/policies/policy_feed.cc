@@ -1,10 +1,10 @@
-#include "app/engine/policy_feed.h"
+#include "app/policies/policy_feed.h"
 
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "app/engine/policy_changes.h"
+#include "app/policies/policy_changes.h"
 #include "app/status/status_headline.h"
 
 namespace moonfence::app {
