@@ -645,6 +645,7 @@ class Engine::Graph final : public fence::Leadership {
   [[nodiscard]] policy::ReloadRules reload_rules() const {
     policy::ReloadRules rules;
     rules.ceiling = told_.mode.value_or(policy::Mode::Enforce);
+    rules.least_after = told_.settings.least_after;
     rules.validation.needs = {"node",     "volumes", "placement", "root_owner",
                               "siblings", "fetch",   "source"};
     for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
