@@ -7,7 +7,6 @@
 #include "sim/ground/volumes.h"
 #include "sim/store/fields.h"
 #include "sim/truth/called_path.h"
-#include "sim/truth/settling.h"
 
 namespace moonfence::sim {
 namespace {
@@ -23,7 +22,7 @@ constexpr Duration kOldest = std::chrono::seconds(5);
 constexpr Duration kLongestCall = std::chrono::seconds(6);
 // What is told of a machine is read of its node once more before, and waits for both calls.
 constexpr Duration kLongestTelling = std::chrono::seconds(20);
-// Between two tries to take off what was told.
+// Between two tries to take off what was told; they double, so that none is longer than all before.
 constexpr Duration kLongestPause = std::chrono::minutes(5);
 
 constexpr std::string_view kOutOfService = "node.kubernetes.io/out-of-service";
@@ -324,9 +323,10 @@ void ProofChecker::note_told(const Change& change) {
 }
 
 void ProofChecker::at_end(Duration calm_for) {
-  const Duration limit = settling_time(plan()) + kLongestPause;
+  const Moment calm = std::max(now() - calm_for, Moment());
+  const Duration limit = std::min<Duration>(kLongestPause, calm - Moment()) + kLongestTelling;
   for (const auto& [name, since] : void_since_) {
-    if (calm_for >= limit && now() - since >= limit) {
+    if (now() - std::max(since, calm) > limit) {
       accuse(rules::kToldEvidence, "what others are told of " + name + " has been void for " +
                                        format_duration(now() - since) + " and stands there");
     }

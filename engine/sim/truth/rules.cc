@@ -65,8 +65,9 @@ constexpr std::array kAll = {
          "addresses, which are that node's"},
     Rule{kToldEvidence,
          "where no BMC and no storage is `lying`, what stands on a node for others as `off` names "
-         "no boot that its machine runs; and what is void there is gone five minutes after nothing "
-         "kept moonfence from taking it off any more"},
+         "no boot that its machine runs; and what is void there is gone when nothing has kept "
+         "moonfence from taking it off for as long as something did before, and 20 s; five minutes "
+         "suffice"},
     Rule{kTaintedNode,
          "when a deletion leaves, the node carries a NoSchedule taint that says down, or did "
          "when the reading was made (`live-read`), or does not exist"},
