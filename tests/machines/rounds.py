@@ -86,7 +86,9 @@ def run(arguments) -> int:
     with Bed(arguments.dir, settings=settings).up(3) as bed, bmc.bmcs(bed) if is_off else nullcontext({}) as controllers:
         folder = Path(arguments.dir) / "install"
         folder.mkdir()
-        config = f"{CONFIG}\nproof: {{everywhere: [off]}}\n{bmc.config(controllers)}" if is_off else CONFIG
+        config = CONFIG
+        if is_off:
+            config += f"\nleastAfter: {arguments.after}\nproof: {{everywhere: [off]}}\n{bmc.config(controllers)}"
         with installed(bed, make_image().archive, folder, RIGHTS, config) as inside:
             inside.wait_ready()
             load = Workloads(bed.client, SPACE, {}, bed.control_plane)

@@ -36,7 +36,9 @@ void draw_witness(Drawing& drawing, port::Random& random) {
 void draw_demands(Drawing& drawing, port::Random& random, std::uint64_t seed) {
   if (seed >= kFirstWithFencers && seed <= kLastWithFencers) {
     draw_fencers(drawing, *random.fork("fencers"));
-    if (acts_on_off(seed)) {
+    if (seed >= kFirstThatPublish) {
+      add_config(drawing.plan, "publishEvidence: on\n");
+    } else if (acts_on_off(seed)) {
       draw_act_on_off(drawing, *random.fork("act-on-off"));
     } else if (seed >= kFirstThatIsolate) {
       draw_isolation(drawing, *random.fork("isolation"));

@@ -26,7 +26,9 @@ constexpr std::uint64_t kFirstThatLie = 3'500'000;
 // that lies.
 constexpr std::uint64_t kFirstThatIsolate = 3'750'000;
 constexpr std::uint64_t kFirstWhoseStorageLies = 3'875'000;
-constexpr std::uint64_t kLastWithFencers = 3'999'999;
+// In the next million none lies either, and what they say is told to others.
+constexpr std::uint64_t kFirstThatPublish = 4'000'000;
+constexpr std::uint64_t kLastWithFencers = 4'999'999;
 [[nodiscard]] Plan draw(std::uint64_t seed);
 
 // 5 nodes, 20 pods, 10 volumes, one node that fails, 120 virtual seconds, no faults.

@@ -32,6 +32,7 @@ std::shared_ptr<const policy::PolicySet> set_of_the_file(const Assignment& told)
 policy::ReloadRules reload_rules(const Assignment& told, bool watches_machines) {
   policy::ReloadRules rules;
   rules.ceiling = told.mode.value_or(policy::Mode::Enforce);
+  rules.least_after = told.settings.least_after;
   rules.validation.needs = {"node",     "volumes", "placement", "root_owner",
                             "siblings", "fetch",   "source"};
   for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {

@@ -43,6 +43,21 @@ Result<void> check_binding(const BindingSpec& binding, const std::string& folder
   return stand ? Result<void>() : Result<void>(failure(stand.error()));
 }
 
+// What an engine refuses unless its configuration says otherwise, which is not read here.
+std::string warnings_of(const policy::BindingsFile& file) {
+  std::string warnings;
+  for (const BindingSpec& binding : file.bindings) {
+    const Duration after = binding.allow.after;
+    if (binding.allow.act_on == policy::ActOn::Off && after < policy::kLostAfter) {
+      warnings += "moonfence policy: warning: " + binding.place +
+                  ".after: " + format_duration(after) +
+                  " is refused unless the engine's configuration says leastAfter: " +
+                  format_duration(after) + "\n";
+    }
+  }
+  return warnings;
+}
+
 }  // namespace
 
 PolicyOutput check_bindings(const std::string& path, const PolicyGround& ground) {
@@ -50,7 +65,7 @@ PolicyOutput check_bindings(const std::string& path, const PolicyGround& ground)
   if (!text) {
     return {.code = PolicyExit::Unusable, .err = policy_error_text(text.error())};
   }
-  const policy::ParsedBindings parsed = policy::parse_bindings(*text);
+  const policy::ParsedBindings parsed = policy::parse_bindings(*text, policy::kLeastOffAfter);
   if (!parsed.file) {
     return {.code = PolicyExit::Unusable, .err = policy_error_text(parsed.file.error())};
   }
@@ -64,6 +79,7 @@ PolicyOutput check_bindings(const std::string& path, const PolicyGround& ground)
       output.code = PolicyExit::Unusable;
     }
   }
+  output.err += warnings_of(*parsed.file);
   if (parsed.file->bindings.empty()) {
     output.err +=
         "moonfence policy: warning: " + escaped(path) + " binds no policy: nothing is fenced\n";

@@ -20,7 +20,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 25> kKeys = {"allowedWrites",
+constexpr std::array<std::string_view, 26> kKeys = {"allowedWrites",
                                                     "allowedReads",
                                                     "api",
                                                     "attacherLeases",
@@ -35,6 +35,7 @@ constexpr std::array<std::string_view, 25> kKeys = {"allowedWrites",
                                                     "leaseDuration",
                                                     "leaseRenewDeadline",
                                                     "leaseRetry",
+                                                    "leastAfter",
                                                     "proof",
                                                     "protectedNamespaces",
                                                     "publishEvidence",
@@ -165,11 +166,12 @@ Result<void> read_remediation(const std::string& file, const YAML::Node& name,
 
 // Null: no time has that key.
 Duration* time_of(const std::string& key, Settings& settings) {
-  const std::array<std::pair<std::string_view, Duration*>, 7> times = {
+  const std::array<std::pair<std::string_view, Duration*>, 8> times = {
       {{"cacheExpiry", &settings.cache_expiry},
        {"leaseDuration", &settings.election.duration},
        {"leaseRenewDeadline", &settings.election.renew_deadline},
        {"leaseRetry", &settings.election.retry},
+       {"leastAfter", &settings.least_after},
        {"replacementWait", &settings.replacement_wait},
        {"retryInterval", &settings.retry_interval},
        {"retryWindow", &settings.retry_window}}};
@@ -305,6 +307,14 @@ Result<void> check_times(const std::string& file, const Settings& settings) {
                    file + ": cacheExpiry: " + format_duration(settings.cache_expiry) +
                        " is shorter than retryWindow " + format_duration(settings.retry_window),
                    "a node must not be looked at anew while it is being dealt with; 0 means never");
+  }
+  if (settings.least_after < policy::kLeastOffAfter ||
+      settings.least_after > policy::kLongestAfter) {
+    return failure(Error::Kind::Invalid,
+                   file + ": leastAfter: " + format_duration(settings.least_after) +
+                       " is not from " + format_duration(policy::kLeastOffAfter) + " to 1h",
+                   "no binding acts on a silent machine earlier; the default is 12s, and what less "
+                   "costs is in docs/detection.md");
   }
   if (auto checked = check_proof(file, settings); !checked) {
     return checked;

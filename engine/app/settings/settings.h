@@ -22,6 +22,7 @@
 #include "fence/rules/our_taints.h"
 #include "fence/rules/volume_release.h"
 #include "kube/leader_election/election.h"
+#include "policy/bundle/policy_set.h"
 
 namespace moonfence::app {
 
@@ -77,6 +78,8 @@ struct Settings {
   // Whether what is proven of a node is written to it for others
   // (fence/publication/evidence_publisher.h).
   bool publish_evidence = false;
+  // The least `after` of bindings that do not wait for Kubernetes (`actOn`).
+  Duration least_after = policy::kLostAfter;
   // What has to be known of a node before a pod of it is deleted, whatever policies say.
   fence::DemandedProof proof;
   // No policy reaches these, whatever is bound to them.

@@ -7,6 +7,7 @@
 
 #include "fence/rules/hold_annotations.h"
 #include "kube/objects/decode.h"
+#include "kube/text/status.h"
 #include "kube/wire/url.h"
 
 namespace moonfence::fence {
@@ -36,6 +37,23 @@ bool has_renewed_since(const ReadNode& read) {
          format_rfc3339_micro(*renewed) != evidence->renewed;
 }
 
+// Of whoever can have it written after all; "" when the error says so itself.
+std::string next_step(const Error& error) {
+  if (kube::is_denied_as(kube::kNotLeader, error)) {
+    return "; see docs/install.md#all-deletions-are-refused-as-moonfence-not-leader";
+  }
+  if (kube::is_denied_by_admission(error)) {
+    return error.text.find("ValidatingAdmissionPolicy 'moonfence-") != std::string::npos
+               ? "; apply moonfence's admission policies again: kubectl apply -k "
+                 "deploy/rights/publish-evidence, and deploy/overlays/enforce where it is in use"
+               : "; have it permit moonfence's account the annotation "
+                 "moonfence.io/fencing-evidence and the condition FencingEvidence of nodes/status";
+  }
+  const bool lacks_right =
+      error.kind == Error::Kind::Forbidden && error.text.find(" cannot get ") == std::string::npos;
+  return lacks_right ? "; kubectl apply -k deploy/rights/publish-evidence" : "";
+}
+
 }  // namespace
 
 EvidencePublisher::EvidencePublisher(Surroundings surroundings, bool on)
@@ -46,6 +64,7 @@ void EvidencePublisher::lead() {
   for (auto& [name, entry] : nodes_) {
     entry.due = {};
     entry.pause = {};
+    entry.failed.reset();
   }
   next_soon();
 }
@@ -57,7 +76,7 @@ void EvidencePublisher::step_down() {
   timer_.cancel();
   soon_.cancel();
   problem_.clear();
-  told_.reset();
+  told_.clear();
   looks_.clear();
   forget_.cancel();
   std::erase_if(nodes_, [](const auto& each) { return !each.second.is_marked; });
@@ -80,6 +99,7 @@ void EvidencePublisher::looked_at(ReadNode read) {
       known != nodes_.end() && has_renewed_since(read)) {
     known->second.is_heard = true;
     known->second.may_be_over = true;
+    hurry(read.node.name, known->second, around_.loop.now() + kAfterARace);
     next_soon();
     return;
   }
@@ -163,9 +183,10 @@ void EvidencePublisher::saw(const cluster::NodeView& node) {
     entry = Entry{.uid = node.uid, .due = soon};
   }
   entry.is_marked = true;
+  entry.mark = node.evidence_mark;
   entry.may_be_over = entry.is_heard || may_be_over(node);
   if (entry.may_be_over) {  // it has changed, which is what the watch tells of
-    entry.due = std::min(entry.due, soon);
+    hurry(node.name, entry, soon);
   }
   next_soon();
 }
@@ -173,7 +194,7 @@ void EvidencePublisher::saw(const cluster::NodeView& node) {
 void EvidencePublisher::next_soon() {
   if (nodes_.empty()) {  // nothing is left to fail
     problem_.clear();
-    told_.reset();
+    told_.clear();
   }
   if (leads_ && call_ == nullptr && !soon_.pending() && !nodes_.empty()) {
     soon_ = around_.loop.in_next_turn([this] { next(); });
@@ -183,9 +204,9 @@ void EvidencePublisher::next_soon() {
 // Of nodes on which something stands.
 void EvidencePublisher::heed_the_heard() {
   for (auto& [name, entry] : nodes_) {
-    if (entry.is_marked && !entry.may_be_over && answers(name)) {
+    if (entry.is_marked && (!entry.may_be_over || entry.failed) && answers(name)) {
       entry.may_be_over = true;
-      entry.due = {};
+      hurry(name, entry, Moment{});
     }
   }
 }
@@ -279,7 +300,7 @@ void EvidencePublisher::patch(const NodeName& name, const kube::Node& node, Evid
 void EvidencePublisher::written(const NodeName& name, const EvidenceChange& change,
                                 const std::optional<PublishedEvidence>& wanted) {
   problem_.clear();
-  told_.reset();
+  told_.clear();
   around_.log.info(change.withdraws ? "evidence_withdrawn" : "evidence_published",
                    {{"node", name.text()},
                     {"text", wanted ? told(wanted->proven, wanted->boot_id) : std::string()}});
@@ -289,6 +310,7 @@ void EvidencePublisher::written(const NodeName& name, const EvidenceChange& chan
       entry.wanted.reset();
     }
     entry.pause = {};
+    entry.failed.reset();
     entry.due = {};
     entry.may_be_over = false;
     entry.is_heard = false;
@@ -310,6 +332,7 @@ void EvidencePublisher::written(const NodeName& name, const EvidenceChange& chan
 void EvidencePublisher::nothing_to_do(const NodeName& name) {
   Entry& entry = nodes_.at(name);
   entry.wanted.reset();
+  entry.failed.reset();
   if (entry.may_be_over) {
     put_off(entry);
   } else if (!entry.is_marked) {
@@ -323,6 +346,19 @@ void EvidencePublisher::put_off(Entry& entry) {
   entry.due = around_.loop.now() + entry.pause;
 }
 
+EvidencePublisher::Aim EvidencePublisher::aim_of(const NodeName& name, const Entry& entry) const {
+  return {.mark = entry.mark,
+          .is_over = entry.may_be_over,
+          .is_heard = entry.is_heard || answers(name)};
+}
+
+// What failed is not tried again for each event of its node.
+void EvidencePublisher::hurry(const NodeName& name, Entry& entry, Moment due) const {
+  if (entry.failed != aim_of(name, entry)) {
+    entry.due = std::min(entry.due, due);
+  }
+}
+
 void EvidencePublisher::failed(const NodeName& name, const Error& error) {
   const auto found = nodes_.find(name);
   if (error.kind == Error::Kind::NotFound || found == nodes_.end()) {
@@ -331,12 +367,14 @@ void EvidencePublisher::failed(const NodeName& name, const Error& error) {
     // Somebody was faster: it is read again, and decided again. Or we do not lead any more.
     found->second.due = around_.loop.now() + kAfterARace;
   } else {
-    put_off(found->second);
-    problem_ =
-        "what is proven of node " + name.text() + " cannot be written to it: " + error.message() +
-        (error.kind == Error::Kind::Forbidden ? "; kubectl apply -k deploy/rights/publish-evidence"
-                                              : "");
-    if (std::exchange(told_, error.kind) != error.kind) {
+    Entry& entry = found->second;
+    put_off(entry);
+    entry.failed = aim_of(name, entry);
+    const std::string step = next_step(error);
+    problem_ = "what is proven of node " + name.text() +
+               " cannot be written to it: " + error.message() + step;
+    std::string kind = std::string(to_string(error.kind)) + step;
+    if (std::exchange(told_, kind) != kind) {
       around_.log.warning("evidence_not_published", {{"node", name.text()}, {"text", problem_}});
     }
   }

@@ -75,11 +75,21 @@ class EvidencePublisher final : public EvidenceListener {
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
+  // What is to become of what stands there. While that is the same the pauses grow, whatever else
+  // of the node changes.
+  struct Aim {
+    std::string mark;
+    bool is_over = false;
+    bool is_heard = false;
+    friend bool operator==(const Aim&, const Aim&) = default;
+  };
   struct Entry {
     Uid uid = {};
-    bool is_marked = false;    // by the watch, or by what we did a moment ago
-    bool may_be_over = false;  // something speaks for it: it is looked at
-    bool is_heard = false;     // by its Lease: it is over
+    bool is_marked = false;                    // by the watch, or by what we did a moment ago
+    bool may_be_over = false;                  // something speaks for it: it is looked at
+    bool is_heard = false;                     // by its Lease: it is over
+    std::string mark = {};                     // what stands there, by the watch
+    std::optional<Aim> failed = std::nullopt;  // what the last try was for, which failed
     std::optional<PublishedEvidence> wanted = std::nullopt;
     Moment due{};
     Duration pause{};  // zero: the last try did what it was to do
@@ -105,6 +115,8 @@ class EvidencePublisher final : public EvidenceListener {
   void nothing_to_do(const NodeName& name);
   void failed(const NodeName& name, const Error& error);
   void put_off(Entry& entry);
+  [[nodiscard]] Aim aim_of(const NodeName& name, const Entry& entry) const;
+  void hurry(const NodeName& name, Entry& entry, Moment due) const;
   void done();
 
   const Surroundings around_;
@@ -113,7 +125,7 @@ class EvidencePublisher final : public EvidenceListener {
   std::map<NodeName, Look> looks_;  // the newest
   bool leads_ = false;
   std::string problem_;
-  std::optional<Error::Kind> told_;  // of the problem, by the log
+  std::string told_;  // what kind of problem, by the log
   loop::Timer timer_;
   loop::Timer soon_;
   loop::Timer forget_;

@@ -131,11 +131,20 @@ std::string permission_hint(std::string_view message) {
          escaped(resource, 128) + " in API group \"" + escaped(group, 128) + "\"";
 }
 
+// Kubernetes' own words, of policies and of webhooks.
+bool is_by_policy(std::string_view text) {
+  return text.find(" denied request: ") != std::string_view::npos;
+}
+bool is_by_webhook(std::string_view text) {
+  return text.find("admission webhook ") != std::string_view::npos &&
+         text.find(" denied the request") != std::string_view::npos;
+}
+
 std::string hint_for(Kind kind, int code, std::string_view reason, std::string_view message) {
   if (kind == Kind::Forbidden) {
-    return message.find(" denied request: ") == std::string_view::npos
-               ? permission_hint(message)
-               : "an admission policy refused it";
+    return is_by_policy(message)    ? "an admission policy refused it"
+           : is_by_webhook(message) ? "an admission webhook refused it"
+                                    : permission_hint(message);
   }
   if (kind == Kind::Unauthorized) {
     return "check the token or client certificate and that the server trusts it";
@@ -201,6 +210,11 @@ Error error_from_reply(const port::HttpHead& head, std::string_view body) {
 
 bool is_too_large_version(const Error& error) {
   return error.reason == kTooLarge;
+}
+
+bool is_denied_by_admission(const Error& error) {
+  return (error.kind == Kind::Forbidden || error.kind == Kind::Invalid) &&
+         (is_by_policy(error.text) || is_by_webhook(error.text));
 }
 
 bool is_denied_as(std::string_view word, const Error& error) {

@@ -30,6 +30,9 @@ namespace moonfence::kube {
 constexpr std::string_view kNotLeader = "moonfence-not-leader";
 // A deletion came without a UID.
 constexpr std::string_view kNoUid = "moonfence-no-uid";
+// An admission policy or a webhook refused it, and no missing right: by the API server's own words,
+// for hints alone.
+[[nodiscard]] bool is_denied_by_admission(const Error& error);
 [[nodiscard]] bool is_denied_as(std::string_view word, const Error& error);
 
 }  // namespace moonfence::kube

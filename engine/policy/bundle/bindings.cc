@@ -186,22 +186,32 @@ Duration read_hold_down(Reader& reader, const Yaml& value, const std::string& fi
   return *given;
 }
 
-// A link that is down for some seconds is no dead machine.
-Duration read_after(Reader& reader, const Yaml& value, const std::string& field, ActOn act_on) {
-  const Duration least = act_on == ActOn::Off ? kLeastOffAfter : kLostAfter;
+// A link that is down for some seconds is no dead machine. `demanded`: by the engine's
+// configuration.
+Duration read_after(Reader& reader, const Yaml& value, const std::string& field, ActOn act_on,
+                    Duration demanded) {
+  const Duration own = act_on == ActOn::Off ? kLeastOffAfter : kLostAfter;
+  const Duration least = std::max(own, demanded);
   const auto given = value.kind == Yaml::Kind::Scalar ? parse_duration(value.text) : std::nullopt;
-  if (!given || *given < least || *given > std::chrono::hours(1)) {
-    reader.refuse(
-        value.line, field,
-        "must be a duration from " + format_duration(least) + " to 1h, not " + described(value),
-        "what it costs to act earlier is in docs/detection.md; without it lost is 12s, off 1m");
-    return least;
+  if (given && *given >= least && *given <= kLongestAfter) {
+    return *given;
   }
-  return *given;
+  const std::string from = format_duration(least);
+  const bool is_demanded = demanded > own;
+  reader.refuse(
+      value.line, field,
+      "must be a duration from " + from + " to 1h, not " + described(value) +
+          (is_demanded ? ", since the engine's configuration says leastAfter: " + from : ""),
+      is_demanded ? "write " + from +
+                        " or more; what it costs to lower leastAfter there is in docs/detection.md"
+                  : "what it costs to act earlier is in docs/detection.md; without it lost is "
+                    "12s, off 1m");
+  return least;
 }
 
 // In place of Kubernetes' word.
-void read_act_on(Reader& reader, const Yaml& value, const std::string& field, Allowances& into) {
+void read_act_on(Reader& reader, const Yaml& value, const std::string& field, Duration least_after,
+                 Allowances& into) {
   const Yaml* act_on = value.find("actOn");
   const Yaml* after = value.find("after");
   if (act_on == nullptr) {
@@ -216,10 +226,10 @@ void read_act_on(Reader& reader, const Yaml& value, const std::string& field, Al
     return;
   }
   into.act_on = static_cast<ActOn>(word);
-  into.after = after != nullptr
-                   ? read_after(reader, *after, Reader::name(field, "after"), into.act_on)
-               : into.act_on == ActOn::Off ? kOffAfter
-                                           : kLostAfter;
+  into.after =
+      after != nullptr
+          ? read_after(reader, *after, Reader::name(field, "after"), into.act_on, least_after)
+          : std::max(into.act_on == ActOn::Off ? kOffAfter : kLostAfter, least_after);
 }
 
 nlohmann::json read_settings_map(Reader& reader, const Yaml& value, const std::string& field) {
@@ -253,7 +263,8 @@ void check_source(Reader& reader, const BindingSpec& binding, const Yaml& value,
                 "a policy's name equals its file's: write builtin or " + wanted);
 }
 
-BindingSpec read_binding(Reader& reader, const Yaml& value, const std::string& field) {
+BindingSpec read_binding(Reader& reader, const Yaml& value, const std::string& field,
+                         Duration least_after) {
   BindingSpec binding;
   binding.place = Reader::at(value.line) + field;
   if (!reader.expect(value, Yaml::Kind::Map, field, "a map")) {
@@ -291,7 +302,7 @@ BindingSpec read_binding(Reader& reader, const Yaml& value, const std::string& f
   if (const Yaml* hold_down = value.find("holdDown")) {
     binding.hold_down = read_hold_down(reader, *hold_down, Reader::name(field, "holdDown"));
   }
-  read_act_on(reader, value, field, binding.allow);
+  read_act_on(reader, value, field, least_after, binding.allow);
   if (const Yaml* on_reject = value.find("onReject")) {
     binding.on_reject =
         reader.word(*on_reject, Reader::name(field, "onReject"), kOnReject, "answer") == 0
@@ -313,7 +324,7 @@ void read_api(Reader& reader, const Yaml& root) {
   }
 }
 
-std::vector<BindingSpec> read_bindings(Reader& reader, const Yaml& root) {
+std::vector<BindingSpec> read_bindings(Reader& reader, const Yaml& root, Duration least_after) {
   std::vector<BindingSpec> bindings;
   const Yaml* list = reader.required(root, "", "bindings", "write [] to bind nothing");
   if (list == nullptr || !reader.expect(*list, Yaml::Kind::Sequence, "bindings", "a list")) {
@@ -326,7 +337,7 @@ std::vector<BindingSpec> read_bindings(Reader& reader, const Yaml& root) {
   }
   for (std::size_t i = 0; i < list->items.size() && !reader.fault(); ++i) {
     const std::string field = Reader::name("bindings", i);
-    bindings.push_back(read_binding(reader, list->items[i], field));
+    bindings.push_back(read_binding(reader, list->items[i], field, least_after));
     const auto is_same = [&last = bindings.back()](const BindingSpec& other) {
       return last.is_same_place(other);
     };
@@ -360,7 +371,7 @@ Error unreadable(Error error) {
 
 }  // namespace
 
-ParsedBindings parse_bindings(std::string_view text) {
+ParsedBindings parse_bindings(std::string_view text, Duration least_after) {
   if (!is_utf8(text)) {
     return {.file = failure(Error::Kind::Invalid, std::string(kBindingsKey) + ": is not UTF-8"),
             .mode = std::nullopt};
@@ -389,7 +400,8 @@ ParsedBindings parse_bindings(std::string_view text) {
   }
   reader.check_keys(*root, "", kFileKeys);
   read_api(reader, *root);
-  BindingsFile file{.mode = mode.value_or(Mode::Enforce), .bindings = read_bindings(reader, *root)};
+  BindingsFile file{.mode = mode.value_or(Mode::Enforce),
+                    .bindings = read_bindings(reader, *root, least_after)};
   if (reader.fault()) {
     return {.file = failure(*reader.fault()), .mode = mode};
   }

@@ -62,7 +62,9 @@ struct ParsedBindings {
   std::optional<Mode> mode;
 };
 
-[[nodiscard]] ParsedBindings parse_bindings(std::string_view text);
+// `least_after`: what the engine's configuration demands of `after`, whoever edits bindings.
+[[nodiscard]] ParsedBindings parse_bindings(std::string_view text,
+                                            Duration least_after = kLostAfter);
 
 // "db, web" or "*", sorted.
 [[nodiscard]] std::string to_text(const NamespaceScope& scope);

@@ -53,11 +53,14 @@ struct Allowances {
 // What a binding holds down that does not say.
 constexpr Duration kHoldDown = std::chrono::seconds(10);
 
-// The least of `after` of `actOn: lost`, and what it is when nothing is said.
+// The least of `after` of `actOn: lost`, and what it is when nothing is said. Also the least of
+// `actOn: off`, unless the engine's configuration says another (`leastAfter`).
 constexpr Duration kLostAfter = std::chrono::seconds(12);
-// The least of `actOn: off`, of which nothing is deleted before a fencer says off. The machine's
-// Lease has to be overdue as well, which takes up to twelve seconds.
+// Which cannot permit less of `actOn: off` than this. Nothing is deleted before a fencer says off,
+// and the machine's Lease has to be overdue as well, which takes up to twelve seconds.
 constexpr Duration kLeastOffAfter = std::chrono::seconds(6);
+// Nobody waits longer than this.
+constexpr Duration kLongestAfter = std::chrono::hours(1);
 // What it is of `actOn: off`: whoever is switched off by it stays off, and a machine that merely
 // starts anew is not heard for about as long.
 constexpr Duration kOffAfter = std::chrono::minutes(1);

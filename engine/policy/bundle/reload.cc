@@ -99,7 +99,7 @@ void Reloader::observe(const kube::ConfigMap* map, WallTime now) {
     sight->map_uid = map->uid;
     sight->bundle = read_bundle(*map, builtin_names_);
     if (sight->bundle.bindings) {
-      sight->bindings = parse_bindings(*sight->bundle.bindings);
+      sight->bindings = parse_bindings(*sight->bundle.bindings, rules_.least_after);
     }
   }
   latest_ = sight;
@@ -142,8 +142,14 @@ void Reloader::on_quiet() {
     return;  // what is being taken up was sound; finish_run() comes back here
   }
   if (!has_read_bindings_ && !good_.bindings.empty()) {
-    // Started into a faulty edit: what ran before is what the last good file bound.
-    if (const auto good = parse_bindings(good_.bindings); good.file) {
+    // Started into a faulty edit: what ran before is what the last good file bound. The engine's
+    // configuration may demand more by now.
+    if (auto good = parse_bindings(good_.bindings, kLeastOffAfter); good.file) {
+      for (BindingSpec& spec : good.file->bindings) {
+        Allowances& allow = spec.allow;
+        allow.after =
+            allow.act_on == ActOn::Down ? allow.after : std::max(allow.after, rules_.least_after);
+      }
       file_mode_ = lowest(file_mode_, good.file->mode);
       start_run(*good.file, latest_->fault());
       return;

@@ -43,7 +43,8 @@ struct ReloadRules {
   // Why a binding with `actOn: lost` or `off` will do nothing, or wait for Kubernetes all the same;
   // "" it works.
   std::string lost_is_inert = {};
-  std::string off_is_inert = {};  // the same of `off` alone
+  std::string off_is_inert = {};      // the same of `off` alone
+  Duration least_after = kLostAfter;  // what the engine's configuration demands of `after`
   Duration quiet = std::chrono::milliseconds(200);
   Duration patience = std::chrono::milliseconds(500);
 };

@@ -22,6 +22,8 @@ constexpr Duration kOldest = std::chrono::seconds(5);
 constexpr Duration kLongestCall = std::chrono::seconds(6);
 // What is told of a machine is read of its node once more before, and waits for both calls.
 constexpr Duration kLongestTelling = std::chrono::seconds(20);
+// Between two tries to take off what was told; they double, so that none is longer than all before.
+constexpr Duration kLongestPause = std::chrono::minutes(5);
 
 constexpr std::string_view kOutOfService = "node.kubernetes.io/out-of-service";
 constexpr std::string_view kGarbageCollector = "pod-garbage-collector";
@@ -43,6 +45,31 @@ bool is_told_off(const Change& change) {
            text_field(*condition, {"reason"}) == "Off";
   };
   return change.before != nullptr && !says(*change.before) && says(*change.after);
+}
+
+// What stands on a node for others to read.
+struct Told {
+  bool stands = false;
+  bool holds = false;  // it is of this Node and boot, and the kubelet has not reported since
+  bool is_off = false;
+  std::string boot_id = {};
+};
+Told told_of(const Json& node) {
+  const std::string& text =
+      text_field(node, {"metadata", "annotations", "moonfence.io/fencing-evidence"});
+  const Json evidence = Json::parse(text, nullptr, false);
+  const Json* condition = find_condition(node, "FencingEvidence");
+  const bool is_true = condition != nullptr && text_field(*condition, {"status"}) == "True";
+  Told told = {.stands = !text.empty() || is_true, .boot_id = text_field(evidence, {"bootID"})};
+  const Json* ready = find_condition(node, "Ready");
+  told.holds = text_field(evidence, {"node"}) == uid_of(node) &&
+               told.boot_id == text_field(node, {"status", "nodeInfo", "bootID"}) &&
+               text_field(evidence, {"lastHeartbeatTime"}) ==
+                   (ready == nullptr ? "" : text_field(*ready, {"lastHeartbeatTime"}));
+  const Json& kinds = list_field(evidence, {"evidence"});
+  told.is_off = std::any_of(kinds.begin(), kinds.end(),
+                            [](const Json& kind) { return text_field(kind, {"kind"}) == "off"; });
+  return told;
 }
 
 bool share_volume(const Container& one, const Container& other) {
@@ -260,6 +287,9 @@ void ProofChecker::on_change(const Change& change) {
   if (plan().bmcs.empty() && plan().fence_classes.empty()) {
     return;
   }
+  if (change.key.resource == "nodes") {
+    note_told(change);
+  }
   if (change.restores) {
     removed_.clear();  // what the engine has done is undone, in part
   } else if (change.key.resource == "nodes" && is_engine(change.actor) && is_told_off(change)) {
@@ -272,6 +302,34 @@ void ProofChecker::on_change(const Change& change) {
     check_power(change.actor + " puts a node out of service: ", change.key.name, kLongestCall, {});
   } else if (change.key.resource == "pods" && change.type == ChangeType::Deleted) {
     note_removed(change);
+  }
+}
+
+void ProofChecker::note_told(const Change& change) {
+  const std::string& name = change.key.name;
+  const Told told = change.type == ChangeType::Deleted ? Told() : told_of(*change.after);
+  if (!told.stands || told.holds) {
+    void_since_.erase(name);
+  } else {
+    void_since_.try_emplace(name, now());
+  }
+  const auto machine = truth().machines().by_name.find(name);
+  if (told.stands && told.is_off && is_proof_certain(name) &&
+      machine != truth().machines().by_name.end() && machine->second.runs() &&
+      machine->second.boot_id == told.boot_id) {
+    accuse(rules::kToldEvidence, "others are told that what ran in boot " + told.boot_id + " of " +
+                                     name + " does not run any more, and it does");
+  }
+}
+
+void ProofChecker::at_end(Duration calm_for) {
+  const Moment calm = std::max(now() - calm_for, Moment());
+  const Duration limit = std::min<Duration>(kLongestPause, calm - Moment()) + kLongestTelling;
+  for (const auto& [name, since] : void_since_) {
+    if (now() - std::max(since, calm) > limit) {
+      accuse(rules::kToldEvidence, "what others are told of " + name + " has been void for " +
+                                       format_duration(now() - since) + " and stands there");
+    }
   }
 }
 

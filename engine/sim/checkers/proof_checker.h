@@ -4,6 +4,7 @@
 // refused, when something was deleted for it, who was ordered off or isolated, and the pods that
 // went on running beside their replacements. The last are what proof is for: where none is
 // demanded, or a BMC or a storage lies, they are counted. Who can write nothing is none of them.
+// And what is told of nodes to others: whether it is so, and goes when it is void.
 
 #include <map>
 #include <optional>
@@ -24,6 +25,7 @@ class ProofChecker final : public Checker {
   void on_audit(const AuditLine& line) override;
   void on_change(const Change& change) override;
   void after_cluster_turn() override;
+  void at_end(Duration calm_for) override;
 
   [[nodiscard]] int overlaps() const { return static_cast<int>(overlaps_.size()); }
   // Deletions of pods whose evidence was that the storage refuses their node.
@@ -56,6 +58,7 @@ class ProofChecker final : public Checker {
                   const Order& order) const;
   [[nodiscard]] bool is_renewed(const NodeTruth& node, const Order& order) const;
   void note_removed(const Change& change);
+  void note_told(const Change& change);
   void look_at(const Machine& machine, const Container& ghost);
 
   Orders orders_;  // intents of those that have not left, by the Node's name and what is done
@@ -65,6 +68,7 @@ class ProofChecker final : public Checker {
   std::set<std::string> by_isolation_;  // UIDs of pods that are to go, by their newest intent
   std::set<std::string> isolated_;      // that have gone so
   std::set<std::pair<std::string, std::string>> overlaps_;  // UIDs
+  std::map<std::string, Moment> void_since_;  // nodes, by what stands there of them for others
   std::string news_;
 };
 

@@ -1,11 +1,28 @@
 #include "sim/truth/called_path.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "sim/server/target.h"
 #include "sim/store/fields.h"
 
 namespace moonfence::sim {
+namespace {
+
+// An object with none but these.
+bool has_only(const Json& object, std::initializer_list<std::string_view> keys) {
+  if (!object.is_object()) {
+    return false;
+  }
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
 
 std::string tested_uid(const std::string& body) {
   const Json patch = Json::parse(body, nullptr, false);
@@ -36,9 +53,23 @@ std::vector<std::string> removed_entries(const std::string& body, std::string_vi
 bool tells_evidence(std::string_view target, const std::string& body) {
   const CalledPath path = read_path(target);
   const Json patch = Json::parse(body, nullptr, false);
-  return path.resource == "nodes" && path.subresource == "status" && patch.is_object() &&
-         !text_field(patch, {"metadata", "uid"}).empty() &&
-         find_field(patch, {"metadata", "annotations", "moonfence.io/fencing-evidence"}) != nullptr;
+  if (path.resource != "nodes" || path.subresource != "status" ||
+      text_field(patch, {"metadata", "uid"}).empty() ||
+      find_field(patch, {"metadata", "annotations", "moonfence.io/fencing-evidence"}) == nullptr ||
+      !has_only(patch, {"metadata", "status"}) ||
+      !has_only(patch["metadata"], {"uid", "resourceVersion", "annotations"}) ||
+      patch["metadata"]["annotations"].size() != 1) {
+    return false;
+  }
+  if (!patch.contains("status")) {
+    return true;
+  }
+  const Json* conditions = find_field(patch, {"status", "conditions"});
+  return conditions != nullptr && conditions->is_array() &&
+         has_only(patch["status"], {"conditions"}) &&
+         std::all_of(conditions->begin(), conditions->end(), [](const Json& condition) {
+           return text_field(condition, {"type"}) == "FencingEvidence";
+         });
 }
 
 std::string uid_precondition(const std::string& body) {

@@ -23,8 +23,8 @@ struct CalledPath {
 // Of a JSON patch whose first step tests the UID; "" when it does not.
 [[nodiscard]] std::string tested_uid(const std::string& body);
 
-// A merge into a node's status of what is proven of it, for others (docs/proof.md); what such a
-// patch does is looked at when it is done.
+// A merge into a node's status of what is proven of it, for others (docs/proof.md), and of nothing
+// else; what such a patch does is looked at when it is done.
 [[nodiscard]] bool tells_evidence(std::string_view target, const std::string& body);
 
 // Entries that a JSON patch takes out of the list that it tests first, both under this path.

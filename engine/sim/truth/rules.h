@@ -35,6 +35,7 @@ inline constexpr std::string_view kAttestedNode = "attested-node";
 inline constexpr std::string_view kPoweredNode = "powered-node";
 inline constexpr std::string_view kSwitchedOff = "switched-off";
 inline constexpr std::string_view kIsolated = "isolated";
+inline constexpr std::string_view kToldEvidence = "told-evidence";
 inline constexpr std::string_view kTaintedNode = "tainted-node";
 inline constexpr std::string_view kDeletedNode = "deleted-node";
 // Who.

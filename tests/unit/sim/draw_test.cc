@@ -129,6 +129,19 @@ TEST(Draw, in_the_second_quarter_of_them_a_binding_acts_on_machines_that_are_off
             std::string::npos);
 }
 
+TEST(Draw, in_the_million_after_them_what_they_say_is_told_to_others) {
+  for (std::uint64_t seed = kFirstThatPublish; seed < kFirstThatPublish + 50; ++seed) {
+    const Plan plan = draw(seed);
+    EXPECT_NE(plan.config.find("publishEvidence: on"), std::string::npos) << seed;
+    EXPECT_EQ(plan.bmcs.size(), plan.nodes.size());
+    EXPECT_TRUE(std::none_of(plan.bmcs.begin(), plan.bmcs.end(), [](const BmcPlan& bmc) {
+      return bmc.kind == BmcKind::Lying;
+    })) << seed;
+    EXPECT_TRUE(plan.fence_classes.empty()) << seed;
+  }
+  EXPECT_EQ(draw(kFirstThatPublish - 1).config.find("publishEvidence"), std::string::npos);
+}
+
 TEST(Draw, in_the_third_quarter_of_them_some_bmcs_lie) {
   int lying = 0;
   for (std::uint64_t seed = kFirstThatLie; seed < kFirstThatLie + 100; ++seed) {

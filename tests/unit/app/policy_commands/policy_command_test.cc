@@ -139,6 +139,13 @@ TEST_F(PolicyCommand, check_reads_moonfence_yaml_and_what_it_binds) {
     EXPECT_TRUE(has(output.err, "moonfence.yaml:2")) << output.err;
     EXPECT_EQ(output.out, "");
   }
+  const auto early = bind("[{policy: noobaa, namespaces: [n], actOn: off, after: 6s}]");
+  EXPECT_EQ(early.code, PolicyExit::Ok);
+  EXPECT_TRUE(has(early.err,
+                  "bindings[0].after: 6s is refused unless the engine's configuration "
+                  "says leastAfter: 6s"))
+      << early.err;
+  EXPECT_EQ(bind("[{policy: noobaa, namespaces: [n], actOn: off, after: 12s}]").err, "");
   const auto empty = bind("[]");
   EXPECT_TRUE(has(empty.err, "binds no policy")) << empty.err;
   EXPECT_EQ(code({"check", "--strict", path("moonfence.yaml")}), 2);

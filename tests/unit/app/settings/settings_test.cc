@@ -53,6 +53,17 @@ TEST(Settings, nodes_are_tainted_by_us_only_when_told_to) {
   }
 }
 
+TEST(Settings, bindings_wait_for_twelve_seconds_at_least_unless_told_otherwise) {
+  EXPECT_EQ(parse_settings("api: 1\n", "f")->least_after, 12s);
+  EXPECT_EQ(parse_settings("api: 1\nleastAfter: 6s\n", "f")->least_after, 6s);
+  EXPECT_EQ(parse_settings("api: 1\nleastAfter: 1h\n", "f")->least_after, 1h);
+  for (const char* value : {"5s", "0", "61m"}) {
+    const std::string text = fault("api: 1\nleastAfter: " + std::string(value) + "\n");
+    EXPECT_NE(text.find("is not from 6s to 1h"), std::string::npos) << value << ": " << text;
+  }
+  EXPECT_NE(fault("api: 1\nleastAfter: soon\n"), "");
+}
+
 TEST(Settings, nodes_are_remediated_for_others_only_when_told_to) {
   EXPECT_FALSE(parse_settings("api: 1\n", "f")->node_health_check);
   EXPECT_FALSE(parse_settings("api: 1\nremediation: off\n", "f")->node_health_check);

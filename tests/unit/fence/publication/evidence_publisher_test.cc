@@ -1,5 +1,7 @@
 #include "fence/publication/evidence_publisher.h"
 
+#include <gmock/gmock.h>
+
 #include "kube/wire/caller.h"
 #include "unit/fence/publication/evidence_fixture.h"
 
@@ -12,14 +14,14 @@ using cluster::Readiness;
 constexpr const char* kPath = "/api/v1/nodes/n1";
 const WallTime kBegin = WallTime(1767330000s);
 
-FakeAnswer refusal(int code, const std::string& reason) {
+FakeAnswer refusal(int code, const std::string& reason, const std::string& message = "no") {
   return {.status = code,
           .body = json{
               {"kind", "Status"},
               {"apiVersion", "v1"},
               {"status", "Failure"},
               {"reason", reason},
-              {"message", "no"},
+              {"message", message},
               {"details", {{"name", "n1"}}},
               {"code",
                code}}.dump()};
@@ -369,6 +371,137 @@ TEST_F(EvidencePublisherTest, what_is_refused_is_told_once_and_tried_less_and_le
   EXPECT_TRUE(stands());
   EXPECT_EQ(publisher->problem(), "");
   EXPECT_EQ(news.size(), 1U);
+}
+
+TEST_F(EvidencePublisherTest, a_refused_withdrawal_is_not_tried_again_for_each_event_of_the_node) {
+  publish();
+  patch_answer = refusal(403, "Forbidden");
+  speak();
+  for (int i = 0; i < 1800; ++i) {
+    touch();  // volumes, labels, images
+    tell();
+    run_for(1s);
+  }
+  EXPECT_GT(patches(), 5U);
+  EXPECT_LT(patches(), 15U);
+  patch_answer.reset();
+  run_for(EvidencePublisher::kLongest + 1s);
+  EXPECT_FALSE(stands());
+}
+
+TEST_F(EvidencePublisherTest, nor_where_it_is_the_machine_that_answers) {
+  publish();
+  patch_answer = refusal(403, "Forbidden");
+  kernels.kernel = Kernel::Answers;
+  for (int i = 0; i < 1800; ++i) {
+    touch();
+    tell();
+    run_for(1s);
+  }
+  EXPECT_GT(patches(), 5U);
+  EXPECT_LT(patches(), 15U);
+}
+
+TEST_F(EvidencePublisherTest, what_is_to_be_taken_off_waits_for_no_pause_of_what_was_to_be_added) {
+  publish();
+  patch_answer = refusal(403, "Forbidden");
+  authority->reading.attestation.counted =
+      Attestation{.at = kBegin, .by = "alice", .reason = "no light on it"};
+  for (int i = 0; i < 60; ++i) {
+    look();
+    run_for(5s);
+  }
+  patch_answer.reset();
+  speak();
+  tell();
+  run_for(3s);
+  EXPECT_FALSE(stands());
+}
+
+// By a binding with actOn: off, where Ready says nothing of it.
+TEST_F(EvidencePublisherTest, a_refused_addition_is_no_reason_to_hear_a_kubelet_late) {
+  (*node)["status"]["conditions"][0]["status"] = "True";
+  authority->reading.renewed = kBegin - 1min;
+  publish();
+  patch_answer = refusal(403, "Forbidden");
+  authority->reading.attestation.counted =
+      Attestation{.at = kBegin, .by = "alice", .reason = "no light on it"};
+  for (int i = 0; i < 300; ++i) {
+    look();
+    touch();
+    tell();
+    run_for(1s);
+  }
+  EXPECT_LT(patches(), 12U);
+  patch_answer.reset();
+  authority->reading.renewed = kBegin;
+  look();
+  run_for(3s);
+  EXPECT_FALSE(stands());
+}
+
+TEST_F(EvidencePublisherTest, something_else_that_stands_there_is_taken_off_soon) {
+  publish();
+  patch_answer = refusal(403, "Forbidden");
+  speak();
+  tell();
+  run_for(10min);
+  patch_answer.reset();
+  (*node)["metadata"]["annotations"][kAnnotation] = "somebody's";
+  touch();
+  tell();
+  run_for(3s);
+  EXPECT_FALSE(stands());
+}
+
+TEST_F(EvidencePublisherTest, who_refuses_it_is_told_apart) {
+  const auto told = [this](int code, const std::string& reason, const std::string& message) {
+    patch_answer = refusal(code, reason, message);
+    start();
+    is_off();
+    look();
+    run_for(2s);
+    return publisher->problem();
+  };
+  using testing::EndsWith;
+  const std::string own =
+      "; apply moonfence's admission policies again: kubectl apply -k "
+      "deploy/rights/publish-evidence, and deploy/overlays/enforce where it is in use";
+  const std::string others =
+      "; have it permit moonfence's account the annotation moonfence.io/fencing-evidence and the "
+      "condition FencingEvidence of nodes/status";
+  EXPECT_THAT(told(403, "Forbidden",
+                   "nodes \"n1\" is forbidden: User \"system:serviceaccount:moonfence:moonfence\" "
+                   "cannot patch resource \"nodes/status\" in API group \"\" at the cluster scope"),
+              EndsWith("; kubectl apply -k deploy/rights/publish-evidence"));
+  EXPECT_THAT(told(422, "Invalid",
+                   "nodes \"n1\" is forbidden: ValidatingAdmissionPolicy 'moonfence-nodes' with "
+                   "binding 'moonfence-nodes' denied request: of the status of a node moonfence "
+                   "changes volumesInUse only"),
+              EndsWith(own));
+  EXPECT_THAT(told(403, "Forbidden",
+                   "nodes \"n1\" is forbidden: ValidatingAdmissionPolicy 'conditions' with binding "
+                   "'conditions' denied request: only kubelets write conditions"),
+              EndsWith(others));
+  EXPECT_THAT(told(403, "Forbidden",
+                   "nodes \"n1\" is forbidden: admission webhook \"nodes.example.com\" denied the "
+                   "request: only kubelets write conditions"),
+              EndsWith(others));
+  EXPECT_THAT(told(403, "Forbidden",
+                   "nodes \"n1\" is forbidden: ValidatingAdmissionPolicy 'moonfence-leader' with "
+                   "binding 'moonfence-leader' denied request: moonfence-not-leader: by the Lease"),
+              EndsWith("as-moonfence-not-leader"));
+}
+
+TEST_F(EvidencePublisherTest, another_kind_of_refusal_is_told_anew) {
+  for (const char* message : {"User \"m\" cannot patch resource \"nodes/status\"",
+                              "admission webhook \"a\" denied the request: no"}) {
+    patch_answer = refusal(403, "Forbidden", message);
+    is_off();
+    look();
+    run_for(EvidencePublisher::kLongest);
+  }
+  EXPECT_EQ(log.count("evidence_not_published"), 2U);
 }
 
 TEST_F(EvidencePublisherTest, a_problem_ends_with_the_outage) {

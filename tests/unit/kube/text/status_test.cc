@@ -135,6 +135,26 @@ TEST(Status, what_our_own_admission_policies_refuse_begins_with_their_word) {
   EXPECT_FALSE(is_denied_as(kNotLeader, answered("moonfence-not-leader: no", 500, "")));
 }
 
+TEST(Status, a_refusal_by_admission_is_no_missing_right) {
+  const auto answered = [](const std::string& message, int code = 403,
+                           const std::string& reason = "Forbidden") {
+    json refused = status(code, reason);
+    refused["message"] = "nodes \"n1\" is forbidden: " + message;
+    return error_from_status(refused);
+  };
+  const Error hook = answered(R"(admission webhook "a.example.com" denied the request: no)");
+  EXPECT_TRUE(is_denied_by_admission(hook));
+  EXPECT_EQ(hook.hint, "an admission webhook refused it");
+  EXPECT_TRUE(is_denied_by_admission(
+      answered(R"(admission webhook "a" denied the request without explanation)", 422, "Invalid")));
+  EXPECT_TRUE(is_denied_by_admission(
+      answered("ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no")));
+  EXPECT_FALSE(is_denied_by_admission(
+      answered(R"(User "m" cannot patch resource "nodes/status" in API group "")")));
+  EXPECT_FALSE(is_denied_by_admission(
+      answered(R"(admission webhook "a" denied the request: no)", 500, "InternalError")));
+}
+
 TEST(Status, the_shipped_admission_policies_say_these_words) {
   for (const char* path :
        {"/deploy/overlays/enforce/admission.yaml", "/deploy/flat/enforce.yaml"}) {

@@ -72,6 +72,22 @@ TEST_F(ReloadTest, whoever_acts_on_lost_nodes_with_a_source_of_its_own_is_told) 
   EXPECT_THAT(status(0).warnings, ElementsAre(HasSubstr("goes by its own source")));
 }
 
+TEST_F(ReloadTest, what_was_accepted_once_acts_no_sooner_than_the_configuration_permits_now) {
+  rules.least_after = seconds(6);
+  data = {{"moonfence.yaml", file_of(bind("a", "actOn: off, after: 6s") + bind("b"))},
+          {"a.lua", deleting("a")},
+          {"b.lua", deleting("b")}};
+  apply();
+  EXPECT_EQ(binding(0).allow.after, seconds(6));
+  rules.least_after = seconds(20);
+  start();
+  apply();
+  EXPECT_THAT(reports.back().faults, ElementsAre(HasSubstr("leastAfter: 20s")));
+  EXPECT_EQ(in_force(), "a enforce, b enforce");
+  EXPECT_EQ(binding(0).allow.after, seconds(20));
+  EXPECT_EQ(binding(1).allow, Allowances());
+}
+
 TEST_F(ReloadTest, a_broken_file_changes_nothing_but_the_status) {
   bind_three();
   apply();

@@ -98,6 +98,85 @@ TEST_F(ProofCheckerTest, without_proof_and_where_a_bmc_lies_it_is_counted) {
   EXPECT_EQ(judge.overlaps(), 2);
 }
 
+// What others are told of n1.
+struct ToldTest : ProofCheckerTest {
+  const std::string boot = "boot-1";
+
+  void change(const std::function<void(Json&)>& edit) {
+    (void)store.update({.resource = "nodes", .space = {}, .name = "n1"}, edit,
+                       ObjectStore::Part::Whole, "kubelet");
+  }
+  void touch() {
+    change([](Json& node) { node["metadata"]["labels"]["a"] = std::string("b") + node.dump(); });
+  }
+  void boot_again() {
+    change([](Json& node) { node["status"]["nodeInfo"]["bootID"] = "boot-2"; });
+  }
+  void publish() {
+    switch_to(false);
+    const std::string node_uid = uid("nodes", "", "n1");
+    change([&](Json& node) {
+      Json& ready = node["status"]["conditions"][0];
+      ready["lastHeartbeatTime"] = "2026-01-01T00:00:00Z";
+      node["status"]["nodeInfo"]["bootID"] = boot;
+      node["metadata"]["annotations"]["moonfence.io/fencing-evidence"] = Json{
+          {"node", node_uid},
+          {"bootID", boot},
+          {"lastHeartbeatTime", ready["lastHeartbeatTime"]},
+          {"evidence", Json::array({{{"kind", "off"}}})}}.dump();
+    });
+  }
+};
+
+TEST_F(ToldTest, a_boot_that_is_over_does_not_run) {
+  publish();
+  machines.by_name["n1"].boot_id = "boot-2";
+  switch_to(true);
+  touch();
+  EXPECT_FALSE(breaks(rules::kToldEvidence));
+  machines.by_name["n1"].boot_id = boot;
+  touch();
+  EXPECT_TRUE(breaks(rules::kToldEvidence));
+}
+
+TEST_F(ToldTest, what_holds_may_stand_there_for_ever) {
+  publish();
+  pass(24h);
+  judge.at_end(1h);
+  EXPECT_FALSE(breaks(rules::kToldEvidence));
+}
+
+TEST_F(ToldTest, what_is_void_goes_in_time) {
+  publish();
+  boot_again();
+  pass(20s);
+  judge.at_end(1h);  // it was calm all the while
+  pass(10min);
+  judge.at_end(320s);  // 400 s were not
+  EXPECT_FALSE(breaks(rules::kToldEvidence));
+  judge.at_end(321s);
+  EXPECT_TRUE(breaks(rules::kToldEvidence));
+}
+
+TEST_F(ToldTest, what_a_kubelet_has_reported_since_makes_it_void) {
+  publish();
+  change([](Json& node) {
+    node["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-01-01T00:05:00Z";
+  });
+  pass(1h);
+  judge.at_end(1h);
+  EXPECT_TRUE(breaks(rules::kToldEvidence));
+}
+
+TEST_F(ToldTest, what_was_taken_off_is_forgotten) {
+  publish();
+  boot_again();
+  change([](Json& node) { node["metadata"].erase("annotations"); });
+  pass(1h);
+  judge.at_end(1h);
+  EXPECT_FALSE(breaks(rules::kToldEvidence));
+}
+
 TEST_F(ProofCheckerTest, what_others_deleted_is_not_the_engine_s_doing) {
   commit_delete("core-0", "administrator");
   run("new", "spare", "core-0");

@@ -164,6 +164,17 @@ TEST_F(JudgeTest, the_intent_to_delete_a_pod_is_none_to_release) {
   EXPECT_TRUE(breaks(rules::kIntentFirst));
 }
 
+TEST_F(JudgeTest, what_is_told_of_a_node_needs_none_and_a_release_beside_it_does) {
+  Json patch = {
+      {"metadata", {{"uid", "n1-uid"}, {"annotations", {{"moonfence.io/fencing-evidence", "{}"}}}}},
+      {"status", {{"conditions", Json::array({{{"type", "FencingEvidence"}}})}}}};
+  judge.on_left(request(port::Method::Patch, "/api/v1/nodes/n1/status", patch.dump()));
+  EXPECT_FALSE(breaks(rules::kIntentFirst));
+  patch["status"]["volumesInUse"] = Json::array();
+  judge.on_left(request(port::Method::Patch, "/api/v1/nodes/n1/status", patch.dump()));
+  EXPECT_TRUE(breaks(rules::kIntentFirst));
+}
+
 TEST_F(JudgeTest, a_patch_of_a_node_with_an_intent_about_it_is_in_order) {
   prepare();
   tell("intent", "policy_releases", pod_uid);
