@@ -301,7 +301,7 @@ end
 return fencer {
   api = 1,
   name = "fence-agents-remediation",
-  version = "0.2.0",
+  version = "0.1.0",
   summary = "Reads whether a fence agent has switched a machine off, by Fence Agents Remediation of medik8s",
   doc = "It makes and changes nothing. It needs allowedReads of v1/nodes, coordination.k8s.io/v1/leases, and of fenceagentsremediations "
     .. "and, with the setting template, fenceagentsremediationtemplates in fence-agents-remediation.medik8s.io/v1alpha1.",
