@@ -219,7 +219,7 @@ local function taken_on(metadata)
   if not begun or begun == "none" or not changed then
     return nil, "does not tell when FAR took it on"
   elseif changed > begun or metadata.generation ~= 1 and not (metadata.generation == 2 and rewritten) then
-    return nil, "was changed since FAR took it on: its agent may have been given something else"
+    return nil, "was changed since FAR took it on: its agent may have been given something else. Have a new one made"
   end
   return begun
 end
@@ -234,7 +234,7 @@ local function fault_of(remediation, node, s, got)
     return reasons[done.reason] or "says neither that its agent has succeeded nor that it has failed"
   elseif ready.status == "True" or not changed or made <= changed then
     -- By the control plane's clock: the kubelet's may be behind, and then what it has said looks older than it is.
-    return "was made before Kubernetes called the node down"
+    return "was made before Kubernetes called the node down: have a new one made"
   end
   local begun, why = taken_on(remediation.metadata)
   local at = time_of(done.lastTransitionTime)
@@ -266,6 +266,25 @@ local function found(node, s, got, sign)
     end
   end
   return all
+end
+
+-- The action may stand in a Secret. Without one it is reboot.
+local function said_of(proof, node)
+  local action = parameters_of(proof.spec, node)["--action"]
+  local untold = action == nil and (proof.spec.sharedSecretName or proof.spec.nodeSecretNames)
+  local again = action ~= "off" and not untold and ", and on again" or ""
+  return proof.name .. ": " .. agent_of(proof.spec) .. " has switched it off" .. again
+end
+
+-- A node that is down needs a new one. A node that is Ready suffers from one that is left over.
+local function said_without(all, is_ready)
+  if all.old and is_ready then
+    return "unknown", all.old .. " is older than the kubelet's last sign: delete it, its taint keeps pods off the node"
+  elseif all.old then
+    return "served", all.old .. " is older than the kubelet's last sign: delete it, and have a new one made"
+  end
+  -- It says nothing about power: a fencer behind it may still say off.
+  return "served", "no FenceAgentsRemediation has switched it off" .. (is_ready and "" or ": NodeHealthCheck or a person has to make one")
 end
 
 local function names_node(spec, node)
@@ -341,18 +360,14 @@ return fencer {
     if all.at_work then
       return "unknown", all.at_work .. " is at work, or waits for FAR"
     elseif all.proof then
-      local off = parameters_of(all.proof.spec, node)["--action"] == "off"
-      return "off", all.proof.name .. ": " .. agent_of(all.proof.spec) .. " has switched it off" .. (off and "" or ", and on again")
+      return "off", said_of(all.proof, node)
     elseif all.fault then
       return "unknown", all.fault
     end
     local fault = fault_of_template(node, s, got)
     if fault then
       return "failed", fault
-    elseif all.old and condition_of(got.node.body, "Ready").status == "True" then
-      return "unknown", all.old .. " is older than the kubelet's last sign: delete it, its taint keeps pods off the node"
     end
-    -- It says nothing about power: a fencer behind it may still say off.
-    return "served", "no FenceAgentsRemediation of this outage has switched it off"
+    return said_without(all, condition_of(got.node.body, "Ready").status == "True")
   end,
 }

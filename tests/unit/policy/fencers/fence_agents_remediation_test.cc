@@ -132,6 +132,9 @@ TEST_F(FenceAgentsRemediationTest, success_of_an_agent_that_verifies_is_off) {
   EXPECT_EQ(says_given({{"--action", "off"}}),
             "off: FenceAgentsRemediation far/r1: agent fence_ipmilan has switched it off");
   EXPECT_EQ(word_in(says_given({{"--action", "reboot"}, {"--method", nullptr}})), "off");
+  EXPECT_EQ(says_with({{"sharedSecretName", "bmc"}}),
+            "off: FenceAgentsRemediation far/r1: agent fence_ipmilan has switched it off")
+      << "what the action is the Secret says";
   EXPECT_EQ(word_in(says_with({{"agent", "fence_redfish"}})), "off");
 }
 
@@ -143,7 +146,9 @@ TEST_F(FenceAgentsRemediationTest, the_agent_counts_and_not_what_far_does_after_
 }
 
 TEST_F(FenceAgentsRemediationTest, without_an_object_nothing_has_switched_it_off) {
-  EXPECT_EQ(says(), "served: no FenceAgentsRemediation of this outage has switched it off");
+  EXPECT_EQ(says(),
+            "served: no FenceAgentsRemediation has switched it off: NodeHealthCheck or a person "
+            "has to make one");
   json other = done();
   other["metadata"]["annotations"]["remediation.medik8s.io/node-name"] = "n2";
   EXPECT_EQ(word_of(other), "served") << "it is another node's";
@@ -192,7 +197,7 @@ TEST_F(FenceAgentsRemediationTest,
   ready()["lastTransitionTime"] = "2026-01-01T00:02:00Z";
   EXPECT_EQ(says_of(done()),
             "unknown: FenceAgentsRemediation far/r1 was made before Kubernetes called the node "
-            "down");
+            "down: have a new one made");
   ready()["lastTransitionTime"] = nullptr;
   EXPECT_EQ(word_of(done()), "unknown");
   ready()["lastTransitionTime"] = "2026-01-01T00:00:10Z";
@@ -254,7 +259,7 @@ TEST_F(FenceAgentsRemediationTest, fars_own_writing_of_durations_is_no_change) {
 TEST_F(FenceAgentsRemediationTest, a_spec_that_was_changed_since_far_took_it_on_proves_nothing) {
   const std::string changed =
       "unknown: FenceAgentsRemediation far/r1 was changed since FAR took it on: its agent may have "
-      "been given something else";
+      "been given something else. Have a new one made";
   // While the agent ran, and after its success.
   for (const json& time : {json("2026-01-01T00:02:02Z"), json("2026-01-01T00:05:00Z"), json(""),
                            json("2026"), json(nullptr)}) {
@@ -453,7 +458,9 @@ TEST_F(FenceAgentsRemediationTest, without_the_setting_no_template_is_read) {
 TEST_F(FenceAgentsRemediationTest, one_that_is_left_over_is_no_obstacle_but_a_ready_node_shows_it) {
   json old = done();
   old["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z";
-  EXPECT_EQ(word_of(old), "served");
+  EXPECT_EQ(says_of(old),
+            "served: FenceAgentsRemediation far/r1 is older than the kubelet's last sign: delete "
+            "it, and have a new one made");
   ready()["status"] = "True";
   EXPECT_EQ(says_of(old),
             "unknown: FenceAgentsRemediation far/r1 is older than the kubelet's last sign: delete "
