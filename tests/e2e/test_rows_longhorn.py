@@ -143,9 +143,8 @@ def test_lh_06_delete_both(stage):
 def test_lh_13_three_attachments_go_in_one_pass_and_the_pod_at_once_after_the_last(stage):
     """All three are held: who asked for the next one only when the one before has gone would stop at the first. (How
     many passes asked tells nothing here: Kubernetes may attach a volume again, and it is detached again.)"""
-    for number in range(3):
-        wait_for(f"the attachment {number} is asked to go", lambda number=number: stage.attachment_deletes("lh-13", number), 90)
-    assert all("deletionTimestamp" in stage.attachment("lh-13", number)["metadata"] for number in range(3))
+    wait_for("all three are about to go, while each is still there", lambda: all(
+        "deletionTimestamp" in stage.attachment("lh-13", number)["metadata"] for number in range(3)), 90)
     assert stage.pod_deletes("lh-13") == []
     for number in range(3):
         stage.hold("lh-13", number, held=False)

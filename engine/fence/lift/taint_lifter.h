@@ -36,7 +36,6 @@ class TaintLifter final : public cluster::NodeListener {
   // one fails and keeps its taint for that.
   void check_right();
   void step_down();
-  void stop() { step_down(); }
 
   // Nodes that carry our mark, and those of them that are back and not proven clean.
   [[nodiscard]] std::size_t fenced() const { return patients_.size(); }

@@ -187,8 +187,12 @@ void FactReader::find_claims(const std::shared_ptr<Job>& job) {
   const Lookups::Collection claims = {
       .path = *path, .kind = "PersistentVolumeClaim", .may_be_only_listed = true};
   for (const auto& [volume, claim] : policy::claims_of(*job->pod.raw)) {
+    const auto segment = kube::path_segment(claim);
+    if (!segment) {
+      continue;  // Kubernetes lets a pod name what no claim can be called: there is none
+    }
     ++job->open;
-    lookups_.get_of(claims, claim, *path + "/" + claim, [this, job](const Result<Body>& found) {
+    lookups_.get_of(claims, claim, *path + "/" + *segment, [this, job](const Result<Body>& found) {
       if (!found) {
         job->lacks_volume(found.error());
       } else if (*found != nullptr) {

@@ -92,7 +92,8 @@ void Lookups::send(Lookup& next) {
   const auto done = [this, &next](Result<kube::ApiReply> reply) {
     arrived(next, std::move(reply));
   };
-  next.is_listed = next.group != nullptr && next.group->is_only_listed;
+  next.is_listed = next.group != nullptr && next.group->may_be_only_listed &&
+                   reader_.is_only_listed(next.group->path);
   next.call = next.is_list            ? reader_.get_list(next.path, next.query, done, next.limit)
               : next.is_listed        ? reader_.get_listed(next.group->path, next.name, done)
               : next.group != nullptr ? reader_.get_named(next.path, next.name, done)
@@ -109,7 +110,7 @@ void Lookups::arrived(Lookup& lookup, Result<kube::ApiReply> reply) {
     found = std::make_shared<const nlohmann::json>(std::move(reply->body));
   } else if (reply.error().kind == Error::Kind::Forbidden && lookup.group != nullptr &&
              lookup.group->may_be_only_listed && !lookup.is_listed) {
-    lookup.group->is_only_listed = true;
+    reader_.only_list(lookup.group->path);
     send(lookup);
     return;
   } else if (reply.error().kind != Error::Kind::NotFound) {

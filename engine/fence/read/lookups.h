@@ -98,7 +98,6 @@ class Lookups {
     std::string path;
     std::string kind;
     bool may_be_only_listed = false;
-    bool is_only_listed = false;                // one by itself was refused
     std::deque<Lookup*> queue;                  // for their turn, or for the end of the list
     std::map<std::string, Lookup*> looked_for;  // by the list under way
     bool given_up = false;                      // a list did not pay, or failed

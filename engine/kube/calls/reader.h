@@ -79,6 +79,12 @@ class Reader {
   // the server reads by its key. NotFound when it is empty.
   [[nodiscard]] CallHandle get_listed(std::string path, const std::string& name,
                                       std::function<void(Result<ApiReply>)> done);
+  // Collections, by path, of which one object by itself was forbidden us: remembered, or every pass
+  // would be refused anew.
+  void only_list(const std::string& path) { only_listed_.insert(path); }
+  [[nodiscard]] bool is_only_listed(const std::string& path) const {
+    return only_listed_.contains(path);
+  }
   static constexpr std::size_t kListLimit = std::size_t{64} << 20U;
   // A collection in one answer, on the lane of the lists.
   [[nodiscard]] CallHandle get_list(std::string path, Query query,
@@ -90,6 +96,7 @@ class Reader {
 
  private:
   Caller& caller_;
+  std::set<std::string> only_listed_;
 };
 
 }  // namespace moonfence::kube

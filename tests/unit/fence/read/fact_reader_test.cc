@@ -241,6 +241,32 @@ TEST_F(FactReaderTest, who_may_only_list_claims_lists_those_of_a_name) {
   EXPECT_EQ(http.count(claims_of_db), 4U);
 }
 
+// Each refusal is counted, and an alert tells of them.
+TEST_F(FactReaderTest, who_may_only_list_claims_is_refused_once) {
+  may_read_claims = false;
+  add_pod_with_volume("web-0");
+  judge("'volumes'", "return fence.skip(pod.claims[1].state)");  // more than one pass
+  const std::string claims_of_db = "GET /api/v1/namespaces/db/persistentvolumeclaims";
+  EXPECT_EQ(http.count(claims_of_db + "/data-web-0"), 1U);
+  EXPECT_GE(http.count(claims_of_db + "?"), 2U);
+}
+
+// A pod may name anything. What no claim can be called reached the URL: the read failed, and for
+// the whole node nothing was detached.
+TEST_F(FactReaderTest, a_claim_of_a_name_that_none_can_have_is_missing) {
+  int number = 0;
+  for (const char* name : {"a b", "a/b", "..", "a%2fb", "a?b"}) {
+    const std::string pod = "web-" + std::to_string(number++);
+    add_pod(pod);
+    pods[pod]["spec"]["volumes"] = {
+        {{"name", "data"}, {"persistentVolumeClaim", {{"claimName", name}}}}};
+  }
+  judge("'volumes'", "return fence.skip(pod.claims[1].state)", "", 1s);
+  EXPECT_EQ(said(), Lines(5, "policy_skips: claim_missing"));
+  EXPECT_EQ(http.count("/persistentvolumeclaims/a/b"), 0U);
+  EXPECT_EQ(http.count("/persistentvolumeclaims/.."), 0U);
+}
+
 TEST_F(FactReaderTest, a_claim_that_may_not_be_listed_either_is_unread) {
   may_read_claims = false;
   claims_answer = status(403, "Forbidden", "data-web-0");
