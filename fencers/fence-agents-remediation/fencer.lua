@@ -9,10 +9,11 @@ local node_name = "remediation.medik8s.io/node-name"
 local finalizer = 'v:"' .. group .. '/far-finalizer"'
 
 -- Why an exit code of 0 of these never means that the machine was read to be off, whatever the setting says. By the sources of
--- ClusterLabs' fence-agents of June 2026.
+-- ClusterLabs' fence-agents of June 2026, with the other names that these programs are installed under.
 local storage, network = "cuts off a storage", "cuts off a network"
 local sleeps, not_on = "takes a machine that sleeps for one that is off", "takes whatever is not on for off, also what is not there"
 local weak = {
+  fence_ack_manual = "asks a person",
   fence_amt = sleeps,
   fence_apc_snmp = not_on,
   fence_aws_vpc_net = network,
@@ -28,6 +29,9 @@ local weak = {
   fence_ibmblade = not_on,
   fence_ibmz = not_on,
   fence_ifmib = network,
+  fence_ilo3_ssh = not_on,
+  fence_ilo4_ssh = not_on,
+  fence_ilo5_ssh = not_on,
   fence_ilo_mp = not_on,
   fence_ilo_ssh = not_on,
   fence_intelmodular = not_on,
@@ -45,6 +49,7 @@ local weak = {
   fence_sbd = "writes a message and waits",
   fence_scsi = storage,
   fence_skalar = not_on,
+  fence_tripplite_snmp = not_on,
   fence_vbox = not_on,
   fence_virsh = not_on,
   fence_vmware = not_on,
@@ -104,6 +109,17 @@ local function last_sign(got)
     return nil, "Node and Lease do not tell when its kubelet was last heard"
   end
   return reported > renewed and reported or renewed
+end
+
+-- FAR leaves out what has no value for the node and runs the agent with what is left, which may be enough to reach another machine.
+local function is_complete(spec, node)
+  for _, values in pairs(spec.nodeparameters or {}) do
+    if values[node.name] == nil then
+      return false
+    end
+  end
+  local secrets = spec.nodeSecretNames or {}
+  return #table.keys(secrets) == 0 or secrets[node.name] ~= nil
 end
 
 -- What the agent is given, as FAR puts it together: what is the node's own wins. What Secrets add is not seen.
@@ -181,6 +197,8 @@ local function fault_of_agent(spec, node, s)
   local fault = fault_of_parameters(given)
   if fault then
     return fault
+  elseif not is_complete(spec, node) then
+    return "has no parameters for this node, or not each that others have: with what is left it may reach another machine"
   elseif action ~= nil and action ~= "reboot" and action ~= "off" then
     return "has an unknown action"
   elseif weak[spec.agent] then
@@ -201,18 +219,31 @@ local function later(one, other)
   return (not one or other > one) and other or one
 end
 
--- When FAR took it on, by the API server's clock, which is before its agent ran; nil, and why what stands in the spec may be something
--- else than what the agent was given. FAR puts its finalizer on, and in the same write its own way of writing durations (60s
--- becomes 1m0s): generation 2 is that, where FAR then owns one of them. What was taken out of a spec leaves no other trace.
+-- Whether durations are owned of a spec, and nothing else of it.
+local function is_durations(spec)
+  local any = false
+  for key in pairs(spec or {}) do
+    if key ~= "f:timeout" and key ~= "f:retryinterval" then
+      return false
+    end
+    any = true
+  end
+  return any
+end
+
+-- When FAR took it on, by the API server's clock, which is before its agent ran; nil, and why what stands there may be something else
+-- than what the agent was given. FAR puts its finalizer on. Without FAR's webhook it writes durations its own way in the same write
+-- (60s becomes 1m0s): generation 2 is that, where FAR owns one of them since and nothing else. What was taken out of a spec leaves no
+-- other trace. The annotation says of which node, and changes without a generation.
 local function taken_on(metadata)
   local begun, rewritten, changed
   for _, entry in ipairs(metadata.managedFields or {}) do
     local owned, at = entry.fieldsV1 or {}, time_of(entry.time) or "none"  -- which is later than all times
-    local spec = owned["f:spec"]
-    if ((owned["f:metadata"] or {})["f:finalizers"] or {})[finalizer] and (not begun or at < begun) then
-      begun, rewritten = at, spec and (spec["f:timeout"] or spec["f:retryinterval"])
+    local about = owned["f:metadata"] or {}
+    if (about["f:finalizers"] or {})[finalizer] and (not begun or at < begun) then
+      begun, rewritten = at, is_durations(owned["f:spec"])
     end
-    if spec then
+    if owned["f:spec"] or (about["f:annotations"] or {})["f:" .. node_name] then
       changed = later(changed, at)
     end
   end
@@ -232,8 +263,10 @@ local function fault_of(remediation, node, s, got)
     return "is being deleted"
   elseif done.status ~= "True" or done.reason ~= "FenceAgentSucceeded" then
     return reasons[done.reason] or "says neither that its agent has succeeded nor that it has failed"
-  elseif ready.status == "True" or not changed or made <= changed then
-    -- By the control plane's clock: the kubelet's may be behind, and then what it has said looks older than it is.
+  elseif ready.status ~= "Unknown" then
+    return "does not count yet: Kubernetes does not call the node Unknown"
+  elseif not changed or made <= changed then
+    -- By the control plane's clock, as Unknown is its own word: the kubelet's may be behind, and what it said then looks too old.
     return "was made before Kubernetes called the node down: have a new one made"
   end
   local begun, why = taken_on(remediation.metadata)
@@ -272,7 +305,7 @@ end
 local function said_of(proof, node)
   local action = parameters_of(proof.spec, node)["--action"]
   local untold = action == nil and (proof.spec.sharedSecretName or proof.spec.nodeSecretNames)
-  local again = action ~= "off" and not untold and ", and on again" or ""
+  local again = action == "off" and "" or untold and ", and perhaps on again" or ", and on again"
   return proof.name .. ": " .. agent_of(proof.spec) .. " has switched it off" .. again
 end
 
@@ -287,18 +320,6 @@ local function said_without(all, is_ready)
   return "served", "no FenceAgentsRemediation has switched it off" .. (is_ready and "" or ": NodeHealthCheck or a person has to make one")
 end
 
-local function names_node(spec, node)
-  if (spec.nodeSecretNames or {})[node.name] or #table.keys(spec.nodeparameters or {}) == 0 then
-    return true
-  end
-  for _, values in pairs(spec.nodeparameters) do
-    if values[node.name] then
-      return true
-    end
-  end
-  return false
-end
-
 -- nil where what is made by the template would count for the node, or there is none to look at.
 local function fault_of_template(node, s, got)
   if s.template == "" then
@@ -310,8 +331,6 @@ local function fault_of_template(node, s, got)
   local name, spec = name_of(template, "FenceAgentsRemediationTemplate"), template.spec.template.spec
   if ((template.status or {}).validationFailed or {})[node.name] then
     return name .. ": FAR's own test of the node has failed, its status says why"
-  elseif not names_node(spec, node) then
-    return name .. " has no parameters for this node"
   end
   local fault = fault_of_agent(spec, node, s)
   return fault and name .. ": " .. agent_of(spec) .. " " .. fault
@@ -325,7 +344,11 @@ return fencer {
   doc = "It makes and changes nothing. It needs allowedReads of v1/nodes, coordination.k8s.io/v1/leases, and of fenceagentsremediations "
     .. "and, with the setting template, fenceagentsremediationtemplates in fence-agents-remediation.medik8s.io/v1alpha1.",
   settings = {
-    namespace = { type = "string", default = "fence-agents-remediation", doc = "Namespace of the template." },
+    namespace = {
+      type = "string",
+      default = "fence-agents-remediation",
+      doc = "Namespace of the remediations and of the template. Those of other namespaces are not seen.",
+    },
     template = {
       type = "string",
       default = "",
@@ -339,18 +362,19 @@ return fencer {
     },
   },
   plan = function(node, s, got)
-    if not got.node then
+    -- Without a namespace the list would be of all.
+    if not got.node and s.namespace ~= "" then
       return {
         node = fence.get("v1", "nodes", "", node.name),
         lease = fence.get("coordination.k8s.io/v1", "leases", "kube-node-lease", node.name),
         template = s.template ~= "" and fence.get(api, "fenceagentsremediationtemplates", s.namespace, s.template) or nil,
-        remediations = fence.list(api, "fenceagentsremediations"),
+        remediations = fence.list(api, "fenceagentsremediations", s.namespace),
       }
     end
   end,
   state = function(node, s, got)
-    if got.remediations.status ~= 200 then
-      return "failed", "FAR is not installed: there is no kind FenceAgentsRemediation"
+    if s.namespace == "" then
+      return "failed", "the setting namespace is empty"
     end
     local sign, why = last_sign(got)
     if not sign then
@@ -358,7 +382,7 @@ return fencer {
     end
     local all = found(node, s, got, sign)
     if all.at_work then
-      return "unknown", all.at_work .. " is at work, or waits for FAR"
+      return "unknown", all.at_work .. " is at work, or waits for FAR: where that stays so, read FAR's log, delete it and have a new one made"
     elseif all.proof then
       return "off", said_of(all.proof, node)
     elseif all.fault then

@@ -146,8 +146,8 @@ class Account:
     def create(self, rules=RULES) -> "Account":
         client = self.cluster.client
         client.create("serviceaccounts", {"metadata": {"name": self.name}}, self.namespace)
-        self._grant(self.name, POLICY_RULES, self.namespace)
-        self._grant(self.role, NODE_LEASE_RULES, NODE_LEASES)
+        self.grant(self.name, POLICY_RULES, self.namespace)
+        self.grant(self.role, NODE_LEASE_RULES, NODE_LEASES)
         client.create("clusterroles", {"metadata": {"name": self.role}, "rules": list(rules)})
         client.create("clusterrolebindings", {
             "metadata": {"name": self.role},
@@ -158,7 +158,7 @@ class Account:
             self._wait_rights(self.token(), rules[0])
         return self
 
-    def _grant(self, name: str, rules, namespace: str):
+    def grant(self, name: str, rules, namespace: str):
         client = self.cluster.client
         client.create("roles", {"metadata": {"name": name}, "rules": list(rules)}, namespace)
         client.create("rolebindings", {

@@ -102,6 +102,9 @@ class ShippedFencer {
     const auto found = cloud.find(request.text());
     const CloudAnswer told =
         found == cloud.end() ? CloudAnswer{.status = 0, .error = "unreachable"} : found->second;
+    if (request.kind == Request::Kind::List && told.status == 404) {
+      return request.text() + ": HTTP 404";  // of an unknown kind: no list is told to be missing
+    }
     if (told.error.empty()) {
       const nlohmann::json* body = told.status == 404 ? nullptr : &told.body;
       got_[key] = request.tries ? tried_json(told.status, body) : answer_json(told.status, body);
