@@ -43,31 +43,28 @@ Result<void> check_binding(const BindingSpec& binding, const std::string& folder
   return stand ? Result<void>() : Result<void>(failure(stand.error()));
 }
 
-// What an engine refuses unless its configuration says otherwise, which is not read here.
-std::string warnings_of(const policy::BindingsFile& file) {
-  std::string warnings;
-  for (const BindingSpec& binding : file.bindings) {
-    const Duration after = binding.allow.after;
-    if (binding.allow.act_on == policy::ActOn::Off && after < policy::kLostAfter) {
-      warnings += "moonfence policy: warning: " + binding.place +
-                  ".after: " + format_duration(after) +
-                  " is refused unless the engine's configuration says leastAfter: " +
-                  format_duration(after) + "\n";
-    }
+// Another leastAfter would find something else: whoever has one in the engine's configuration is
+// told how to say so.
+Error fault_of(Error error, const std::string& text) {
+  const auto least = policy::parse_bindings(text, policy::kLeastOffAfter).file;
+  if (least || least.error().text != error.text) {
+    error.hint += "; for an engine with another leastAfter, check with --least-after";
   }
-  return warnings;
+  return error;
 }
 
 }  // namespace
 
-PolicyOutput check_bindings(const std::string& path, const PolicyGround& ground) {
+PolicyOutput check_bindings(const std::string& path, Duration least_after,
+                            const PolicyGround& ground) {
   const auto text = ground.files.read(path);
   if (!text) {
     return {.code = PolicyExit::Unusable, .err = policy_error_text(text.error())};
   }
-  const policy::ParsedBindings parsed = policy::parse_bindings(*text, policy::kLeastOffAfter);
+  const policy::ParsedBindings parsed = policy::parse_bindings(*text, least_after);
   if (!parsed.file) {
-    return {.code = PolicyExit::Unusable, .err = policy_error_text(parsed.file.error())};
+    return {.code = PolicyExit::Unusable,
+            .err = policy_error_text(fault_of(parsed.file.error(), *text))};
   }
   PolicyOutput output;
   const std::string folder = path.substr(0, path.rfind('/') + 1);
@@ -79,7 +76,6 @@ PolicyOutput check_bindings(const std::string& path, const PolicyGround& ground)
       output.code = PolicyExit::Unusable;
     }
   }
-  output.err += warnings_of(*parsed.file);
   if (parsed.file->bindings.empty()) {
     output.err +=
         "moonfence policy: warning: " + escaped(path) + " binds no policy: nothing is fenced\n";

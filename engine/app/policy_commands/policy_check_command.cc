@@ -1,6 +1,7 @@
 #include "app/policy_commands/policy_command.h"
 #include "base/text.h"
 #include "os/tools/folders.h"
+#include "policy/bundle/policy_set.h"
 #include "policy/bundle/source_text.h"
 #include "policy/cases/test_subject.h"
 
@@ -77,9 +78,10 @@ Findings check_file(const std::string& path, const PolicyGround& ground, std::st
 
 PolicyOutput check_policies(const PolicyOptions& options, const PolicyGround& ground) {
   PolicyOutput output;
+  const Duration least_after = parse_duration(options.least_after).value_or(policy::kLostAfter);
   for (const std::string& given : options.paths) {
     if (given.ends_with(".yaml") || given.ends_with(".yml")) {
-      const PolicyOutput bindings = check_bindings(given, ground);
+      const PolicyOutput bindings = check_bindings(given, least_after, ground);
       output.out += bindings.out;
       output.err += bindings.err;
       if (bindings.code != PolicyExit::Ok || (options.strict && !bindings.err.empty())) {

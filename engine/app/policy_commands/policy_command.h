@@ -37,8 +37,9 @@ struct PolicyOutput {
 // Its parts, one file each.
 [[nodiscard]] PolicyOutput check_policies(const PolicyOptions& options, const PolicyGround& ground);
 // moonfence.yaml with the policies that it binds; other than built-in ones are read from its
-// folder.
-[[nodiscard]] PolicyOutput check_bindings(const std::string& path, const PolicyGround& ground);
+// folder. `least_after`: of the engine's configuration, which is not read here.
+[[nodiscard]] PolicyOutput check_bindings(const std::string& path, Duration least_after,
+                                          const PolicyGround& ground);
 [[nodiscard]] PolicyOutput test_policies(const PolicyOptions& options, const PolicyGround& ground);
 [[nodiscard]] PolicyOutput eval_policy(const PolicyOptions& options, const PolicyGround& ground);
 [[nodiscard]] PolicyOutput replay_policy(const PolicyOptions& options, const PolicyGround& ground);

@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "base/time.h"
+#include "policy/bundle/policy_set.h"
 
 namespace moonfence::app {
 namespace {
@@ -31,6 +33,8 @@ Examples:
       my-db/policy.lua: what is wrong, in which line, and what to do about it.
   moonfence policy check moonfence.yaml
       The bindings, and whether each policy takes its settings; NAME.lua is read beside it.
+  moonfence policy check moonfence.yaml --least-after 6s
+      The same for an engine whose configuration says leastAfter: 6s.
   moonfence policy check policies/noobaa other-db.lua --strict
       Several; also fails on warnings and missing tests.)";
 
@@ -105,6 +109,9 @@ void add_check(CLI::App& group, PolicyOptions& options) {
                   "my-db.lua, policy.lua in a folder of its name, or moonfence.yaml")
       ->required();
   app->add_flag("--strict", options.strict, "Warnings and missing tests are errors");
+  app->add_option("--least-after", options.least_after,
+                  "leastAfter of the engine's configuration, for bindings (default: 12s)")
+      ->type_name("TIME");
 }
 
 void add_test(CLI::App& group, PolicyOptions& options) {
@@ -200,6 +207,12 @@ CLI::App* add_policy(CLI::App& app, PolicyOptions& options) {
 std::string problem_of(const PolicyOptions& options) {
   if (options.coverage_min > 100) {
     return "--coverage: the minimum is a percentage from 0 to 100";
+  }
+  if (const auto least = parse_duration(options.least_after);
+      !options.least_after.empty() &&
+      (!least || *least < policy::kLeastOffAfter || *least > policy::kLongestAfter)) {
+    return "--least-after: '" + escaped(options.least_after, 64) +
+           "' is no time from 6s to 1h, for example 12s";
   }
   for (const std::string& pair : options.set) {
     if (pair.find('=') == std::string::npos || pair.starts_with('=')) {

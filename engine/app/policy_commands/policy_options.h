@@ -29,6 +29,8 @@ struct PolicyOptions {
   std::vector<std::string> paths;
   std::string out;  // of meta and new: a folder, "" for standard output or here
 
+  std::string least_after;  // of check: a time as given; "" the default of the configuration
+
   std::string run;            // of test: a glob over the names of cases, "" for all
   std::string coverage_text;  // as given; the two below say it
   std::string junit;          // file to write, "" for none

@@ -64,7 +64,7 @@ void EvidencePublisher::lead() {
   for (auto& [name, entry] : nodes_) {
     entry.due = {};
     entry.pause = {};
-    entry.failed.reset();
+    entry.tried.reset();
   }
   next_soon();
 }
@@ -168,7 +168,10 @@ void EvidencePublisher::saw(const cluster::NodeView& node) {
     if (known == nodes_.end()) {
       return;
     }
-    known->second.is_marked = false;
+    if (std::exchange(known->second.is_marked, false)) {
+      known->second.mark.clear();
+      known->second.tried.reset();
+    }
     known->second.may_be_over = false;
     if (!exists || known->second.uid != node.uid || !known->second.wanted) {
       nodes_.erase(known);
@@ -204,8 +207,11 @@ void EvidencePublisher::next_soon() {
 // Of nodes on which something stands.
 void EvidencePublisher::heed_the_heard() {
   for (auto& [name, entry] : nodes_) {
-    if (entry.is_marked && (!entry.may_be_over || entry.failed) && answers(name)) {
-      entry.may_be_over = true;
+    if (!entry.is_marked || !answers(name)) {
+      continue;
+    }
+    entry.may_be_over = true;
+    if (!entry.tried || !entry.tried->is_heard) {
       hurry(name, entry, Moment{});
     }
   }
@@ -227,10 +233,22 @@ void EvidencePublisher::next() {
     }
   }
   if (first != nodes_.end()) {
+    begin(first->first, first->second);
     read(first->first);
     return;
   }
   timer_ = around_.loop.after(kEvery, [this] { next(); });
+}
+
+// What is heard of the node from here on counts for the next try.
+void EvidencePublisher::begin(const NodeName& name, Entry& entry) {
+  entry.due = Moment::max();
+  if (Aim aim = aim_of(name, entry); entry.tried != aim) {
+    entry.tried = std::move(aim);
+    entry.pause = {};
+    entry.is_refused = false;
+    entry.conflicts = 0;
+  }
 }
 
 void EvidencePublisher::read(const NodeName& name) {
@@ -310,11 +328,14 @@ void EvidencePublisher::written(const NodeName& name, const EvidenceChange& chan
       entry.wanted.reset();
     }
     entry.pause = {};
-    entry.failed.reset();
+    entry.tried.reset();
     entry.due = {};
-    entry.may_be_over = false;
-    entry.is_heard = false;
+    entry.is_heard = entry.is_heard && !change.withdraws;  // while it was being written
+    entry.may_be_over = entry.is_heard;
     entry.is_marked = !change.withdraws;
+    if (change.withdraws) {
+      entry.mark.clear();
+    }
     if (change.withdraws && !entry.wanted) {
       nodes_.erase(found);
     }
@@ -332,18 +353,23 @@ void EvidencePublisher::written(const NodeName& name, const EvidenceChange& chan
 void EvidencePublisher::nothing_to_do(const NodeName& name) {
   Entry& entry = nodes_.at(name);
   entry.wanted.reset();
-  entry.failed.reset();
+  entry.is_refused = false;
+  entry.conflicts = 0;
   if (entry.may_be_over) {
     put_off(entry);
-  } else if (!entry.is_marked) {
+  } else if (entry.is_marked) {
+    entry.due = {};
+  } else {
     nodes_.erase(name);
   }
   done();
 }
 
+// Something that was heard meanwhile has brought the next try forward.
 void EvidencePublisher::put_off(Entry& entry) {
+  const Moment now = around_.loop.now();
   entry.pause = std::clamp(2 * entry.pause, kPause, kLongest);
-  entry.due = around_.loop.now() + entry.pause;
+  entry.due = std::clamp(entry.due, now + kAfterARace, now + entry.pause);
 }
 
 EvidencePublisher::Aim EvidencePublisher::aim_of(const NodeName& name, const Entry& entry) const {
@@ -352,24 +378,28 @@ EvidencePublisher::Aim EvidencePublisher::aim_of(const NodeName& name, const Ent
           .is_heard = entry.is_heard || answers(name)};
 }
 
-// What failed is not tried again for each event of its node.
+// What was refused is not tried again for each event of its node.
 void EvidencePublisher::hurry(const NodeName& name, Entry& entry, Moment due) const {
-  if (entry.failed != aim_of(name, entry)) {
+  if (!entry.is_refused || entry.tried != aim_of(name, entry)) {
     entry.due = std::min(entry.due, due);
   }
 }
 
 void EvidencePublisher::failed(const NodeName& name, const Error& error) {
   const auto found = nodes_.find(name);
+  const bool is_conflict = error.kind == Error::Kind::Conflict;
   if (error.kind == Error::Kind::NotFound || found == nodes_.end()) {
     nodes_.erase(name);
-  } else if (error.kind == Error::Kind::Conflict || error.kind == Error::Kind::Cancelled) {
+  } else if (error.kind == Error::Kind::Cancelled ||
+             (is_conflict && ++found->second.conflicts < kConflicts)) {
     // Somebody was faster: it is read again, and decided again. Or we do not lead any more.
     found->second.due = around_.loop.now() + kAfterARace;
   } else {
     Entry& entry = found->second;
     put_off(entry);
-    entry.failed = aim_of(name, entry);
+    entry.is_refused =
+        is_conflict || error.kind == Error::Kind::Forbidden || error.kind == Error::Kind::Invalid;
+    entry.conflicts = is_conflict ? entry.conflicts : 0;
     const std::string step = next_step(error);
     problem_ = "what is proven of node " + name.text() +
                " cannot be written to it: " + error.message() + step;

@@ -31,6 +31,8 @@ class EvidencePublisher final : public EvidenceListener {
   // Between two looks at whether machines answer.
   static constexpr Duration kEvery = std::chrono::seconds(1);
   static constexpr Duration kAfterARace = std::chrono::seconds(1);
+  // So many in a row are no race: a webhook may refuse with any code.
+  static constexpr int kConflicts = 3;
   // What failed, or was not over yet, is tried again after this, then after twice as long.
   static constexpr Duration kPause = std::chrono::seconds(5);
   static constexpr Duration kLongest = std::chrono::minutes(5);
@@ -75,8 +77,8 @@ class EvidencePublisher final : public EvidenceListener {
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
-  // What is to become of what stands there. While that is the same the pauses grow, whatever else
-  // of the node changes.
+  // What is to become of what stands there. While that is the same the pauses grow, and what was
+  // refused is not tried again, whatever else of the node changes.
   struct Aim {
     std::string mark;
     bool is_over = false;
@@ -85,13 +87,15 @@ class EvidencePublisher final : public EvidenceListener {
   };
   struct Entry {
     Uid uid = {};
-    bool is_marked = false;                    // by the watch, or by what we did a moment ago
-    bool may_be_over = false;                  // something speaks for it: it is looked at
-    bool is_heard = false;                     // by its Lease: it is over
-    std::string mark = {};                     // what stands there, by the watch
-    std::optional<Aim> failed = std::nullopt;  // what the last try was for, which failed
+    bool is_marked = false;                   // by the watch, or by what we did a moment ago
+    bool may_be_over = false;                 // something speaks for it: it is looked at
+    bool is_heard = false;                    // by its Lease: it is over
+    std::string mark = {};                    // what stands there, by the watch
+    std::optional<Aim> tried = std::nullopt;  // what the last try is for, as it began
+    bool is_refused = false;                  // the same try would be refused again
+    int conflicts = 0;                        // in a row
     std::optional<PublishedEvidence> wanted = std::nullopt;
-    Moment due{};
+    Moment due{};      // max: it is being tried
     Duration pause{};  // zero: the last try did what it was to do
   };
   using Entries = std::map<NodeName, Entry>;
@@ -107,6 +111,7 @@ class EvidencePublisher final : public EvidenceListener {
   void next_soon();
   void next();
   void heed_the_heard();
+  void begin(const NodeName& name, Entry& entry);
   void read(const NodeName& name);
   void arrived(const NodeName& name, const Result<kube::ApiReply>& reply);
   void patch(const NodeName& name, const kube::Node& node, EvidenceChange change);

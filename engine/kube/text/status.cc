@@ -213,7 +213,8 @@ bool is_too_large_version(const Error& error) {
 }
 
 bool is_denied_by_admission(const Error& error) {
-  return (error.kind == Kind::Forbidden || error.kind == Kind::Invalid) &&
+  return (error.kind == Kind::Forbidden || error.kind == Kind::Invalid ||
+          error.kind == Kind::Conflict) &&  // a webhook chooses its code
          (is_by_policy(error.text) || is_by_webhook(error.text));
 }
 

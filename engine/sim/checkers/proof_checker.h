@@ -4,7 +4,8 @@
 // refused, when something was deleted for it, who was ordered off or isolated, and the pods that
 // went on running beside their replacements. The last are what proof is for: where none is
 // demanded, or a BMC or a storage lies, they are counted. Who can write nothing is none of them.
-// And what is told of nodes to others: whether it is so, and goes when it is void.
+// And what is told of nodes to others: whether it is so, and goes when the Node shows that it is
+// void.
 
 #include <map>
 #include <optional>

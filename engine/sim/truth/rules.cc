@@ -63,11 +63,14 @@ constexpr std::array kAll = {
          "a NetworkFence is made only where a fencer may, by an intent for it, while its node is "
          "down and its kubelet's Lease is dead, by the replica that leads; and it refuses single "
          "addresses, which are that node's"},
-    Rule{kToldEvidence,
-         "where no BMC and no storage is `lying`, what stands on a node for others as `off` names "
-         "no boot that its machine runs; and what is void there is gone when nothing has kept "
-         "moonfence from taking it off for as long as something did before, and 20 s; five minutes "
-         "suffice"},
+    Rule{
+        kToldEvidence,
+        "where no BMC and no storage is `lying`, what stands on a node for others as `off` names "
+        "no boot that its machine runs; and what is void there by the Node, its boot or its status "
+        "(another UID, bootID or `lastHeartbeatTime`) is gone when nothing has kept moonfence "
+        "from taking it off for as long as something did before, and 20 s; five minutes suffice. "
+        "What is void by a Lease, by a machine that answers, by an attestation or an isolation "
+        "that was lifted is not judged"},
     Rule{kTaintedNode,
          "when a deletion leaves, the node carries a NoSchedule taint that says down, or did "
          "when the reading was made (`live-read`), or does not exist"},

@@ -139,16 +139,37 @@ TEST_F(PolicyCommand, check_reads_moonfence_yaml_and_what_it_binds) {
     EXPECT_TRUE(has(output.err, "moonfence.yaml:2")) << output.err;
     EXPECT_EQ(output.out, "");
   }
-  const auto early = bind("[{policy: noobaa, namespaces: [n], actOn: off, after: 6s}]");
-  EXPECT_EQ(early.code, PolicyExit::Ok);
-  EXPECT_TRUE(has(early.err,
-                  "bindings[0].after: 6s is refused unless the engine's configuration "
-                  "says leastAfter: 6s"))
-      << early.err;
-  EXPECT_EQ(bind("[{policy: noobaa, namespaces: [n], actOn: off, after: 12s}]").err, "");
   const auto empty = bind("[]");
   EXPECT_TRUE(has(empty.err, "binds no policy")) << empty.err;
   EXPECT_EQ(code({"check", "--strict", path("moonfence.yaml")}), 2);
+}
+
+// The engine refuses the whole file for it.
+TEST_F(PolicyCommand, check_refuses_what_the_engine_s_configuration_does_not_permit) {
+  const auto check = [this](const std::string& keys, std::vector<std::string> arguments = {}) {
+    folder_.write("moonfence.yaml",
+                  "api: 1\nbindings: [{policy: noobaa, namespaces: [n], " + keys + "}]\n");
+    arguments.insert(arguments.begin(), {"check", path("moonfence.yaml")});
+    return run(arguments);
+  };
+  const auto early = check("actOn: off, after: 6s");
+  EXPECT_EQ(early.code, PolicyExit::Unusable);
+  EXPECT_TRUE(has(early.err, "bindings[0].after: must be a duration from 12s to 1h, not '6s'"))
+      << early.err;
+  EXPECT_TRUE(has(early.err, "--least-after")) << early.err;
+  EXPECT_EQ(early.out, "");
+  EXPECT_EQ(check("actOn: off, after: 12s").err, "");
+  EXPECT_EQ(check("actOn: off, after: 6s", {"--least-after", "6s"}).code, PolicyExit::Ok);
+  EXPECT_EQ(check("actOn: off, after: 6s", {"--least-after=7s"}).code, PolicyExit::Unusable);
+  EXPECT_EQ(check("actOn: lost, after: 12s", {"--least-after=30s"}).code, PolicyExit::Unusable);
+  const auto lost = check("actOn: lost, after: 6s");
+  EXPECT_EQ(lost.code, PolicyExit::Unusable);
+  EXPECT_FALSE(has(lost.err, "--least-after")) << lost.err;  // no configuration permits that
+  for (const char* wrong : {"soon", "5s", "61m", "-6s"}) {
+    const auto refused = check("", {std::string("--least-after=") + wrong});
+    EXPECT_EQ(refused.code, PolicyExit::Usage) << wrong;
+    EXPECT_TRUE(has(refused.err, "--least-after")) << refused.err;
+  }
 }
 
 TEST_F(PolicyCommand, doc_tells_what_a_policy_asks_for) {

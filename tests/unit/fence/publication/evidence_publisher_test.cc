@@ -43,6 +43,7 @@ struct EvidencePublisherTest : testing::Test {
 
   std::optional<json> node = make_node();
   std::optional<FakeAnswer> patch_answer;
+  Duration patch_delay{};
   std::function<void()> before_patch = [] {};
   std::vector<EvidencePublisher::News> news;
   std::optional<EvidencePublisher> publisher;
@@ -117,7 +118,7 @@ struct EvidencePublisherTest : testing::Test {
       known == conditions.end() ? conditions.push_back(each) : known->merge_patch(each);
     }
     touch();
-    return {.body = node->dump()};
+    return {.body = node->dump(), .delay = patch_delay};
   }
   void touch() {
     json& version = (*node)["metadata"]["resourceVersion"];
@@ -436,6 +437,179 @@ TEST_F(EvidencePublisherTest, a_refused_addition_is_no_reason_to_hear_a_kubelet_
   patch_answer.reset();
   authority->reading.renewed = kBegin;
   look();
+  run_for(3s);
+  EXPECT_FALSE(stands());
+}
+
+// Only what would be refused again waits: a server that was away, or a webhook that hung, is no
+// reason that what is void stands there for minutes.
+TEST_F(EvidencePublisherTest,
+       after_a_failure_that_may_pass_events_of_the_node_still_bring_the_next_try) {
+  const std::vector<FakeAnswer> failures = {refusal(500, "InternalError"), FakeAnswer::lost(),
+                                            FakeAnswer::silent(), refusal(429, "TooManyRequests"),
+                                            refusal(401, "Unauthorized")};
+  for (const FakeAnswer& answer : failures) {
+    node = make_node();
+    start();
+    publish();
+    patch_answer = answer;
+    speak();
+    tell();
+    run_for(10min);
+    ASSERT_TRUE(stands());
+    patch_answer.reset();
+    touch();
+    tell();
+    run_for(EvidencePublisher::kTimeout + 3s);  // a try may be under way
+    EXPECT_FALSE(stands()) << answer.body;
+  }
+}
+
+TEST_F(EvidencePublisherTest, without_events_it_is_tried_less_and_less_whatever_the_failure) {
+  publish();
+  patch_answer = refusal(500, "InternalError");
+  speak();
+  tell();
+  run_for(30min);
+  EXPECT_GT(patches(), 5U);
+  EXPECT_LT(patches(), 15U);
+}
+
+// The write that was under way then was for something else.
+TEST_F(EvidencePublisherTest, who_is_heard_while_a_write_hangs_is_not_kept_waiting_by_its_refusal) {
+  authority->reading.renewed = kBegin - 1min;
+  publish();
+  patch_answer = refusal(403, "Forbidden");
+  patch_answer->delay = 5s;
+  authority->reading.attestation.counted =
+      Attestation{.at = kBegin, .by = "alice", .reason = "no light on it"};
+  look();
+  run_for(2s);
+  ASSERT_EQ(patches(), 2U);
+  authority->reading.renewed = kBegin;
+  look();
+  patch_answer.reset();
+  run_for(5s);
+  EXPECT_FALSE(stands());
+  EXPECT_EQ(reason(), "Heard");
+}
+
+// Its incident is over, so nobody looks again; and Ready may say nothing of it for minutes.
+TEST_F(EvidencePublisherTest, nor_forgotten_when_that_write_arrives) {
+  authority->reading.renewed = kBegin - 1min;
+  publish();
+  patch_delay = 5s;
+  authority->reading.attestation.counted =
+      Attestation{.at = kBegin, .by = "alice", .reason = "no light on it"};
+  look();
+  run_for(2s);
+  ASSERT_EQ(patches(), 2U);
+  authority->reading.renewed = kBegin;
+  look();
+  patch_delay = {};
+  run_for(5s);
+  EXPECT_FALSE(stands());
+}
+
+TEST_F(EvidencePublisherTest, nor_is_a_machine_that_answers_then_or_a_node_that_speaks) {
+  for (const bool speaks : {false, true}) {
+    node = make_node();
+    kernels.kernel = Kernel::NotObservable;
+    start();
+    publish();
+    patch_answer = refusal(403, "Forbidden");
+    patch_answer->delay = 5s;
+    authority->reading.attestation.counted =
+        Attestation{.at = kBegin, .by = "alice", .reason = "no light on it"};
+    look();
+    run_for(2s);
+    if (speaks) {
+      speak();
+      tell();
+    } else {
+      kernels.kernel = Kernel::Answers;
+    }
+    patch_answer.reset();
+    run_for(5s);
+    EXPECT_FALSE(stands()) << speaks;
+    authority->reading.attestation = {};
+  }
+}
+
+// By a binding with actOn: off, where the node is Ready all the while and was looked at for that.
+TEST_F(EvidencePublisherTest, a_machine_that_answers_waits_for_no_look_that_is_put_off) {
+  (*node)["status"]["conditions"][0]["status"] = "True";
+  publish();
+  run_for(20min);
+  ASSERT_TRUE(stands());
+  kernels.kernel = Kernel::Answers;
+  run_for(3s);
+  EXPECT_FALSE(stands());
+}
+
+// A webhook may refuse with any code.
+TEST_F(EvidencePublisherTest, a_refusal_that_looks_like_a_race_is_soon_told_and_put_off) {
+  patch_answer = refusal(
+      409, "", "admission webhook \"nodes.example.com\" denied the request: only kubelets write");
+  is_off();
+  look();
+  run_for(1s);
+  EXPECT_EQ(publisher->problem(), "") << "somebody was faster";
+  for (int i = 0; i < 1800; ++i) {
+    touch();
+    tell();
+    run_for(1s);
+  }
+  EXPECT_LT(patches(), 17U);
+  EXPECT_EQ(log.count("evidence_not_published"), 1U);
+  EXPECT_THAT(publisher->problem(), testing::HasSubstr("have it permit"));
+  patch_answer.reset();
+  run_for(EvidencePublisher::kLongest + 1s);
+  EXPECT_TRUE(stands());
+  EXPECT_EQ(publisher->problem(), "");
+}
+
+TEST_F(EvidencePublisherTest, it_does_not_keep_a_withdrawal_waiting_which_may_lose_races_too) {
+  publish();
+  patch_answer = refusal(409, "Conflict");
+  authority->reading.attestation.counted =
+      Attestation{.at = kBegin, .by = "alice", .reason = "no light on it"};
+  for (int i = 0; i < 60; ++i) {
+    look();
+    run_for(5s);
+  }
+  patch_answer.reset();
+  int races = EvidencePublisher::kConflicts - 1;
+  before_patch = [this, &races] {
+    if (races-- > 0) {
+      touch();
+    }
+  };
+  speak();
+  tell();
+  run_for(5s);
+  EXPECT_FALSE(stands());
+}
+
+// A backup, or a hand, puts it there once more.
+TEST_F(EvidencePublisherTest, what_was_refused_of_something_that_went_is_forgotten_with_it) {
+  publish();
+  patch_answer = refusal(403, "Forbidden");
+  authority->reading.attestation.counted =
+      Attestation{.at = kBegin, .by = "alice", .reason = "no light on it"};
+  look();
+  run_for(2s);
+  speak();
+  tell();
+  run_for(10min);
+  const json before = *node;
+  (*node)["metadata"]["annotations"].erase(kAnnotation);
+  (*node)["status"]["conditions"].erase(1);
+  touch();
+  tell();
+  patch_answer.reset();
+  node = before;
+  tell();
   run_for(3s);
   EXPECT_FALSE(stands());
 }

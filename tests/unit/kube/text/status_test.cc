@@ -148,6 +148,8 @@ TEST(Status, a_refusal_by_admission_is_no_missing_right) {
   EXPECT_TRUE(is_denied_by_admission(
       answered(R"(admission webhook "a" denied the request without explanation)", 422, "Invalid")));
   EXPECT_TRUE(is_denied_by_admission(
+      answered(R"(admission webhook "a" denied the request: no)", 409, "Conflict")));
+  EXPECT_TRUE(is_denied_by_admission(
       answered("ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no")));
   EXPECT_FALSE(is_denied_by_admission(
       answered(R"(User "m" cannot patch resource "nodes/status" in API group "")")));
