@@ -99,7 +99,7 @@ def test_pf_23_what_a_bmc_says_stands_on_the_node_until_it_is_heard_and_nobody_e
         assert [(each["kind"], each["source"], each["text"]) for each in told["evidence"]] == [("off", "redfish", "PowerState Off")]
         assert (condition(node)["reason"], condition(node)["lastHeartbeatTime"]) == ("Off", told["evidence"][0]["at"])
         wait_for("it has an Event", lambda: [each for each in client.list("events", "default") if each["reason"] == CONDITION
-                                             and each["involvedObject"]["uid"] == node["metadata"]["uid"]], 30)
+                                             and each["involvedObject"].get("uid") == node["metadata"]["uid"]], 30)
 
         cluster.hollow.heal(name)
         kubectl_says(f"kubectl wait node NODE --for=condition={CONDITION}=False --timeout=1m")
