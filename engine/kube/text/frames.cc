@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace moonfence::kube {
+namespace {
+
+// A buffer that a long frame has made larger goes with it.
+constexpr std::size_t kKept = std::size_t{64} << 10U;
+
+}  // namespace
 
 Result<void> FrameSplitter::append(std::string_view bytes) {
   for (std::string_view rest = bytes; !rest.empty();) {
@@ -28,6 +34,9 @@ std::optional<std::string_view> FrameSplitter::next() {
     if (end == std::string::npos) {
       // Only the unfinished frame is kept, so memory is bounded by one frame and one piece.
       buffer_.erase(0, start_);
+      if (buffer_.empty() && buffer_.capacity() > kKept) {
+        buffer_.shrink_to_fit();
+      }
       start_ = 0;
       scanned_ = buffer_.size();
       return std::nullopt;

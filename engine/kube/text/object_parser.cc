@@ -23,6 +23,9 @@ using simdjson::dom::element_type;
 // simdjson's buffers are ten times as large as the longest text so far, and are kept. Longer ones
 // are rare, and cost no time that anybody would miss.
 constexpr std::size_t kLongest = std::size_t{256} << 10U;
+// simdjson needs some 14 bytes for each byte of a text. A long text is rare: a node with a thousand
+// volumes, an item of a list.
+constexpr std::size_t kKept = std::size_t{64} << 10U;
 
 }  // namespace
 
@@ -216,8 +219,8 @@ ObjectParser::ObjectParser(const Omitted& omitted) {
 
 ObjectParser::~ObjectParser() = default;
 
-ObjectParser::Parser& ObjectParser::parser() {
-  if (!parser_) {
+ObjectParser::Parser& ObjectParser::parser_for(std::string_view text) {
+  if (!parser_ || (text.size() <= kKept && parser_->parser.capacity() > kKept)) {
     parser_ = std::make_unique<Parser>();
   }
   return *parser_;
@@ -227,18 +230,22 @@ Result<json> ObjectParser::parse(std::string_view text) {
   if (text.size() > kLongest) {
     return parse_json(text);
   }
-  const auto root = parser().read(text);
+  const auto root = parser_for(text).read(text);
   if (!root) {
     return parse_json(text);
   }
-  return tree_of(*root, omitted_->inside.empty() ? nullptr : omitted_.get());
+  json tree = tree_of(*root, omitted_->inside.empty() ? nullptr : omitted_.get());
+  if (text.size() > kKept) {
+    parser_.reset();
+  }
+  return tree;
 }
 
 std::optional<Glance> ObjectParser::glance(std::string_view frame) {
   if (frame.size() > kLongest) {
     return std::nullopt;
   }
-  const auto root = parser().read(frame);
+  const auto root = parser_for(frame).read(frame);
   const auto object = member_of(root, "object");
   const auto metadata = member_of(object, "metadata");
   Glance glance = {.type = word_of(member_of(root, "type")),

@@ -54,12 +54,12 @@ class ObjectParser {
  private:
   struct Branch;
   struct Parser;
-  [[nodiscard]] Parser& parser();
+  [[nodiscard]] Parser& parser_for(std::string_view text);
 
   // The omitted paths as a tree; the same and the version of a frame's object.
   std::unique_ptr<const Branch> omitted_;
   std::unique_ptr<const Branch> passed_over_;
-  // Buffers that stay from one text to the next.
+  // Buffers that stay from one text to the next, but for those of long ones.
   std::unique_ptr<Parser> parser_;
 };
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/memory_in_use.h"
+
 namespace moonfence::kube {
 namespace {
 
@@ -43,6 +45,17 @@ TEST(FrameSplitter, a_frame_beyond_the_limit_is_refused_however_it_comes) {
   FrameSplitter pieces(4);
   EXPECT_TRUE(pieces.append("1234\n1234"));
   EXPECT_EQ(pieces.append("5").error().kind, Error::Kind::Limit);
+}
+
+TEST(FrameSplitter, a_long_frame_leaves_no_large_buffer) {
+  FrameSplitter frames;
+  const std::string frame(200'000, 'x');
+  const std::size_t before = tests::memory_in_use();
+  ASSERT_TRUE(frames.append(frame));
+  ASSERT_TRUE(frames.append("\n"));
+  ASSERT_TRUE(frames.next());
+  EXPECT_FALSE(frames.next());
+  EXPECT_LT(tests::memory_in_use(), before + 100'000);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "kube/objects/decode.h"
 #include "kube/text/json.h"
+#include "support/memory_in_use.h"
 
 namespace moonfence::kube {
 namespace {
@@ -292,6 +293,23 @@ TEST_F(GlanceTest, the_same_content_is_the_same_tree_however_it_is_broken) {
     EXPECT_EQ(known->second, tree) << edited;
   }
   EXPECT_GT(same, 10U);
+}
+
+// After a thousand pods with volumes 7 MB stayed in the buffers of two watches, which would not see
+// a text as long again.
+TEST(ObjectParser, a_long_text_leaves_no_large_buffers) {
+  const std::string longest = json{
+      {"object", {{"metadata", {{"resourceVersion", "1"}}}, {"text", std::string(200'000, 'x')}}},
+      {"type", "MODIFIED"}}.dump();
+  const std::string usual = R"({"type":"MODIFIED","object":{"metadata":{"resourceVersion":"2"}}})";
+  ObjectParser parser;
+  ASSERT_TRUE(parser.glance(usual));
+  const std::size_t before = tests::memory_in_use();
+  ASSERT_TRUE(parser.parse(longest));
+  EXPECT_LT(tests::memory_in_use(), before + 100'000);
+  ASSERT_TRUE(parser.glance(longest));  // its words stand until the next text
+  ASSERT_TRUE(parser.glance(usual));
+  EXPECT_LT(tests::memory_in_use(), before + 100'000);
 }
 
 // What the watch of the nodes leaves out must not be missed: a field that decode_node() begins to
