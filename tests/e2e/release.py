@@ -33,12 +33,18 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def stand_in(root: Path, monkeypatch):
-    """The module scripts/release, at work in this folder."""
+def scripts_release(monkeypatch):
+    """The script as a module."""
     monkeypatch.syspath_prepend(str(REPO / "scripts"))
     loader = importlib.machinery.SourceFileLoader("release", str(REPO / "scripts" / "release"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("release", loader))
     loader.exec_module(module)
+    return module
+
+
+def stand_in(root: Path, monkeypatch):
+    """scripts/release, at work in this folder."""
+    module = scripts_release(monkeypatch)
     monkeypatch.setattr(module, "ROOT", root)
     monkeypatch.setattr("artifact.ROOT", root)
     monkeypatch.setattr(module, "version", lambda: VERSION)

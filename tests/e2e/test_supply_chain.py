@@ -17,7 +17,7 @@ from .control_plane import REPO
 from .documents import commands
 from .engine import binary
 from .processes import free_port
-from .release import VERSION, add, sha256, stand_in, tree_of
+from .release import VERSION, add, scripts_release, sha256, stand_in, tree_of
 
 PLUGIN = f"kubectl-moonfence-{VERSION}-linux-amd64.tar.gz"
 ATTESTATION = f"moonfence-{VERSION}.intoto.sigstore.json"
@@ -223,3 +223,23 @@ def test_krew_installs_the_plugin_and_takes_it_away(dist, tools, tmp_path, monke
     assert run(version, dist).stdout == told
     gone = run(uninstall, dist)
     assert gone.returncode == 0 and not (root / "bin" / "kubectl-moonfence").exists(), gone.stdout
+
+
+@pytest.mark.slow
+def test_a_whole_release_is_verified_as_documented(request, tmp_path, monkeypatch):
+    """Image, bill of materials and Debian package are the real ones, of the program that is there."""
+    module, out = scripts_release(monkeypatch), tmp_path / "dist"
+    monkeypatch.setattr(module, "build_program", binary)
+    module.make(out)
+    request.getfixturevalue("tools")  # from here on without a network
+    module.sign(out, new_key(tmp_path / "keys"))
+    image = next(out.glob("*.tar"))
+    digest = re.search(r"sha256:([0-9a-f]{64})", run(f"tar -xOf {image.name} index.json", out).stdout)[1]
+    said = [each for each in documented("Verify", {"moonfence-0.1.0-image-amd64.tar": image.name, "0.1.0": module.version(), "DIGEST": digest})
+            if not each.startswith(("kubectl", "cosign verify --key"))]
+    assert len(said) == 7
+    for command in said:
+        done = run(command, out)
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+    told = json.loads((out / module.provenance_name()).read_text())["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert len([each for each in told if each.get("uri", "").startswith("pkg:deb/debian/") and each.get("digest")]) > 10
