@@ -19,15 +19,18 @@ def sha256(file):
 
 
 def images_in(file):
-    """(platform or "", digest) of each image that an OCI archive names; nothing for another file."""
+    """(platform or "", digest) of each image and each index of images in an OCI archive; nothing for another file."""
     if not tarfile.is_tarfile(file):
         return
     with tarfile.open(file) as tar:
-        if "index.json" not in tar.getnames() or "oci-layout" not in tar.getnames():
-            return
-        for each in json.load(tar.extractfile("index.json"))["manifests"]:
-            platform = each.get("platform", {})
-            yield "/".join(platform[key] for key in ("os", "architecture") if key in platform), each["digest"]
+        names = set(tar.getnames())
+        indexes = ["index.json"] if {"index.json", "oci-layout"} <= names else []
+        while indexes:
+            for each in json.load(tar.extractfile(indexes.pop()))["manifests"]:
+                platform = each.get("platform", {})
+                yield "/".join(platform[key] for key in ("os", "architecture") if key in platform), each["digest"]
+                if each.get("mediaType", "").endswith(("image.index.v1+json", "manifest.list.v2+json")):
+                    indexes.append(f"blobs/{each['digest'].replace(':', '/')}")
 
 
 def subjects(files, version):

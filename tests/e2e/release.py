@@ -81,8 +81,10 @@ def add(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> b
     return content
 
 
-def write_image(path: Path):
-    """An OCI archive of an image with nothing in it."""
+def write_image(path: Path, machines=("amd64",)):
+    """An OCI archive of an image with nothing in it; for several machines an index of such images. Returns what a registry would
+    know of it by digest."""
+    manifests = []
     with tarfile.open(path, "w") as tar:
         def blob(content, kind: str) -> dict:
             content = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -92,10 +94,17 @@ def write_image(path: Path):
         empty = io.BytesIO()
         tarfile.open(fileobj=empty, mode="w").close()
         layer = blob(gzip.compress(empty.getvalue(), mtime=0), "layer.v1.tar+gzip")
-        platform = {"os": "linux", "architecture": "amd64"}
-        config = blob({**platform, "config": {}, "rootfs": {"type": "layers", "diff_ids": [
-            f"sha256:{hashlib.sha256(empty.getvalue()).hexdigest()}"]}}, "config.v1+json")
-        manifest = blob({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config,
-                         "layers": [layer]}, "manifest.v1+json")
-        add(tar, "index.json", json.dumps({"schemaVersion": 2, "manifests": [{**manifest, "platform": platform}]}).encode())
+        for machine in machines:
+            platform = {"os": "linux", "architecture": machine}
+            config = blob({**platform, "config": {}, "rootfs": {"type": "layers", "diff_ids": [
+                f"sha256:{hashlib.sha256(empty.getvalue()).hexdigest()}"]}}, "config.v1+json")
+            manifests.append({"platform": platform, **blob({
+                "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config,
+                "layers": [layer]}, "manifest.v1+json")})
+        found = [each["digest"] for each in manifests]
+        if len(machines) > 1:
+            manifests = [blob({"schemaVersion": 2, "manifests": manifests}, "index.v1+json")]
+            found.insert(0, manifests[0]["digest"])
+        add(tar, "index.json", json.dumps({"schemaVersion": 2, "manifests": manifests}).encode())
         add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
+    return found

@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from .control_plane import REPO
-from .release import sha256, stand_in, tree_of
+from .release import sha256, stand_in, tree_of, write_image
 
 
 @pytest.fixture
@@ -105,3 +105,12 @@ def test_the_provenance_names_every_file_the_image_and_what_went_in(release, tre
     assert made["resolvedDependencies"][0]["digest"] == {"gitCommit": head}
     library = {"uri": "pkg:deb/debian/libcurl4@7.88.1-10%2Bdeb12u8?arch=amd64&distro=debian-12", "digest": {"sha256": "ab" * 32}}
     assert library in made["resolvedDependencies"]
+
+
+def test_the_provenance_names_an_index_and_each_of_its_images(release, tree):
+    index, amd64, arm64 = write_image(tree / "scripts" / "image.tar", ("amd64", "arm64"))
+    release.make(tree / "dist")
+    told = json.loads((tree / "dist" / "moonfence-0.2.0.intoto.jsonl").read_text())
+    images = {each["name"]: each["digest"]["sha256"] for each in told["subject"] if each["name"].startswith("moonfence:")}
+    assert images == {"moonfence:0.2.0": index.removeprefix("sha256:"), "moonfence:0.2.0 linux/amd64": amd64.removeprefix("sha256:"),
+                      "moonfence:0.2.0 linux/arm64": arm64.removeprefix("sha256:")}

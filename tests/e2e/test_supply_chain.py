@@ -22,23 +22,27 @@ from .release import VERSION, add, scripts_release, sha256, stand_in, tree_of
 PLUGIN = f"kubectl-moonfence-{VERSION}-linux-amd64.tar.gz"
 ATTESTATION = f"moonfence-{VERSION}.intoto.sigstore.json"
 IMAGE = f"moonfence-{VERSION}-image-amd64.tar"
+pytestmark = pytest.mark.xdist_group("supply chain")
 
 
-@pytest.fixture
-def tools(tmp_path, monkeypatch):
+def find_tools(folder, monkeypatch):
     """cosign, crane, krew and kubectl in the PATH, in a home of their own, and nothing that leads to a network."""
     found = programs.find("cosign", "krew", "kubectl")
-    folder = tmp_path / "tools"
     folder.mkdir()
     for name, path in found.items():
         (folder / name).symlink_to(path)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("COSIGN_PASSWORD", "a test's")
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     return folder
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    return find_tools(tmp_path / "tools", monkeypatch)
 
 
 def new_key(folder):
@@ -47,10 +51,8 @@ def new_key(folder):
     return folder / "cosign.key"
 
 
-@pytest.fixture
-def release(tools, tmp_path, monkeypatch):
+def small_release(root, monkeypatch):
     """scripts/release of a small tree with the plug-in's archive, which scripts/image of the tree does not make."""
-    root = tmp_path / "root"
     root.mkdir()
     module = stand_in(root, monkeypatch)
     tree_of(module, monkeypatch)
@@ -66,12 +68,27 @@ def release(tools, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def dist(release, tmp_path):
-    """A signed release."""
-    out = tmp_path / "dist"
-    release.make(out, "https://files.example.com")
-    release.sign(out, new_key(tmp_path / "keys"))
-    return out
+def release(tools, tmp_path, monkeypatch):
+    return small_release(tmp_path / "root", monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory):
+    """A signed release, its key and the key of somebody else, made once for all tests."""
+    place = tmp_path_factory.mktemp("signed")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        find_tools(place / "tools", monkeypatch)
+        module = small_release(place / "root", monkeypatch)
+        module.make(place / "dist", "https://files.example.com")
+        new_key(place / "others")
+        module.sign(place / "dist", new_key(place / "keys"))
+    return place
+
+
+@pytest.fixture
+def dist(signed, tools, tmp_path):
+    """A copy of it, to spoil."""
+    return shutil.copytree(signed / "dist", tmp_path / "dist")
 
 
 def documented(heading: str, words: dict) -> list:
@@ -139,9 +156,9 @@ def test_what_is_signed_is_verified_and_a_changed_byte_is_refused(dist, tmp_path
         shutil.rmtree(changed)
 
 
-def test_another_key_verifies_nothing(dist, tmp_path):
+def test_another_key_verifies_nothing(dist, signed):
     verify = checks(dist)
-    shutil.copy(new_key(tmp_path / "others").with_name("cosign.pub"), dist / "moonfence.pub")
+    shutil.copy(signed / "others" / "cosign.pub", dist / "moonfence.pub")
     assert refusals(dist, verify) == {"openssl", "cosign", "file", "image"}
 
 
@@ -149,8 +166,8 @@ def test_an_image_of_another_digest_is_none_of_this_release(dist):
     assert refusals(dist, {"image": checks(dist)["image"].replace(digest_of_image(dist), "0" * 64)}) == {"image"}
 
 
-def test_only_what_the_sums_say_is_signed(release, tmp_path):
-    out, key = tmp_path / "dist", new_key(tmp_path / "keys")
+def test_only_what_the_sums_say_is_signed(release, signed, tmp_path):
+    out, key = tmp_path / "dist", signed / "keys" / "cosign.key"
     for name, harm in {"changed": lambda: flip(out / "install.yaml"), "gone": lambda: (out / "install.yaml").unlink(),
                        "added": lambda: (out / "extra.yaml").write_text("kind: Secret\n")}.items():
         release.make(out)
@@ -159,17 +176,17 @@ def test_only_what_the_sums_say_is_signed(release, tmp_path):
             release.sign(out, key)
         assert not any((out / each).exists() for each in release.signatures()), name
     with pytest.raises(SystemExit, match="has no SHA256SUMS: is it a folder that scripts/release has made"):
-        release.sign(tmp_path / "keys", key)
+        release.sign(signed / "keys", key)
 
 
-def test_signed_again_by_another_key_it_is_the_other_ones(dist, release, tmp_path):
-    release.sign(dist, new_key(tmp_path / "others"))
+def test_signed_again_by_another_key_it_is_the_other_ones(dist, release, signed):
+    release.sign(dist, signed / "others" / "cosign.key")
     assert refusals(dist, checks(dist)) == set()
-    assert sha256(dist / "moonfence.pub") == sha256(tmp_path / "others" / "cosign.pub")
+    assert sha256(dist / "moonfence.pub") == sha256(signed / "others" / "cosign.pub")
 
 
-def test_a_key_that_cannot_be_opened_is_told_before_anything_is_made(release, tmp_path, monkeypatch):
-    key = new_key(tmp_path / "keys")
+def test_a_key_that_cannot_be_opened_is_told_before_anything_is_made(release, signed, monkeypatch):
+    key = signed / "keys" / "cosign.key"
     release.check_key(key)
     monkeypatch.setenv("COSIGN_PASSWORD", "another")
     with pytest.raises(SystemExit, match="cosign sign-blob: .*decrypt"):
@@ -179,7 +196,7 @@ def test_a_key_that_cannot_be_opened_is_told_before_anything_is_made(release, tm
         release.check_key(key)
 
 
-def test_an_image_is_signed_in_its_registry(dist, tools, tmp_path):
+def test_an_image_is_signed_in_its_registry(dist, signed):
     """By the commands of docs/releasing.md, and verified by that of docs/install.md."""
     port = free_port()
     served = subprocess.Popen(["crane", "registry", "serve", "--address", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL,
@@ -191,13 +208,13 @@ def test_an_image_is_signed_in_its_registry(dist, tools, tmp_path):
         assert pushed.returncode == 0, pushed.stdout
         verify = next(each for each in documented("Verify", words) if each.startswith("cosign verify --key")).replace("DIGEST", digest)
         assert run(verify, dist).returncode != 0, "it is not signed yet"
-        shutil.copy(tmp_path / "keys" / "cosign.key", dist / "moonfence.key")
+        shutil.copy(signed / "keys" / "cosign.key", dist / "moonfence.key")
         text = (REPO / "docs" / "releasing.md").read_text().split("To write into no log")[1].split("```")[1]
         for command in re.findall(r"^ *\$ (.*)$", text, re.M):
             done = run(command.replace("DIGEST", digest).replace("registry.example.com", f"127.0.0.1:{port}"), dist)
             assert done.returncode == 0, f"{command}\n{done.stdout}"
         assert run(verify, dist).returncode == 0
-        shutil.copy(new_key(tmp_path / "others").with_name("cosign.pub"), dist / "moonfence.pub")
+        shutil.copy(signed / "others" / "cosign.pub", dist / "moonfence.pub")
         assert run(verify, dist).returncode != 0, "it is another one's key"
     finally:
         served.terminate()
