@@ -18,10 +18,11 @@ MAKER = """#!/bin/sh
 [ "$1 $3 $5" = "--binary --out --verify" ] && [ -s "$2" ] || exit 1
 mkdir -p "$4/oci" && cp "$2" "$4/oci/blob"
 for file in {}; do
-  case $file in *.tar | *.json) cp "$0.${{file##*.}}" "$4/$file" ;; *) echo "$file" >"$4/$file" ;; esac
+  case $file in *.tar | *.json | *.gz) cp "$0.${{file##*.}}" "$4/$file" ;; *) echo "$file" >"$4/$file" ;; esac
 done
 """
-MADE = {"image": f"moonfence-{VERSION}-amd64.tar sbom.spdx.json", "package": f"moonfence_{VERSION}_amd64.deb"}
+PLUGIN = f"kubectl-moonfence-{VERSION}-linux-amd64.tar.gz"
+MADE = {"image": f"moonfence-{VERSION}-amd64.tar sbom.spdx.json {PLUGIN}", "package": f"moonfence_{VERSION}_amd64.deb"}
 BILL = {"spdxVersion": "SPDX-2.3", "packages": [
     {"name": "moonfence", "checksums": [{"algorithm": "SHA256", "checksumValue": "cd" * 32}]},
     {"name": "libcurl4", "checksums": [{"algorithm": "SHA256", "checksumValue": "ab" * 32}], "externalRefs": [
@@ -65,6 +66,9 @@ def tree_of(release, monkeypatch) -> Path:
         (root / "scripts" / name).chmod(0o755)
     (root / "scripts" / "image.json").write_text(json.dumps(BILL))
     write_image(root / "scripts" / "image.tar")
+    with tarfile.open(root / "scripts" / "image.gz", "w:gz") as tar:
+        add(tar, "kubectl-moonfence", b"#!/bin/sh\nexec moonfence \"$@\"\n", 0o755)
+        add(tar, "LICENSE", (REPO / "LICENSE").read_bytes())
     git = ("git", "-C", str(root), "-c", "user.name=test", "-c", "user.email=test@localhost")
     for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "a test")):
         subprocess.run([*git, *words], check=True)

@@ -61,11 +61,11 @@ def test_a_release_is_everything_by_its_version_with_its_sums(release, tree):
     (out / "left").mkdir(parents=True)
     sums = release.make(out)
     assert sorted(path.name for path in out.iterdir()) == [
-        "SHA256SUMS", "install-enforce.yaml", "install.yaml", "moonfence-0.2.0-deploy.tar.gz",
+        "SHA256SUMS", "install-enforce.yaml", "install.yaml", "kubectl-moonfence-0.2.0-linux-amd64.tar.gz", "moonfence-0.2.0-deploy.tar.gz",
         "moonfence-0.2.0-image-amd64.tar", "moonfence-0.2.0.intoto.jsonl", "moonfence-0.2.0.spdx.json", "moonfence-0.2.0.tar.gz",
-        "moonfence_0.2.0_amd64.deb"]
+        "moonfence.yaml", "moonfence_0.2.0_amd64.deb"]
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=out, check=True)
-    assert len(sums.splitlines()) == 8 and (out / "SHA256SUMS").read_text() == sums
+    assert len(sums.splitlines()) == 10 and (out / "SHA256SUMS").read_text() == sums
     contents = {}
     for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz"):
         with tarfile.open(out / name) as tar:

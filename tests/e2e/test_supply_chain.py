@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import tarfile
 
 import pytest
 
@@ -17,19 +16,18 @@ from .control_plane import REPO
 from .documents import commands
 from .engine import binary
 from .processes import free_port
-from .release import VERSION, add, scripts_release, sha256, stand_in, tree_of
+from .release import PLUGIN, VERSION, scripts_release, sha256, stand_in, tree_of
 
-PLUGIN = f"kubectl-moonfence-{VERSION}-linux-amd64.tar.gz"
 ATTESTATION = f"moonfence-{VERSION}.intoto.sigstore.json"
 IMAGE = f"moonfence-{VERSION}-image-amd64.tar"
 pytestmark = pytest.mark.xdist_group("supply chain")
 
 
 def find_tools(folder, monkeypatch):
-    """cosign, crane, krew and kubectl in the PATH, in a home of their own, and nothing that leads to a network."""
+    """cosign, crane, krew, kubectl and moonfence in the PATH, in a home of their own, and nothing that leads to a network."""
     found = programs.find("cosign", "krew", "kubectl")
     folder.mkdir()
-    for name, path in found.items():
+    for name, path in {**found, "moonfence": binary()}.items():
         (folder / name).symlink_to(path)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(folder))
@@ -52,18 +50,9 @@ def new_key(folder):
 
 
 def small_release(root, monkeypatch):
-    """scripts/release of a small tree with the plug-in's archive, which scripts/image of the tree does not make."""
     root.mkdir()
     module = stand_in(root, monkeypatch)
     tree_of(module, monkeypatch)
-    files = module.make_files
-
-    def with_plugin(out):
-        files(out)
-        with tarfile.open(out / PLUGIN, "w:gz") as tar:
-            add(tar, "kubectl-moonfence", f"#!/bin/sh\nexec {binary()} \"$@\"\n".encode(), 0o755)
-            add(tar, "LICENSE", (REPO / "LICENSE").read_bytes())
-    monkeypatch.setattr(module, "make_files", with_plugin)
     return module
 
 
@@ -192,7 +181,7 @@ def test_a_key_that_cannot_be_opened_is_told_before_anything_is_made(release, si
     with pytest.raises(SystemExit, match="cosign sign-blob: .*decrypt"):
         release.check_key(key)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    with pytest.raises(SystemExit, match="needs cosign 3 in the PATH"):
+    with pytest.raises(SystemExit, match="needs cosign 3.1 in the PATH"):
         release.check_key(key)
 
 
