@@ -15,10 +15,11 @@ from .control_plane import REPO
 VERSION = "0.2.0"
 # what scripts/image and scripts/package leave, and a folder that is no file of a release
 MAKER = """#!/bin/sh
-[ "$1 $3 $5" = "--binary --out --verify" ] && [ -s "$2" ] || exit 1
-mkdir -p "$4/oci" && cp "$2" "$4/oci/blob"
+while [ "$1" != --out ]; do [ "$1" = --binary ] && [ -s "$2" ] && shift 2 || exit 1; done
+[ "$3" = --verify ] || exit 1
+mkdir -p "$2/oci" && echo blob >"$2/oci/blob"
 for file in {}; do
-  case $file in *.tar | *.json | *.gz) cp "$0.${{file##*.}}" "$4/$file" ;; *) echo "$file" >"$4/$file" ;; esac
+  case $file in *.tar | *.json | *.gz) cp "$0.${{file##*.}}" "$2/$file" ;; *) echo "$file" >"$2/$file" ;; esac
 done
 """
 PLUGIN = f"kubectl-moonfence-{VERSION}-linux-amd64.tar.gz"
