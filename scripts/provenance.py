@@ -52,7 +52,7 @@ def packages(files):
             for reference in package.get("externalRefs", []):
                 if reference["referenceType"] == "purl":
                     sums = {each["algorithm"].lower(): each["checksumValue"] for each in package.get("checksums", [])}
-                    found[reference["referenceLocator"]] = {"uri": reference["referenceLocator"], "digest": sums}
+                    found[reference["referenceLocator"]] = {"uri": reference["referenceLocator"], **({"digest": sums} if sums else {})}
     return [found[uri] for uri in sorted(found)]
 
 
