@@ -85,6 +85,9 @@ PARTS = {
     "node": (Step(commands("github.com/opencontainers", "runc"), tags="seccomp", cgo=True),
              Step(commands("github.com/containernetworking/plugins/plugins", "main/ptp", "main/loopback", "ipam/host-local"))),
     "storage": (Step(commands("moonfence.invalid", "csi-driver", "csi-driver/writer")),),
+    "cosign": (Step(commands("github.com/sigstore/cosign/v3/cmd", "cosign")),
+               Step(commands("github.com/google/go-containerregistry/cmd", "crane"))),
+    "krew": (Step(commands("sigs.k8s.io/krew/cmd", "krew")),),
 }
 PART_OF = {name: part for part, steps in PARTS.items() for step in steps for name, _ in step.programs}
 

@@ -1,27 +1,18 @@
 """scripts/release: --check, on files that disagree, and what it puts together, of a small tree."""
 
-import importlib.machinery
-import importlib.util
+import json
 import subprocess
 import tarfile
 
 import pytest
 
 from .control_plane import REPO
+from .release import sha256, stand_in, tree_of, write_image
 
 
 @pytest.fixture
 def release(tmp_path, monkeypatch):
-    loader = importlib.machinery.SourceFileLoader("release", str(REPO / "scripts" / "release"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("release", loader))
-    loader.exec_module(module)
-    monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(module, "version", lambda: "0.2.0")
-    for folder in ("deploy/flat", "docs"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "deploy" / "install.yaml").write_text("image: moonfence:0.2.0\n")
-    (tmp_path / "docs" / "install.md").write_text("push moonfence:0.2.0\n")
-    return module
+    return stand_in(tmp_path, monkeypatch)
 
 
 def faults(release, text: str) -> list:
@@ -60,31 +51,9 @@ def test_manifests_of_another_version_are_told(release):
     assert faults(release, GOOD) == ["deploy/flat/enforce.yaml names version 0.1.9, CMakeLists.txt says 0.2.0"]
 
 
-# what scripts/image and scripts/package leave, and a folder that is no file of a release
-MAKER = """#!/bin/sh
-[ "$1 $3 $5" = "--binary --out --verify" ] && [ -s "$2" ] || exit 1
-mkdir -p "$4/oci" && cp "$2" "$4/oci/blob"
-for file in {}; do echo "$file" >"$4/$file"; done
-"""
-MADE = {"image": "moonfence-0.2.0-amd64.tar sbom.spdx.json", "package": "moonfence_0.2.0_amd64.deb"}
-
-
 @pytest.fixture
 def tree(release, monkeypatch):
-    """A repository with all that a release is made of; the program and what makes image and package are stand-ins."""
-    root = release.ROOT
-    (root / "deploy" / "flat" / "enforce.yaml").write_text("image: moonfence:0.2.0\n")
-    (root / "scripts").mkdir()
-    for name, files in MADE.items():
-        (root / "scripts" / name).write_text(MAKER.format(files))
-        (root / "scripts" / name).chmod(0o755)
-    git = ("git", "-C", str(root), "-c", "user.name=test", "-c", "user.email=test@localhost")
-    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "a test")):
-        subprocess.run([*git, *words], check=True)
-    program = root / "moonfence"
-    program.write_bytes(b"program")
-    monkeypatch.setattr(release, "build_program", lambda: program)
-    return root
+    return tree_of(release, monkeypatch)
 
 
 def test_a_release_is_everything_by_its_version_with_its_sums(release, tree):
@@ -92,10 +61,11 @@ def test_a_release_is_everything_by_its_version_with_its_sums(release, tree):
     (out / "left").mkdir(parents=True)
     sums = release.make(out)
     assert sorted(path.name for path in out.iterdir()) == [
-        "SHA256SUMS", "install-enforce.yaml", "install.yaml", "moonfence-0.2.0-deploy.tar.gz",
-        "moonfence-0.2.0-image-amd64.tar", "moonfence-0.2.0.spdx.json", "moonfence-0.2.0.tar.gz", "moonfence_0.2.0_amd64.deb"]
+        "SHA256SUMS", "install-enforce.yaml", "install.yaml", "kubectl-moonfence-0.2.0-linux-amd64.tar.gz", "moonfence-0.2.0-deploy.tar.gz",
+        "moonfence-0.2.0-image-amd64.tar", "moonfence-0.2.0.intoto.jsonl", "moonfence-0.2.0.spdx.json", "moonfence-0.2.0.tar.gz",
+        "moonfence.yaml", "moonfence_0.2.0_amd64.deb"]
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=out, check=True)
-    assert len(sums.splitlines()) == 7 and (out / "SHA256SUMS").read_text() == sums
+    assert len(sums.splitlines()) == 10 and (out / "SHA256SUMS").read_text() == sums
     contents = {}
     for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz"):
         with tarfile.open(out / name) as tar:
@@ -115,3 +85,32 @@ def test_a_release_without_its_image_is_none(release, tree):
     with pytest.raises(subprocess.CalledProcessError):
         release.make(tree / "dist")
     assert not (tree / "dist" / "SHA256SUMS").exists()
+
+
+def test_the_provenance_names_every_file_the_image_and_what_went_in(release, tree):
+    out = tree / "dist"
+    release.make(out, "https://files.example.com")
+    (line,) = (out / "moonfence-0.2.0.intoto.jsonl").read_text().splitlines()
+    told = json.loads(line)
+    assert (told["_type"], told["predicateType"]) == ("https://in-toto.io/Statement/v1", "https://slsa.dev/provenance/v1")
+    subjects = {each["name"]: each["digest"]["sha256"] for each in told["subject"]}
+    layout = tarfile.open(out / "moonfence-0.2.0-image-amd64.tar")
+    (image,) = json.load(layout.extractfile("index.json"))["manifests"]
+    assert subjects.pop("moonfence:0.2.0 linux/amd64") == image["digest"].removeprefix("sha256:")
+    assert subjects == {path.name: sha256(path) for path in out.iterdir()
+                        if path.name not in ("SHA256SUMS", "moonfence-0.2.0.intoto.jsonl")}
+    made = told["predicate"]["buildDefinition"]
+    head = subprocess.run(["git", "-C", str(tree), "rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    assert made["externalParameters"] == {"commit": head, "version": "0.2.0", "baseUrl": "https://files.example.com"}
+    assert made["resolvedDependencies"][0]["digest"] == {"gitCommit": head}
+    library = {"uri": "pkg:deb/debian/libcurl4@7.88.1-10%2Bdeb12u8?arch=amd64&distro=debian-12", "digest": {"sha256": "ab" * 32}}
+    assert library in made["resolvedDependencies"]
+
+
+def test_the_provenance_names_an_index_and_each_of_its_images(release, tree):
+    index, amd64, arm64 = write_image(tree / "scripts" / "image.tar", ("amd64", "arm64"))
+    release.make(tree / "dist")
+    told = json.loads((tree / "dist" / "moonfence-0.2.0.intoto.jsonl").read_text())
+    images = {each["name"]: each["digest"]["sha256"] for each in told["subject"] if each["name"].startswith("moonfence:")}
+    assert images == {"moonfence:0.2.0": index.removeprefix("sha256:"), "moonfence:0.2.0 linux/amd64": amd64.removeprefix("sha256:"),
+                      "moonfence:0.2.0 linux/arm64": arm64.removeprefix("sha256:")}

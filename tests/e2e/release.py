@@ -1,0 +1,115 @@
+"""A stand-in for a release: scripts/release of a small repository, whose program, image and Debian package are small too."""
+
+import gzip
+import hashlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import subprocess
+import tarfile
+from pathlib import Path
+
+from .control_plane import REPO
+
+VERSION = "0.2.0"
+# what scripts/image and scripts/package leave, and a folder that is no file of a release
+MAKER = """#!/bin/sh
+while [ "$1" != --out ]; do [ "$1" = --binary ] && [ -s "$2" ] && shift 2 || exit 1; done
+[ "$3" = --verify ] || exit 1
+mkdir -p "$2/oci" && echo blob >"$2/oci/blob"
+for file in {}; do
+  case $file in *.tar | *.json | *.gz) cp "$0.${{file##*.}}" "$2/$file" ;; *) echo "$file" >"$2/$file" ;; esac
+done
+"""
+PLUGIN = f"kubectl-moonfence-{VERSION}-linux-amd64.tar.gz"
+MADE = {"image": f"moonfence-{VERSION}-amd64.tar sbom.spdx.json {PLUGIN}", "package": f"moonfence_{VERSION}_amd64.deb"}
+BILL = {"spdxVersion": "SPDX-2.3", "packages": [
+    {"name": "moonfence", "checksums": [{"algorithm": "SHA256", "checksumValue": "cd" * 32}]},
+    {"name": "libcurl4", "checksums": [{"algorithm": "SHA256", "checksumValue": "ab" * 32}], "externalRefs": [
+        {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+         "referenceLocator": "pkg:deb/debian/libcurl4@7.88.1-10%2Bdeb12u8?arch=amd64&distro=debian-12"}]}]}
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def scripts_release(monkeypatch):
+    """The script as a module."""
+    monkeypatch.syspath_prepend(str(REPO / "scripts"))
+    loader = importlib.machinery.SourceFileLoader("release", str(REPO / "scripts" / "release"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("release", loader))
+    loader.exec_module(module)
+    return module
+
+
+def stand_in(root: Path, monkeypatch):
+    """scripts/release, at work in this folder."""
+    module = scripts_release(monkeypatch)
+    monkeypatch.setattr(module, "ROOT", root)
+    monkeypatch.setattr("artifact.ROOT", root)
+    monkeypatch.setattr(module, "version", lambda: VERSION)
+    for folder in ("deploy/flat", "docs"):
+        (root / folder).mkdir(parents=True)
+    (root / "deploy" / "install.yaml").write_text(f"image: moonfence:{VERSION}\n")
+    (root / "docs" / "install.md").write_text(f"push moonfence:{VERSION}\n")
+    return module
+
+
+def tree_of(release, monkeypatch) -> Path:
+    """A repository with all that a release is made of; the program and what makes image and package are stand-ins."""
+    root = release.ROOT
+    (root / "deploy" / "flat" / "enforce.yaml").write_text(f"image: moonfence:{VERSION}\n")
+    (root / "scripts").mkdir()
+    for name, files in MADE.items():
+        (root / "scripts" / name).write_text(MAKER.format(files))
+        (root / "scripts" / name).chmod(0o755)
+    (root / "scripts" / "image.json").write_text(json.dumps(BILL))
+    write_image(root / "scripts" / "image.tar")
+    with tarfile.open(root / "scripts" / "image.gz", "w:gz") as tar:
+        add(tar, "kubectl-moonfence", b"#!/bin/sh\nexec moonfence \"$@\"\n", 0o755)
+        add(tar, "LICENSE", (REPO / "LICENSE").read_bytes())
+    git = ("git", "-C", str(root), "-c", "user.name=test", "-c", "user.email=test@localhost")
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "a test")):
+        subprocess.run([*git, *words], check=True)
+    program = root / "moonfence"
+    program.write_bytes(b"program")
+    monkeypatch.setattr(release, "build_program", lambda: program)
+    return root
+
+
+def add(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = len(content), mode
+    tar.addfile(member, io.BytesIO(content))
+    return content
+
+
+def write_image(path: Path, machines=("amd64",)):
+    """An OCI archive of an image with nothing in it; for several machines an index of such images. Returns what a registry would
+    know of it by digest."""
+    manifests = []
+    with tarfile.open(path, "w") as tar:
+        def blob(content, kind: str) -> dict:
+            content = content if isinstance(content, bytes) else json.dumps(content).encode()
+            digest = hashlib.sha256(content).hexdigest()
+            add(tar, f"blobs/sha256/{digest}", content)
+            return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(content)}
+        empty = io.BytesIO()
+        tarfile.open(fileobj=empty, mode="w").close()
+        layer = blob(gzip.compress(empty.getvalue(), mtime=0), "layer.v1.tar+gzip")
+        for machine in machines:
+            platform = {"os": "linux", "architecture": machine}
+            config = blob({**platform, "config": {}, "rootfs": {"type": "layers", "diff_ids": [
+                f"sha256:{hashlib.sha256(empty.getvalue()).hexdigest()}"]}}, "config.v1+json")
+            manifests.append({"platform": platform, **blob({
+                "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config,
+                "layers": [layer]}, "manifest.v1+json")})
+        found = [each["digest"] for each in manifests]
+        if len(machines) > 1:
+            manifests = [blob({"schemaVersion": 2, "manifests": manifests}, "index.v1+json")]
+            found.insert(0, manifests[0]["digest"])
+        add(tar, "index.json", json.dumps({"schemaVersion": 2, "manifests": manifests}).encode())
+        add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
+    return found

@@ -1,0 +1,258 @@
+"""What a release proves: signed with a throw-away key by cosign, verified by the commands of docs/install.md and by openssl, in
+a registry, and installed by krew. A byte that is changed is refused."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from cluster import programs
+
+from .control_plane import REPO
+from .documents import commands
+from .engine import binary
+from .processes import free_port
+from .release import PLUGIN, VERSION, scripts_release, sha256, stand_in, tree_of
+
+ATTESTATION = f"moonfence-{VERSION}.intoto.sigstore.json"
+IMAGE = f"moonfence-{VERSION}-image-amd64.tar"
+pytestmark = pytest.mark.xdist_group("supply chain")
+
+
+def find_tools(folder, monkeypatch):
+    """cosign, crane, krew, kubectl and moonfence in the PATH, in a home of their own, and nothing that leads to a network."""
+    found = programs.find("cosign", "krew", "kubectl")
+    folder.mkdir()
+    for name, path in {**found, "moonfence": binary()}.items():
+        (folder / name).symlink_to(path)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("COSIGN_PASSWORD", "a test's")
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    return folder
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    return find_tools(tmp_path / "tools", monkeypatch)
+
+
+def new_key(folder):
+    folder.mkdir()
+    subprocess.run(["cosign", "generate-key-pair"], cwd=folder, check=True, capture_output=True)
+    return folder / "cosign.key"
+
+
+def small_release(root, monkeypatch):
+    root.mkdir()
+    module = stand_in(root, monkeypatch)
+    tree_of(module, monkeypatch)
+    return module
+
+
+@pytest.fixture
+def release(tools, tmp_path, monkeypatch):
+    return small_release(tmp_path / "root", monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory):
+    """A signed release, its key and the key of somebody else, made once for all tests."""
+    place = tmp_path_factory.mktemp("signed")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        find_tools(place / "tools", monkeypatch)
+        module = small_release(place / "root", monkeypatch)
+        module.make(place / "dist", "https://files.example.com")
+        new_key(place / "others")
+        module.sign(place / "dist", new_key(place / "keys"))
+    return place
+
+
+@pytest.fixture
+def dist(signed, tools, tmp_path):
+    """A copy of it, to spoil."""
+    return shutil.copytree(signed / "dist", tmp_path / "dist")
+
+
+def documented(heading: str, words: dict) -> list:
+    """The commands under that heading of docs/install.md, for this version."""
+    text = (REPO / "docs" / "install.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    found = [command for block in re.findall(r"```console\n(.*?)```", text, re.S) for command, _ in commands(block)]
+    for word, meant in words.items():
+        found = [command.replace(word, meant) for command in found]
+    return found
+
+
+def run(command: str, folder) -> subprocess.CompletedProcess:
+    return subprocess.run(command, shell=True, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60)
+
+
+def digest_of_image(out) -> str:
+    return re.search(r"sha256:([0-9a-f]{64})", run(f"tar -xOf {IMAGE} index.json", out).stdout)[1]
+
+
+def checks(out) -> dict:
+    """{what verifies it: command}: of the documented commands those that need no cluster and no registry."""
+    said = documented("Verify", {"0.1.0": VERSION, "DIGEST": digest_of_image(out)})
+    names = {"openssl": "openssl", "sums": "sha256sum --check", "cosign": "cosign verify-blob --", "file": IMAGE + "\n", "image": "--digest "}
+    found = {name: [command for command in said if start in command + "\n" and "tar " not in command] for name, start in names.items()}
+    assert all(len(each) == 1 for each in found.values()), found
+    return {name: command for name, (command,) in found.items()}
+
+
+def refusals(out, verify: dict) -> set:
+    return {name for name, command in verify.items() if run(command, out).returncode != 0}
+
+
+def flipped(content: bytes) -> bytes:
+    """One bit in the middle."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1:]
+
+
+def flip(path):
+    """In a bundle within what it says: the payload or the signature. The name of a key in it is no one's proof."""
+    if not path.name.endswith(".sigstore.json"):
+        path.write_bytes(flipped(path.read_bytes()))
+        return
+    bundle = json.loads(path.read_text())
+    place, key = (bundle["dsseEnvelope"], "payload") if "dsseEnvelope" in bundle else (bundle["messageSignature"], "signature")
+    place[key] = base64.b64encode(flipped(base64.b64decode(place[key]))).decode()
+    path.write_text(json.dumps(bundle))
+
+
+def test_what_is_signed_is_verified_and_a_changed_byte_is_refused(dist, tmp_path):
+    verify = checks(dist)
+    for name, command in verify.items():
+        done = run(command, dist)
+        assert done.returncode == 0, f"{name}: {command}\n{done.stdout}"
+    for name, refused in {
+            "install.yaml": {"sums"}, "install-enforce.yaml": {"sums"}, "moonfence.yaml": {"sums"}, PLUGIN: {"sums"},
+            f"moonfence_{VERSION}_amd64.deb": {"sums"}, f"moonfence-{VERSION}.spdx.json": {"sums"},
+            f"moonfence-{VERSION}.intoto.jsonl": {"sums"}, IMAGE: {"sums", "file"}, ATTESTATION: {"file", "image"},
+            "SHA256SUMS": {"openssl", "cosign"}, "SHA256SUMS.sig": {"openssl"}, "SHA256SUMS.sigstore.json": {"cosign"}}.items():
+        changed = shutil.copytree(dist, tmp_path / "changed")
+        flip(changed / name)
+        # a name that is changed in the sums is a file that is not there, to sha256sum
+        assert refusals(changed, verify) - ({"sums"} if name == "SHA256SUMS" else set()) == refused, name
+        shutil.rmtree(changed)
+
+
+def test_another_key_verifies_nothing(dist, signed):
+    verify = checks(dist)
+    shutil.copy(signed / "others" / "cosign.pub", dist / "moonfence.pub")
+    assert refusals(dist, verify) == {"openssl", "cosign", "file", "image"}
+
+
+def test_an_image_of_another_digest_is_none_of_this_release(dist):
+    assert refusals(dist, {"image": checks(dist)["image"].replace(digest_of_image(dist), "0" * 64)}) == {"image"}
+
+
+def test_only_what_the_sums_say_is_signed(release, signed, tmp_path):
+    out, key = tmp_path / "dist", signed / "keys" / "cosign.key"
+    for name, harm in {"changed": lambda: flip(out / "install.yaml"), "gone": lambda: (out / "install.yaml").unlink(),
+                       "added": lambda: (out / "extra.yaml").write_text("kind: Secret\n")}.items():
+        release.make(out)
+        harm()
+        with pytest.raises(SystemExit, match=r"(install|extra)\.yaml and SHA256SUMS do not agree; make the release again"):
+            release.sign(out, key)
+        assert not any((out / each).exists() for each in release.signatures()), name
+    release.make(out)
+    provenance, sums = out / f"moonfence-{VERSION}.intoto.jsonl", out / "SHA256SUMS"
+    before = sha256(provenance)
+    provenance.write_text(provenance.read_text().replace(sha256(out / "install.yaml"), "0" * 64))
+    sums.write_text(sums.read_text().replace(before, sha256(provenance)))
+    with pytest.raises(SystemExit, match=r"intoto\.jsonl and SHA256SUMS do not agree"):
+        release.sign(out, key)
+    with pytest.raises(SystemExit, match="has no SHA256SUMS: is it a folder that scripts/release has made"):
+        release.sign(signed / "keys", key)
+
+
+def test_signed_again_by_another_key_it_is_the_other_ones(dist, release, signed):
+    release.sign(dist, signed / "others" / "cosign.key")
+    assert refusals(dist, checks(dist)) == set()
+    assert sha256(dist / "moonfence.pub") == sha256(signed / "others" / "cosign.pub")
+
+
+def test_a_key_that_cannot_be_opened_is_told_before_anything_is_made(release, signed, monkeypatch):
+    key = signed / "keys" / "cosign.key"
+    release.check_key(key)
+    monkeypatch.setenv("COSIGN_PASSWORD", "another")
+    with pytest.raises(SystemExit, match="cosign sign-blob: .*decrypt"):
+        release.check_key(key)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    with pytest.raises(SystemExit, match="needs cosign 3.1 in the PATH"):
+        release.check_key(key)
+
+
+def test_an_image_is_signed_in_its_registry(dist, signed):
+    """By the commands of docs/releasing.md, and verified by that of docs/install.md."""
+    port = free_port()
+    served = subprocess.Popen(["crane", "registry", "serve", "--address", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        digest, words = digest_of_image(dist), {"registry.example.com": f"127.0.0.1:{port}", "0.1.0": VERSION}
+        assert run("mkdir oci && tar -C oci -xf " + IMAGE, dist).returncode == 0
+        pushed = run(f"for i in $(seq 50); do crane push oci 127.0.0.1:{port}/moonfence:{VERSION} && exit; sleep 0.1; done; exit 1", dist)
+        assert pushed.returncode == 0, pushed.stdout
+        verify = next(each for each in documented("Verify", words) if each.startswith("cosign verify --key")).replace("DIGEST", digest)
+        assert run(verify, dist).returncode != 0, "it is not signed yet"
+        shutil.copy(signed / "keys" / "cosign.key", dist / "moonfence.key")
+        text = (REPO / "docs" / "releasing.md").read_text().split("To write into no log")[1].split("```")[1]
+        for command in re.findall(r"^ *\$ (.*)$", text, re.M):
+            done = run(command.replace("DIGEST", digest).replace("registry.example.com", f"127.0.0.1:{port}"), dist)
+            assert done.returncode == 0, f"{command}\n{done.stdout}"
+        assert run(verify, dist).returncode == 0
+        shutil.copy(signed / "others" / "cosign.pub", dist / "moonfence.pub")
+        assert run(verify, dist).returncode != 0, "it is another one's key"
+    finally:
+        served.terminate()
+        served.wait()
+
+
+def test_krew_installs_the_plugin_and_takes_it_away(dist, tools, tmp_path, monkeypatch):
+    """By the commands of docs/install.md; krew itself is a plug-in. It wants an index to be there, and need not be told of ours."""
+    (tools / "kubectl-krew").symlink_to(tools / "krew")
+    root = tmp_path / "krew"
+    monkeypatch.setenv("KREW_ROOT", str(root))
+    monkeypatch.setenv("KREW_NO_UPGRADE_CHECK", "1")
+    monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
+    subprocess.run(["git", "init", "--quiet", root / "index" / "default"], check=True)
+    install, version, uninstall = documented("As a plug-in of kubectl", {"0.1.0": VERSION})
+    changed = shutil.copytree(dist, tmp_path / "changed")
+    flip(changed / PLUGIN)
+    refused = run(install, changed)
+    assert refused.returncode != 0 and not (root / "bin" / "kubectl-moonfence").exists(), refused.stdout
+    installed = run(install, dist)
+    assert installed.returncode == 0, installed.stdout
+    told = subprocess.run([binary(), "version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert run(version, dist).stdout == told
+    gone = run(uninstall, dist)
+    assert gone.returncode == 0 and not (root / "bin" / "kubectl-moonfence").exists(), gone.stdout
+
+
+@pytest.mark.slow
+def test_a_whole_release_is_verified_as_documented(request, tmp_path, monkeypatch):
+    """Image, bill of materials and Debian package are the real ones, of the program that is there."""
+    module, out = scripts_release(monkeypatch), tmp_path / "dist"
+    monkeypatch.setattr(module, "build_program", binary)
+    module.make(out)
+    request.getfixturevalue("tools")  # from here on without a network
+    module.sign(out, new_key(tmp_path / "keys"))
+    image = next(out.glob("*.tar"))
+    digest = re.search(r"sha256:([0-9a-f]{64})", run(f"tar -xOf {image.name} index.json", out).stdout)[1]
+    said = [each for each in documented("Verify", {"moonfence-0.1.0-image-amd64.tar": image.name, "0.1.0": module.version(), "DIGEST": digest})
+            if not each.startswith(("kubectl", "cosign verify --key"))]
+    assert len(said) == 7
+    for command in said:
+        done = run(command, out)
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+    told = json.loads((out / module.provenance_name()).read_text())["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert len([each for each in told if each.get("uri", "").startswith("pkg:deb/debian/") and each.get("digest")]) > 10
