@@ -62,11 +62,13 @@ def test_manifests_of_another_version_are_told(release):
 
 # what scripts/image and scripts/package leave, and a folder that is no file of a release
 MAKER = """#!/bin/sh
-[ "$1 $3 $5" = "--binary --out --verify" ] && [ -s "$2" ] || exit 1
-mkdir -p "$4/oci" && cp "$2" "$4/oci/blob"
-for file in {}; do echo "$file" >"$4/$file"; done
+while [ "$1" != --out ]; do [ "$1" = --binary ] && [ -s "$2" ] && shift 2 || exit 1; done
+[ "$3" = --verify ] || exit 1
+mkdir -p "$2/oci" && echo blob >"$2/oci/blob"
+for file in {}; do echo "$file" >"$2/$file"; done
 """
-MADE = {"image": "moonfence-0.2.0-amd64.tar sbom.spdx.json", "package": "moonfence_0.2.0_amd64.deb"}
+MADE = {"image": "moonfence-0.2.0-linux.tar moonfence-0.2.0-arm64.spdx.json kubectl-moonfence-0.2.0-linux-arm64.tar.gz",
+        "package": "moonfence_0.2.0_amd64.deb"}
 
 
 @pytest.fixture
@@ -92,10 +94,11 @@ def test_a_release_is_everything_by_its_version_with_its_sums(release, tree):
     (out / "left").mkdir(parents=True)
     sums = release.make(out)
     assert sorted(path.name for path in out.iterdir()) == [
-        "SHA256SUMS", "install-enforce.yaml", "install.yaml", "moonfence-0.2.0-deploy.tar.gz",
-        "moonfence-0.2.0-image-amd64.tar", "moonfence-0.2.0.spdx.json", "moonfence-0.2.0.tar.gz", "moonfence_0.2.0_amd64.deb"]
+        "SHA256SUMS", "install-enforce.yaml", "install.yaml", "kubectl-moonfence-0.2.0-linux-arm64.tar.gz",
+        "moonfence-0.2.0-deploy.tar.gz", "moonfence-0.2.0-image-arm64.spdx.json", "moonfence-0.2.0-image-linux.tar",
+        "moonfence-0.2.0.tar.gz", "moonfence_0.2.0_amd64.deb"]
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=out, check=True)
-    assert len(sums.splitlines()) == 7 and (out / "SHA256SUMS").read_text() == sums
+    assert len(sums.splitlines()) == 8 and (out / "SHA256SUMS").read_text() == sums
     contents = {}
     for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz"):
         with tarfile.open(out / name) as tar:
