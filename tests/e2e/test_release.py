@@ -62,7 +62,7 @@ def test_a_release_is_everything_by_its_version_with_its_sums(release, tree):
     sums = release.make(out)
     assert sorted(path.name for path in out.iterdir()) == [
         "SHA256SUMS", "install-enforce.yaml", "install.yaml", "kubectl-moonfence-0.2.0-linux-amd64.tar.gz", "moonfence-0.2.0-deploy.tar.gz",
-        "moonfence-0.2.0-image-amd64.tar", "moonfence-0.2.0.intoto.jsonl", "moonfence-0.2.0.spdx.json", "moonfence-0.2.0.tar.gz",
+        "moonfence-0.2.0-image-amd64.spdx.json", "moonfence-0.2.0-image-linux.tar", "moonfence-0.2.0.intoto.jsonl", "moonfence-0.2.0.tar.gz",
         "moonfence.yaml", "moonfence_0.2.0_amd64.deb"]
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=out, check=True)
     assert len(sums.splitlines()) == 10 and (out / "SHA256SUMS").read_text() == sums
@@ -94,7 +94,7 @@ def test_the_provenance_names_every_file_the_image_and_what_went_in(release, tre
     told = json.loads(line)
     assert (told["_type"], told["predicateType"]) == ("https://in-toto.io/Statement/v1", "https://slsa.dev/provenance/v1")
     subjects = {each["name"]: each["digest"]["sha256"] for each in told["subject"]}
-    layout = tarfile.open(out / "moonfence-0.2.0-image-amd64.tar")
+    layout = tarfile.open(out / "moonfence-0.2.0-image-linux.tar")
     (image,) = json.load(layout.extractfile("index.json"))["manifests"]
     assert subjects.pop("moonfence:0.2.0 linux/amd64") == image["digest"].removeprefix("sha256:")
     assert subjects == {path.name: sha256(path) for path in out.iterdir()
