@@ -78,8 +78,8 @@ def test_what_is_missing_is_built_once_and_then_found(programs):
 
 
 def test_every_part_names_the_programs_that_its_build_leaves(programs):
-    found, _ = programs.run("kubernetes", "etcd", "attacher", "containerd", "node", "storage")
-    assert len(found) == 16 and all(os.access(path, os.X_OK) for path in found.values())
+    found, _ = programs.run("kubernetes", "etcd", "attacher", "containerd", "node", "helm", "storage")
+    assert len(found) == 17 and all(os.access(path, os.X_OK) for path in found.values())
 
 
 def test_another_version_or_another_go_is_another_folder(programs):
@@ -176,7 +176,7 @@ def test_what_envtest_has_is_taken_from_there(programs, tmp_path):
 
 @pytest.mark.parametrize("words, env, told", [
     (("etcdd",), {}, "there is no part or program 'etcdd'; the parts are kubernetes, etcd, attacher, containerd, node, "
-     "storage"),
+     "helm, storage"),
     (("--kubernetes", "1.20"), {}, "--kubernetes: there is no Kubernetes '1.20'; write one of 1.37, 1.34"),
     ((), {"MOONFENCE_KUBERNETES": "new"}, "MOONFENCE_KUBERNETES: there is no Kubernetes 'new'; write one of 1.37, 1.34"),
     (("--no-build",), {}, "etcd 3.7.3 is not built"),
