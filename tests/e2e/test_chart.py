@@ -80,6 +80,12 @@ def check_same(charted: list, kustomized_: list):
     assert [(charted[name], wanted[name]) for name in wanted if charted[name] != wanted[name]] == []
 
 
+def test_it_has_in_it_all_that_it_is_made_of(helm, tmp_path):
+    helm("package", CHART, "--destination", tmp_path)
+    (packed,) = tmp_path.glob("moonfence-*.tgz")
+    assert helm("template", "m", packed, "--set", "mode=enforce") == helm("template", "m", CHART, "--set", "mode=enforce")
+
+
 # --- the same as kustomize
 
 def test_it_is_well_formed(helm):

@@ -2,6 +2,7 @@
 
 import importlib.machinery
 import importlib.util
+import re
 import subprocess
 import tarfile
 
@@ -17,8 +18,9 @@ def release(tmp_path, monkeypatch):
     loader.exec_module(module)
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "version", lambda: "0.2.0")
-    for folder in ("deploy/flat", "docs"):
+    for folder in ("deploy/flat", "deploy/chart", "docs"):
         (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "deploy" / "chart" / "Chart.yaml").write_text("version: 0.2.0\nappVersion: 0.2.0\n")
     (tmp_path / "deploy" / "install.yaml").write_text("image: moonfence:0.2.0\n")
     (tmp_path / "docs" / "install.md").write_text("push moonfence:0.2.0\n")
     return module
@@ -60,6 +62,13 @@ def test_manifests_of_another_version_are_told(release):
     assert faults(release, GOOD) == ["deploy/flat/enforce.yaml names version 0.1.9, CMakeLists.txt says 0.2.0"]
 
 
+@pytest.mark.parametrize("key", ["version", "appVersion"])
+def test_a_chart_of_another_version_is_told(release, key):
+    chart = release.ROOT / "deploy" / "chart" / "Chart.yaml"
+    chart.write_text(re.sub(f"(?m)^{key}: .*", f'{key}: "0.1.9"', chart.read_text()))
+    assert faults(release, GOOD) == [f"deploy/chart/Chart.yaml has {key} 0.1.9, CMakeLists.txt says 0.2.0"]
+
+
 # what scripts/image and scripts/package leave, and a folder that is no file of a release
 MAKER = """#!/bin/sh
 [ "$1 $3 $5" = "--binary --out --verify" ] && [ -s "$2" ] || exit 1
@@ -93,17 +102,19 @@ def test_a_release_is_everything_by_its_version_with_its_sums(release, tree):
     sums = release.make(out)
     assert sorted(path.name for path in out.iterdir()) == [
         "SHA256SUMS", "install-enforce.yaml", "install.yaml", "moonfence-0.2.0-deploy.tar.gz",
-        "moonfence-0.2.0-image-amd64.tar", "moonfence-0.2.0.spdx.json", "moonfence-0.2.0.tar.gz", "moonfence_0.2.0_amd64.deb"]
+        "moonfence-0.2.0-image-amd64.tar", "moonfence-0.2.0.spdx.json", "moonfence-0.2.0.tar.gz", "moonfence-0.2.0.tgz",
+        "moonfence_0.2.0_amd64.deb"]
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=out, check=True)
-    assert len(sums.splitlines()) == 7 and (out / "SHA256SUMS").read_text() == sums
+    assert len(sums.splitlines()) == 8 and (out / "SHA256SUMS").read_text() == sums
     contents = {}
-    for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz"):
+    for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz", "moonfence-0.2.0.tgz"):
         with tarfile.open(out / name) as tar:
             contents[name] = {member.name for member in tar if member.isfile()}
     files = subprocess.run(["git", "-C", str(tree), "ls-files"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     assert contents["moonfence-0.2.0.tar.gz"] == {f"moonfence-0.2.0/{name}" for name in files}
     assert contents["moonfence-0.2.0-deploy.tar.gz"] == {
-        "moonfence-0.2.0/deploy/install.yaml", "moonfence-0.2.0/deploy/flat/enforce.yaml"}
+        "moonfence-0.2.0/deploy/install.yaml", "moonfence-0.2.0/deploy/flat/enforce.yaml", "moonfence-0.2.0/deploy/chart/Chart.yaml"}
+    assert contents["moonfence-0.2.0.tgz"] == {"moonfence/Chart.yaml"}, "as Helm wants it: in a folder of the chart's name"
 
 
 def test_the_same_commit_gives_the_same_release(release, tree):
