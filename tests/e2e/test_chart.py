@@ -175,11 +175,18 @@ def test_words_that_yaml_takes_for_booleans_reach_the_engine_as_words(helm, tmp_
     assert yaml.safe_load(config) == {
         "api": 1, "fencingDrivers": [], "release": "on", "detection": "on", "quarantine": "off", "remediation": "off", "publishEvidence": "off",
         "silentTaint": "off", "brake": {"maxDown": "off", "zone": {"maxAtOnce": "off"}}}
-    assert "config.yaml" not in run_with(binary(), config, tmp_path)
     policies = one(found, "ConfigMap", "moonfence-policies")["data"]
     assert set(policies) == {"moonfence.yaml"}, "the key `mode` is people's"
     assert yaml.safe_load(policies["moonfence.yaml"]) == {"api": 1, "mode": "off", "bindings": [
         {"policy": "noobaa", "namespaces": ["noobaa"], "mode": "off", "actOn": "off"}]}
+
+
+def test_the_engine_reads_what_the_chart_writes(helm, tmp_path):
+    wordy = {"config": {"release": True, "quarantine": False, "brake": {"maxDown": False, "maxAtOnce": 5, "zone": {"maxDown": "50%"}},
+                        "endpoints": {"storageos": ENDPOINT}, "cacheExpiry": 0}, "credentials": [LOGIN]}
+    for values in (EVERYTHING, wordy):
+        config = one(helm.template(values), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
+        assert "config.yaml" not in run_with(binary(), config, tmp_path)
 
 
 def test_protected_namespaces_reach_the_admission_policy(helm):
@@ -219,6 +226,12 @@ def test_an_endpoint_lets_its_port_and_name_servers_out(helm):
     assert ports("http://a.example.com", auth={"type": "login", "url": "https://b.example.com:5000"}) == [*names, ("TCP", 80), ("TCP", 5000)]
 
 
+def test_without_a_network_policy_none_shuts_the_pods_in(helm):
+    """The one of detection lets out to kubelets alone: by itself it would cut the pods off from the API server."""
+    found = helm.template({"networkPolicy": {"enabled": False}, "config": {"detection": "on"}})
+    assert "NetworkPolicy" not in {each["kind"] for each in found}
+
+
 def test_what_policies_read_and_whose_leases_are_asked_gets_a_role_for_it_alone(helm):
     found = helm.template({"mode": "enforce", "config": {
         "release": "on", "controllerLease": "control/kcm", "attacherLeases": {"a.example.com": "storage/a", "b.example.com": "storage/b"},
@@ -236,25 +249,34 @@ def test_what_policies_read_and_whose_leases_are_asked_gets_a_role_for_it_alone(
 
 # --- what is refused
 
+# what one value alone can be; Helm tells everything that is wrong at once
+WRONG = [({
+    "mode": "delete", "modes": "enforce", "replicas": 0, "image": {"digest": "sha256:abc", "repository": "moonfence@sha256:abc"},
+    "config": {"api": 2, "fencingDriver": [], "quarantine": "on", "cacheExpiry": "soon", "retryInterval": 5, "allowedReads": ["v1/secrets"],
+               "allowedWrites": ["rbac.authorization.k8s.io/v1/clusterroles"], "protectedNamespaces": ["a', 'b"]},
+    "policies": {"bindings": [{"policy": "noobaa"}], "files": {"moonfence.yaml": ""}}, "configFiles": {"config.yaml": ""},
+    "rights": {"taint": "yes", "extra": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]},
+    "networkPolicy": {"apiServerPorts": []}, "credentials": [{"name": "config", "secretName": "a"}]}, [
+    "at '/mode': value must be one of 'observe', 'enforce'", "additional properties 'modes' not allowed",
+    "at '/replicas': minimum: got 0, want 1", "at '/image/digest'", "at '/image/repository'", "at '/config/api': value must be 1",
+    "at '/config': additional properties 'fencingDriver' not allowed", "at '/config/quarantine': value must be one of 'off', 'missing', 'always'",
+    "at '/config/cacheExpiry'", "at '/config/retryInterval'", "at '/config/allowedReads/0'", "at '/config/allowedWrites/0'",
+    "at '/config/protectedNamespaces/0'", "at '/policies/bindings/0': missing property 'namespaces'",
+    "at '/policies/files': additional properties 'moonfence.yaml' not allowed", "at '/configFiles'",
+    "at '/rights/taint': value must be one of 'auto', true, false", "at '/rights/extra/0/apiGroups/0'", "at '/rights/extra/0/verbs/0'",
+    "at '/networkPolicy/apiServerPorts': minItems: got 0, want 1", "at '/credentials/0/name'"]),
+    ({"replicas": 6, "rights": {"extra": [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["patch"]}]}}, [
+        "at '/replicas': maximum: got 6, want 5", "at '/rights/extra/0/apiGroups/0'"])]
+
+
+@pytest.mark.parametrize("values, all_told", WRONG, ids=["many", "others"])
+def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
+    with pytest.raises(HelmError) as refused:
+        helm.template(values)
+    assert [told for told in all_told if told not in str(refused.value)] == []
+
+
 @pytest.mark.parametrize("values, told", [
-    ({"mode": "delete"}, "at '/mode': value must be one of 'observe', 'enforce'"),
-    ({"modes": "enforce"}, "additional properties 'modes' not allowed"),
-    ({"config": {"fencingDriver": []}}, "at '/config': additional properties 'fencingDriver' not allowed"),
-    ({"config": {"quarantine": "on"}}, "at '/config/quarantine': value must be one of 'off', 'missing', 'always'"),
-    ({"config": {"cacheExpiry": "soon"}}, "at '/config/cacheExpiry'"),
-    ({"config": {"allowedReads": ["v1/secrets"]}}, "at '/config/allowedReads/0'"),
-    ({"config": {"protectedNamespaces": ["a', 'b"]}}, "at '/config/protectedNamespaces/0'"),
-    ({"config": {"api": 2}}, "at '/config/api': value must be 1"),
-    ({"replicas": 0}, "at '/replicas': minimum: got 0, want 1"),
-    ({"replicas": 6}, "at '/replicas': maximum: got 6, want 5"),
-    ({"image": {"digest": "sha256:abc"}}, "at '/image/digest'"),
-    ({"image": {"repository": "moonfence@sha256:abc"}}, "at '/image/repository'"),
-    ({"policies": {"bindings": [{"policy": "noobaa"}]}}, "missing property 'namespaces'"),
-    ({"rights": {"taint": "yes"}}, "at '/rights/taint': value must be one of 'auto', true, false"),
-    ({"rights": {"extra": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]}}, "at '/rights/extra/0/verbs/0'"),
-    ({"networkPolicy": {"apiServerPorts": []}}, "at '/networkPolicy/apiServerPorts': minItems: got 0, want 1"),
-    ({"configFiles": {"config.yaml": ""}}, "at '/configFiles'"),
-    ({"credentials": [{"name": "config", "secretName": "a"}]}, "at '/credentials/0/name'"),
     ({"mode": "enforce", "config": {"quarantine": "missing"}, "rights": {"taint": False}}, "rights.taint is false, and config.quarantine"),
     ({"mode": "enforce", "config": {"release": "on"}, "rights": {"release": False}}, "rights.release is false, and config.release needs it"),
     ({"config": {"publishEvidence": "on"}, "rights": {"publishEvidence": False}}, "rights.publishEvidence is false"),
@@ -264,6 +286,8 @@ def test_what_policies_read_and_whose_leases_are_asked_gets_a_role_for_it_alone(
     ({"config": {"remediation": "nodeHealthCheck"}, "rights": {"remediation": False}}, "rights.remediation is false"),
     ({"config": {"allowedReads": ["longhorn.io/v1beta2/volumes"]}, "rights": {"reads": False}}, "rights.reads is false"),
     ({"config": {"fencers": [{**NETWORK_FENCE, "isolate": True}]}}, "config.allowedWrites names nothing that it may make"),
+    ({"config": {"fencers": [{"fencer": "fence-agents-remediation", "settings": {"namespace": ""}}]}}, "its setting namespace is \"\""),
+    ({"configFiles": {"a": "1"}, "credentials": [{"name": "a", "secretName": "a"}]}, "credentials: a is in /etc/moonfence twice"),
     ({"config": {"silentTaint": "on"}}, "config.silentTaint is on, and knows of silence by config.detection alone"),
     ({"config": {"fencers": [{"fencer": "my", "file": "/etc/moonfence/my.lua"}]}}, "my: file is /etc/moonfence/my.lua, which no pod has"),
     ({"config": {"endpoints": {"storageos": ENDPOINT}}}, "config.endpoints.storageos.auth.passwordFile is /etc/moonfence/storageos/password, which no pod has"),
@@ -273,7 +297,7 @@ def test_what_policies_read_and_whose_leases_are_asked_gets_a_role_for_it_alone(
     ({"policies": {"mode": "off"}}, "do nothing without policies.bindings"),
     ({"policies": {"remove": True, "bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]}}, "policies.remove is true"),
 ])
-def test_values_that_cannot_be_are_refused_with_the_rule(helm, values, told):
+def test_values_that_contradict_each_other_are_refused_with_the_rule(helm, values, told):
     with pytest.raises(HelmError) as refused:
         helm.template(values)
     assert told in str(refused.value)

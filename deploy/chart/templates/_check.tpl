@@ -22,6 +22,13 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- $places := keys .Values.configFiles -}}
+{{- range .Values.credentials -}}
+{{- if has .name $places -}}
+{{- fail (printf "credentials: %s is in /etc/moonfence twice: give each its own name, and none that configFiles has." .name) -}}
+{{- end -}}
+{{- $places = append $places .name -}}
+{{- end -}}
 {{- include "moonfence.checkPolicies" . -}}
 {{- include "moonfence.checkCluster" . -}}
 {{- end -}}

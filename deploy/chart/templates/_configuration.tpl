@@ -39,7 +39,11 @@
 {{- $found := list -}}
 {{- range .fencers -}}
 {{- if and (eq .fencer "fence-agents-remediation") (not .file) -}}
-{{- $found = append $found (dig "settings" "namespace" "fence-agents-remediation" .) -}}
+{{- $space := dig "settings" "namespace" "fence-agents-remediation" . -}}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" (toString $space)) -}}
+{{- fail (printf "config.fencers: fence-agents-remediation: its setting namespace is %q, which is no name of one." (toString $space)) -}}
+{{- end -}}
+{{- $found = append $found (toString $space) -}}
 {{- end -}}
 {{- end -}}
 {{- dict "namespaces" (uniq $found) | toJson -}}
