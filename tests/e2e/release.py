@@ -50,8 +50,9 @@ def stand_in(root: Path, monkeypatch):
     monkeypatch.setattr(module, "ROOT", root)
     monkeypatch.setattr("artifact.ROOT", root)
     monkeypatch.setattr(module, "version", lambda: VERSION)
-    for folder in ("deploy/flat", "docs"):
+    for folder in ("deploy/flat", "deploy/chart", "docs"):
         (root / folder).mkdir(parents=True)
+    (root / "deploy" / "chart" / "Chart.yaml").write_text(f"version: {VERSION}\nappVersion: {VERSION}\n")
     (root / "deploy" / "install.yaml").write_text(f"image: moonfence:{VERSION}\n")
     (root / "docs" / "install.md").write_text(f"push moonfence:{VERSION}\n")
     return module

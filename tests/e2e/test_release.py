@@ -1,6 +1,7 @@
 """scripts/release: --check, on files that disagree, and what it puts together, of a small tree."""
 
 import json
+import re
 import subprocess
 import tarfile
 
@@ -51,6 +52,13 @@ def test_manifests_of_another_version_are_told(release):
     assert faults(release, GOOD) == ["deploy/flat/enforce.yaml names version 0.1.9, CMakeLists.txt says 0.2.0"]
 
 
+@pytest.mark.parametrize("key", ["version", "appVersion"])
+def test_a_chart_of_another_version_is_told(release, key):
+    chart = release.ROOT / "deploy" / "chart" / "Chart.yaml"
+    chart.write_text(re.sub(f"(?m)^{key}: .*", f'{key}: "0.1.9"', chart.read_text()))
+    assert faults(release, GOOD) == [f"deploy/chart/Chart.yaml has {key} 0.1.9, CMakeLists.txt says 0.2.0"]
+
+
 @pytest.fixture
 def tree(release, monkeypatch):
     return tree_of(release, monkeypatch)
@@ -63,17 +71,19 @@ def test_a_release_is_everything_by_its_version_with_its_sums(release, tree):
     assert sorted(path.name for path in out.iterdir()) == [
         "SHA256SUMS", "install-enforce.yaml", "install.yaml", "kubectl-moonfence-0.2.0-linux-amd64.tar.gz", "moonfence-0.2.0-deploy.tar.gz",
         "moonfence-0.2.0-image-amd64.spdx.json", "moonfence-0.2.0-image-linux.tar", "moonfence-0.2.0.intoto.jsonl", "moonfence-0.2.0.tar.gz",
+        "moonfence-0.2.0.tgz",
         "moonfence.yaml", "moonfence_0.2.0_amd64.deb"]
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=out, check=True)
-    assert len(sums.splitlines()) == 10 and (out / "SHA256SUMS").read_text() == sums
+    assert len(sums.splitlines()) == 11 and (out / "SHA256SUMS").read_text() == sums
     contents = {}
-    for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz"):
+    for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz", "moonfence-0.2.0.tgz"):
         with tarfile.open(out / name) as tar:
             contents[name] = {member.name for member in tar if member.isfile()}
     files = subprocess.run(["git", "-C", str(tree), "ls-files"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     assert contents["moonfence-0.2.0.tar.gz"] == {f"moonfence-0.2.0/{name}" for name in files}
     assert contents["moonfence-0.2.0-deploy.tar.gz"] == {
-        "moonfence-0.2.0/deploy/install.yaml", "moonfence-0.2.0/deploy/flat/enforce.yaml"}
+        "moonfence-0.2.0/deploy/install.yaml", "moonfence-0.2.0/deploy/flat/enforce.yaml", "moonfence-0.2.0/deploy/chart/Chart.yaml"}
+    assert contents["moonfence-0.2.0.tgz"] == {"moonfence/Chart.yaml"}, "as Helm wants it: in a folder of the chart's name"
 
 
 def test_the_same_commit_gives_the_same_release(release, tree):
