@@ -164,6 +164,13 @@ def test_only_what_the_sums_say_is_signed(release, signed, tmp_path):
         with pytest.raises(SystemExit, match=r"(install|extra)\.yaml and SHA256SUMS do not agree; make the release again"):
             release.sign(out, key)
         assert not any((out / each).exists() for each in release.signatures()), name
+    release.make(out)
+    provenance, sums = out / f"moonfence-{VERSION}.intoto.jsonl", out / "SHA256SUMS"
+    before = sha256(provenance)
+    provenance.write_text(provenance.read_text().replace(sha256(out / "install.yaml"), "0" * 64))
+    sums.write_text(sums.read_text().replace(before, sha256(provenance)))
+    with pytest.raises(SystemExit, match=r"intoto\.jsonl and SHA256SUMS do not agree"):
+        release.sign(out, key)
     with pytest.raises(SystemExit, match="has no SHA256SUMS: is it a folder that scripts/release has made"):
         release.sign(signed / "keys", key)
 
