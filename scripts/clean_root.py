@@ -6,6 +6,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -55,11 +56,12 @@ def sources(work, source_packages=False):
 def why_not(told):
     """mmdebstrap's own words are many; the one that counts is usually apt's."""
     named = [line for line in told.splitlines() if line.startswith("E: ") and "run-scripts" not in line]
-    if any("Unable to find a source package" in line for line in named):
-        return "the package source has no source packages (deb-src): " + named[0]
-    if any("Unable to locate package" in line and ":arm64" in line for line in named):
-        return "the package source has no arm64: " + named[0]
-    return named[0] if named else told[-300:]
+    for line in named:
+        if "Unable to find a source package" in line:
+            return f"the package source has no source packages (deb-src): {line}"
+        if "Unable to locate package" in line and ":arm64" in line:
+            return f"the package source has no arm64: {line}"
+    return named[0] if named else (told.strip().splitlines() or ["mmdebstrap said nothing"])[-1]
 
 
 def check_needs():
@@ -79,8 +81,8 @@ class CleanRoot:
         """In the root, with mounts of its own that end with it."""
         mounts = ["mount -t proc proc proc"]
         if self.ccache:
-            mounts.append(f"mount --bind '{self.ccache}' ccache")
-        script = f"cd '{self.path}' && {' && '.join(mounts)} && exec chroot . \"$@\""
+            mounts.append(f"mount --bind {shlex.quote(str(self.ccache))} ccache")
+        script = f"cd {shlex.quote(str(self.path))} && {' && '.join(mounts)} && exec chroot . \"$@\""
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root", "MOONFENCE_COMMIT": commit()[:12],
                        **({"CCACHE_DIR": "/ccache"} if self.ccache else {"CCACHE_DISABLE": "1"})}
         return subprocess.run([*CONTAINED, *([] if network else ["--net"]), "sh", "-ec", script, "sh", *map(str, command)], env=environment, check=check, timeout=HOURS * 3600,
