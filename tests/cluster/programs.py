@@ -10,6 +10,7 @@ NAME is a part or one program of it; without one it is the control plane (kubern
     attacher    csi-attacher
     containerd  containerd, containerd-shim-runc-v2, ctr
     node        runc; ptp, host-local and loopback of the CNI
+    helm        helm
     storage     csi-driver, writer: our own, in storage/
 
 They are Go modules, pinned by the go.mod and go.sum of their part in modules/, and are built into
@@ -84,6 +85,7 @@ PARTS = {
     # without the tag seccomp every pod fails
     "node": (Step(commands("github.com/opencontainers", "runc"), tags="seccomp", cgo=True),
              Step(commands("github.com/containernetworking/plugins/plugins", "main/ptp", "main/loopback", "ipam/host-local"))),
+    "helm": (Step(commands("helm.sh/helm/v4/cmd", "helm")),),
     "storage": (Step(commands("moonfence.invalid", "csi-driver", "csi-driver/writer")),),
     "cosign": (Step(commands("github.com/sigstore/cosign/v3/cmd", "cosign")),
                Step(commands("github.com/google/go-containerregistry/cmd", "crane"))),

@@ -23,7 +23,7 @@ for file in {}; do
 done
 """
 PLUGIN = f"kubectl-moonfence-{VERSION}-linux-amd64.tar.gz"
-MADE = {"image": f"moonfence-{VERSION}-amd64.tar sbom.spdx.json {PLUGIN}", "package": f"moonfence_{VERSION}_amd64.deb"}
+MADE = {"image": f"moonfence-{VERSION}-linux.tar moonfence-{VERSION}-amd64.spdx.json {PLUGIN}", "package": f"moonfence_{VERSION}_amd64.deb"}
 BILL = {"spdxVersion": "SPDX-2.3", "packages": [
     {"name": "moonfence", "checksums": [{"algorithm": "SHA256", "checksumValue": "cd" * 32}]},
     {"name": "libcurl4", "checksums": [{"algorithm": "SHA256", "checksumValue": "ab" * 32}], "externalRefs": [
@@ -50,8 +50,9 @@ def stand_in(root: Path, monkeypatch):
     monkeypatch.setattr(module, "ROOT", root)
     monkeypatch.setattr("artifact.ROOT", root)
     monkeypatch.setattr(module, "version", lambda: VERSION)
-    for folder in ("deploy/flat", "docs"):
+    for folder in ("deploy/flat", "deploy/chart", "docs"):
         (root / folder).mkdir(parents=True)
+    (root / "deploy" / "chart" / "Chart.yaml").write_text(f"version: {VERSION}\nappVersion: {VERSION}\n")
     (root / "deploy" / "install.yaml").write_text(f"image: moonfence:{VERSION}\n")
     (root / "docs" / "install.md").write_text(f"push moonfence:{VERSION}\n")
     return module

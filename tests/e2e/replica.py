@@ -75,7 +75,8 @@ def _contents() -> str:
     told = hashlib.sha256()
     sources = [path for name in ("policies", "deploy") for path in sorted((REPO / name).rglob("*"))
                if path.is_file()]
-    for path in (binary(), binary().with_name("moonfenced"), REPO / "scripts" / "image", REPO / "scripts" / "artifact.py", *sources):
+    scripts = [REPO / "scripts" / name for name in ("image", "artifact.py", "clean_root.py", "oci.py")]
+    for path in (binary(), binary().with_name("moonfenced"), *scripts, *sources):
         told.update(f"{path.name}\n".encode() + path.read_bytes())
     return told.hexdigest()[:16]
 

@@ -1,11 +1,13 @@
-"""scripts/image, as far as it goes without fetching packages: what gets into the image, and that nothing else decides about
-its bytes. `scripts/image --verify` does the rest."""
+"""scripts/image, as far as it goes without fetching packages and compiling: what gets into the image, and that nothing else
+decides about its bytes. `scripts/image --verify` does the rest."""
 
 import hashlib
 import importlib.machinery
 import importlib.util
 import io
 import json
+import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -41,7 +43,7 @@ LEFT = {"etc/apt/sources.list": 0o644, "etc/resolv.conf": 0o644, "dev/console": 
 
 def test_only_what_the_program_needs_gets_into_the_image_and_nobody_may_write_it(image, tmp_path):
     layer = image.Layer()
-    layer.take(tree(tmp_path / "tree.tar", {**KEPT, **LEFT}, 7))
+    layer.take(tree(tmp_path / "tree.tar", {**KEPT, **LEFT}, 7), image.LEFT_OUT)
     with tarfile.open(fileobj=io.BytesIO(layer.tar(5))) as tar:
         members = {member.name: member for member in tar}
         assert {name for name, member in members.items() if member.isfile()} == set(KEPT)
@@ -51,30 +53,45 @@ def test_only_what_the_program_needs_gets_into_the_image_and_nobody_may_write_it
     assert members["usr/lib"].isdir() and members["usr/lib"].mode == 0o755
 
 
-def test_the_bytes_depend_on_names_and_contents_alone(image, tmp_path, monkeypatch):
-    monkeypatch.setattr(image, "commit", lambda: "c" * 40)
+@pytest.fixture
+def archive(image, tmp_path, monkeypatch):
+    """Makes an archive of layers by architecture: (its file, the digest of its index, of each image what it is to download)."""
+    oci = sys.modules["oci"]
+    monkeypatch.setattr(oci, "commit", lambda: "c" * 40)
+
+    def make(name: str, layers: dict):
+        made = oci.Archive(tmp_path / name)
+        images = [made.image(layer, architecture, 1_700_000_000) for architecture, layer in layers.items()]
+        top = made.index([described for described, _, _ in images], 1_700_000_000)
+        made.finish(top, tmp_path / f"{name}.tar", 1_700_000_000)
+        return tmp_path / f"{name}.tar", top["digest"], [download for _, download, _ in images]
+    return make
+
+
+def test_the_bytes_depend_on_names_and_contents_alone(image, archive, tmp_path):
     told = []
     for number, order in ((1, sorted), (2, lambda names: sorted(names, reverse=True))):
         layer = image.Layer()
-        layer.take(tree(tmp_path / f"{number}.tar", KEPT, number, order))
-        file, digest, download, _ = image.assemble(layer, tmp_path / f"out{number}", 1_700_000_000)
+        layer.take(tree(tmp_path / f"{number}.tar", KEPT, number, order), image.LEFT_OUT)
+        file, digest, download = archive(f"out{number}", {"amd64": layer})
         told.append((digest, hashlib.sha256(file.read_bytes()).hexdigest(), download))
     assert told[0] == told[1]
     layer.add("etc/passwd", "root:x:0:0::/:\n")
-    assert image.assemble(layer, tmp_path / "out3", 1_700_000_000)[1] != told[0][0]
+    assert archive("out3", {"amd64": layer})[1] != told[0][0]
 
 
 def test_an_image_that_grew_past_its_limit_is_refused(image):
-    image.check_size(60_000_000)
-    with pytest.raises(SystemExit, match="60.0 MB to download, more than 60 MB"):
-        image.check_size(60_000_001)
+    image.check_size(17_000_000)
+    with pytest.raises(SystemExit, match="17.0 MB to download, more than 17 MB"):
+        image.check_size(17_000_001)
 
 
-def test_the_archive_is_what_its_index_says(image, tmp_path, monkeypatch):
-    monkeypatch.setattr(image, "commit", lambda: "c" * 40)
-    layer = image.Layer()
-    layer.add(image.PROGRAM, b"program", image.RUNNABLE)
-    file, digest, _, _ = image.assemble(layer, tmp_path / "out", 1_700_000_000)
+def test_the_archive_is_what_its_index_says(image, archive):
+    layers = {}
+    for architecture in ("amd64", "arm64"):
+        layers[architecture] = image.Layer()
+        layers[architecture].add(image.PROGRAM, f"program of {architecture}", image.RUNNABLE)
+    file, digest, downloads = archive("out", layers)
     with tarfile.open(file) as tar:
         blobs = {name: tar.extractfile(name).read() for name in tar.getnames() if tar.getmember(name).isfile()}
 
@@ -83,9 +100,87 @@ def test_the_archive_is_what_its_index_says(image, tmp_path, monkeypatch):
         assert len(content) == described["size"] and f"sha256:{hashlib.sha256(content).hexdigest()}" == described["digest"]
         return content
     (named,) = json.loads(blobs["index.json"])["manifests"]
-    manifest = json.loads(blob(named))
-    config = json.loads(blob(manifest["config"]))
     assert named["digest"] == digest and json.loads(blobs["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}
-    assert config["config"]["User"] == "65532:65532" and config["config"]["Entrypoint"] == ["/usr/bin/moonfence"]
-    unpacked = image.gzip.decompress(blob(manifest["layers"][0]))
-    assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(unpacked).hexdigest()}"]
+    index = json.loads(blob(named))
+    assert index["mediaType"] == named["mediaType"] == "application/vnd.oci.image.index.v1+json"
+    for described, (architecture, layer), download in zip(index["manifests"], layers.items(), downloads, strict=True):
+        manifest = json.loads(blob(described))
+        config = json.loads(blob(manifest["config"]))
+        assert described["platform"] == {"architecture": architecture, "os": "linux"} and config["architecture"] == architecture
+        assert config["config"]["User"] == "65532:65532" and config["config"]["Entrypoint"] == ["/usr/bin/moonfence"]
+        unpacked = image.gzip.decompress(blob(manifest["layers"][0]))
+        assert unpacked == layer.tar(1_700_000_000) and download == sum(
+            each["size"] for each in (described, manifest["config"], manifest["layers"][0]))
+        assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(unpacked).hexdigest()}"]
+
+
+def test_the_plugin_is_the_commands_and_their_licence(image, tmp_path):
+    program = tmp_path / "moonfence"
+    program.write_bytes(b"program")
+    image.write_client(program, tmp_path / "one.tar.gz", 5)
+    image.write_client(program, tmp_path / "two.tar.gz", 5)
+    assert (tmp_path / "one.tar.gz").read_bytes() == (tmp_path / "two.tar.gz").read_bytes()
+    with tarfile.open(tmp_path / "one.tar.gz") as tar:
+        assert {member.name: (member.mode, member.uid) for member in tar} == {"kubectl-moonfence": (0o755, 0), "LICENSE": (0o644, 0)}
+        assert tar.extractfile("kubectl-moonfence").read() == b"program"
+
+
+MAP = """Archive member included to satisfy reference by file (symbol)
+
+/usr/lib/gcc/x86_64-linux-gnu/12/../../../x86_64-linux-gnu/libssl.a(ssl_lib.o)
+                              engine/libmoonfence_os_net.a(exchange.cc.o) (SSL_new)
+/build/amd64/libraries/lib/libcurl.a(libcurl_la-easy.o)
+"""
+
+
+class Root:
+    """A clean root in which dpkg knows one package."""
+
+    def __init__(self, path):
+        self.path = path
+        (path / "sources" / "curl" / "debian").mkdir(parents=True)
+        (path / "sources" / "curl" / "debian" / "copyright").write_text("curl's\n")
+        (path / "sources" / "curl_7.88.1-10+deb12u15.dsc").write_text("Source: curl\nVersion: 7.88.1-10+deb12u15\n")
+        (path / "copyright").write_text("somebody's\n")
+
+    def output(self, *command):
+        if command[:2] == ("dpkg-query", "-S"):
+            return "".join(f"libssl-dev:amd64: {path}\n" for path in command[2:])
+        name = command[2].split(":")[0]
+        return f"Package: {name}\nStatus: install ok installed\nSource: openssl (3.0.22)\nVersion: 1.0\nArchitecture: all\nDepends: x\n"
+
+    def place(self, path):
+        return self.path / "copyright"
+
+
+def test_the_bill_names_what_the_linker_took_and_the_headers(image, tmp_path):
+    (tmp_path / "map").write_text(MAP)
+    packages = {package.name: package for package in image.linked_into(Root(tmp_path), "amd64", [tmp_path / "map"])}
+    assert set(packages) == {"curl", "libssl-dev", "libcli11-dev", "libexpected-dev", "nlohmann-json3-dev"}
+    assert packages["curl"].version == "7.88.1-10+deb12u15" and packages["curl"].copyright == b"curl's\n"
+    told = image.spdx(packages["libssl-dev"], "debian-12")
+    assert told["sourceInfo"] == "built from: openssl 3.0.22"
+    assert told["externalRefs"][0]["referenceLocator"] == "pkg:deb/debian/libssl-dev@1.0?arch=all&distro=debian-12"
+
+
+@pytest.mark.parametrize("text", ["", MAP.replace("libcurl.a", "libother.a")], ids=["of nothing", "of a library that nobody knows"])
+def test_a_bill_that_would_not_be_whole_is_none(image, tmp_path, text):
+    (tmp_path / "map").write_text(text)
+    with pytest.raises(SystemExit, match="names no library|libother.a is of no source"):
+        image.linked_into(Root(tmp_path), "amd64", [tmp_path / "map"])
+
+
+@pytest.mark.parametrize("told, said", [
+    ("I: x\nE: Unable to locate package libssl-dev:arm64\nE: run-scripts failed\n", "has no arm64"),
+    ("E: Unable to find a source package for curl\n", "no source packages"),
+    ("Err: x\nE: Failed to fetch a file\n", "E: Failed to fetch a file")])
+def test_a_root_that_cannot_be_made_is_one_clear_line(told, said):
+    assert said in sys.modules["clean_root"].why_not(told) and "\n" not in sys.modules["clean_root"].why_not(told)
+
+
+def test_what_cannot_be_made_here_is_told_before_anything_is_done(image, monkeypatch, capsys):
+    monkeypatch.setattr(sys.modules["clean_root"].os, "geteuid", lambda: 1000)
+    with pytest.raises(SystemExit, match="the clean root needs root"):
+        sys.modules["clean_root"].check_needs()
+    refused = subprocess.run([REPO / "scripts" / "image", "--binary", "moonfence", "--arch", "arm64"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "--arch and --ccache are of the image" in refused.stderr

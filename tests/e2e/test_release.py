@@ -1,6 +1,7 @@
 """scripts/release: --check, on files that disagree, and what it puts together, of a small tree."""
 
 import json
+import re
 import subprocess
 import tarfile
 
@@ -51,6 +52,13 @@ def test_manifests_of_another_version_are_told(release):
     assert faults(release, GOOD) == ["deploy/flat/enforce.yaml names version 0.1.9, CMakeLists.txt says 0.2.0"]
 
 
+@pytest.mark.parametrize("key", ["version", "appVersion"])
+def test_a_chart_of_another_version_is_told(release, key):
+    chart = release.ROOT / "deploy" / "chart" / "Chart.yaml"
+    chart.write_text(re.sub(f"(?m)^{key}: .*", f'{key}: "0.1.9"', chart.read_text()))
+    assert faults(release, GOOD) == [f"deploy/chart/Chart.yaml has {key} 0.1.9, CMakeLists.txt says 0.2.0"]
+
+
 @pytest.fixture
 def tree(release, monkeypatch):
     return tree_of(release, monkeypatch)
@@ -62,18 +70,20 @@ def test_a_release_is_everything_by_its_version_with_its_sums(release, tree):
     sums = release.make(out)
     assert sorted(path.name for path in out.iterdir()) == [
         "SHA256SUMS", "install-enforce.yaml", "install.yaml", "kubectl-moonfence-0.2.0-linux-amd64.tar.gz", "moonfence-0.2.0-deploy.tar.gz",
-        "moonfence-0.2.0-image-amd64.tar", "moonfence-0.2.0.intoto.jsonl", "moonfence-0.2.0.spdx.json", "moonfence-0.2.0.tar.gz",
+        "moonfence-0.2.0-image-amd64.spdx.json", "moonfence-0.2.0-image-linux.tar", "moonfence-0.2.0.intoto.jsonl", "moonfence-0.2.0.tar.gz",
+        "moonfence-0.2.0.tgz",
         "moonfence.yaml", "moonfence_0.2.0_amd64.deb"]
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=out, check=True)
-    assert len(sums.splitlines()) == 10 and (out / "SHA256SUMS").read_text() == sums
+    assert len(sums.splitlines()) == 11 and (out / "SHA256SUMS").read_text() == sums
     contents = {}
-    for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz"):
+    for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz", "moonfence-0.2.0.tgz"):
         with tarfile.open(out / name) as tar:
             contents[name] = {member.name for member in tar if member.isfile()}
     files = subprocess.run(["git", "-C", str(tree), "ls-files"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     assert contents["moonfence-0.2.0.tar.gz"] == {f"moonfence-0.2.0/{name}" for name in files}
     assert contents["moonfence-0.2.0-deploy.tar.gz"] == {
-        "moonfence-0.2.0/deploy/install.yaml", "moonfence-0.2.0/deploy/flat/enforce.yaml"}
+        "moonfence-0.2.0/deploy/install.yaml", "moonfence-0.2.0/deploy/flat/enforce.yaml", "moonfence-0.2.0/deploy/chart/Chart.yaml"}
+    assert contents["moonfence-0.2.0.tgz"] == {"moonfence/Chart.yaml"}, "as Helm wants it: in a folder of the chart's name"
 
 
 def test_the_same_commit_gives_the_same_release(release, tree):
@@ -94,7 +104,7 @@ def test_the_provenance_names_every_file_the_image_and_what_went_in(release, tre
     told = json.loads(line)
     assert (told["_type"], told["predicateType"]) == ("https://in-toto.io/Statement/v1", "https://slsa.dev/provenance/v1")
     subjects = {each["name"]: each["digest"]["sha256"] for each in told["subject"]}
-    layout = tarfile.open(out / "moonfence-0.2.0-image-amd64.tar")
+    layout = tarfile.open(out / "moonfence-0.2.0-image-linux.tar")
     (image,) = json.load(layout.extractfile("index.json"))["manifests"]
     assert subjects.pop("moonfence:0.2.0 linux/amd64") == image["digest"].removeprefix("sha256:")
     assert subjects == {path.name: sha256(path) for path in out.iterdir()

@@ -19,7 +19,7 @@ from .processes import free_port
 from .release import PLUGIN, VERSION, scripts_release, sha256, stand_in, tree_of
 
 ATTESTATION = f"moonfence-{VERSION}.intoto.sigstore.json"
-IMAGE = f"moonfence-{VERSION}-image-amd64.tar"
+IMAGE = f"moonfence-{VERSION}-image-linux.tar"
 pytestmark = pytest.mark.xdist_group("supply chain")
 
 
@@ -135,7 +135,7 @@ def test_what_is_signed_is_verified_and_a_changed_byte_is_refused(dist, tmp_path
         assert done.returncode == 0, f"{name}: {command}\n{done.stdout}"
     for name, refused in {
             "install.yaml": {"sums"}, "install-enforce.yaml": {"sums"}, "moonfence.yaml": {"sums"}, PLUGIN: {"sums"},
-            f"moonfence_{VERSION}_amd64.deb": {"sums"}, f"moonfence-{VERSION}.spdx.json": {"sums"},
+            f"moonfence_{VERSION}_amd64.deb": {"sums"}, f"moonfence-{VERSION}-image-amd64.spdx.json": {"sums"},
             f"moonfence-{VERSION}.intoto.jsonl": {"sums"}, IMAGE: {"sums", "file"}, ATTESTATION: {"file", "image"},
             "SHA256SUMS": {"openssl", "cosign"}, "SHA256SUMS.sig": {"openssl"}, "SHA256SUMS.sigstore.json": {"cosign"}}.items():
         changed = shutil.copytree(dist, tmp_path / "changed")
@@ -248,7 +248,7 @@ def test_a_whole_release_is_verified_as_documented(request, tmp_path, monkeypatc
     module.sign(out, new_key(tmp_path / "keys"))
     image = next(out.glob("*.tar"))
     digest = re.search(r"sha256:([0-9a-f]{64})", run(f"tar -xOf {image.name} index.json", out).stdout)[1]
-    said = [each for each in documented("Verify", {"moonfence-0.1.0-image-amd64.tar": image.name, "0.1.0": module.version(), "DIGEST": digest})
+    said = [each for each in documented("Verify", {"moonfence-0.1.0-image-linux.tar": image.name, "0.1.0": module.version(), "DIGEST": digest})
             if not each.startswith(("kubectl", "cosign verify --key"))]
     assert len(said) == 7
     for command in said:

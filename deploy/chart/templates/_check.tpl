@@ -1,0 +1,113 @@
+{{/* Values that contradict each other or the cluster: each fails with one sentence, before anything is changed. What one value alone
+     can be is in values.schema.json; whose an object is, is asked where it is written (moonfence.checkOwner). */}}
+
+{{- define "moonfence.check" -}}
+{{- $config := include "moonfence.config" . | fromJson -}}
+{{- include "moonfence.checkRights" . -}}
+{{- if and (eq "on" (toString $config.silentTaint)) (ne "on" (toString $config.detection)) -}}
+{{- fail "config.silentTaint is on, and knows of silence by config.detection alone: turn that on too." -}}
+{{- end -}}
+{{- range $config.fencers -}}
+{{- if and .isolate (not $config.allowedWrites) -}}
+{{- fail (printf "config.fencers: %s has isolate: true, and config.allowedWrites names nothing that it may make (docs/proof.md)." .fencer) -}}
+{{- end -}}
+{{- include "moonfence.checkFile" (dict "root" $ "what" (printf "config.fencers: %s: file" .fencer) "file" .file) -}}
+{{- end -}}
+{{- range $name, $endpoint := $config.endpoints -}}
+{{- range $part := list "auth" "tls" -}}
+{{- range $key, $file := default dict (get $endpoint $part) -}}
+{{- if or (hasSuffix "File" $key) (eq $part "tls") -}}
+{{- include "moonfence.checkFile" (dict "root" $ "what" (printf "config.endpoints.%s.%s.%s" $name $part $key) "file" $file) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $places := keys .Values.configFiles -}}
+{{- range .Values.credentials -}}
+{{- if has .name $places -}}
+{{- fail (printf "credentials: %s is in /etc/moonfence twice: give each its own name, and none that configFiles has." .name) -}}
+{{- end -}}
+{{- $places = append $places .name -}}
+{{- end -}}
+{{- include "moonfence.checkPolicies" . -}}
+{{- include "moonfence.checkCluster" . -}}
+{{- end -}}
+
+{{- define "moonfence.checkRights" -}}
+{{- $because := dict
+  "taint" "config.quarantine, config.silentTaint or a binding with allow: [out-of-service]" "release" "config.release"
+  "networkFence" "fencer network-fence" "isolate" "isolate: true of a fencer" "metal3" "fencer metal3"
+  "fenceAgentsRemediation" "fencer fence-agents-remediation" "publishEvidence" "config.publishEvidence"
+  "remediation" "config.remediation" "reads" "config.allowedReads" -}}
+{{- range $right, $needed := include "moonfence.needs" . | fromJson -}}
+{{- if and $needed (eq "false" (toString (get $.Values.rights $right))) -}}
+{{- fail (printf "rights.%s is false, and %s needs it: say auto, or turn that off." $right (get $because $right)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* (root, what, file): a file of the configuration is one that the pods have. */}}
+{{- define "moonfence.checkFile" -}}
+{{- $there := list "config.yaml" -}}
+{{- range $name, $_ := .root.Values.configFiles }}{{ $there = append $there $name }}{{ end -}}
+{{- $path := trimPrefix "/etc/moonfence/" (default "" .file) -}}
+{{- $known := or (not .file) (has $path $there) (not (hasPrefix "/etc/moonfence/" .file)) -}}
+{{- range .root.Values.credentials -}}
+{{- if hasPrefix (printf "%s/" .name) $path }}{{ $known = true }}{{ end -}}
+{{- end -}}
+{{- if not $known -}}
+{{- fail (printf "%s is %s, which no pod has: name its Secret in credentials, or give the file in configFiles." .what .file) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "moonfence.checkPolicies" -}}
+{{- $config := include "moonfence.config" . | fromJson -}}
+{{- $policies := .Values.policies -}}
+{{- range (include "moonfence.bindings" . | fromJson).bindings -}}
+{{- $source := default "builtin" .source -}}
+{{- if and (ne $source "builtin") (not (hasKey $policies.files $source)) -}}
+{{- fail (printf "policies.bindings: the source of %s is %s, which is not in policies.files." .policy $source) -}}
+{{- end -}}
+{{- if and (has .actOn (list "lost" "off")) (ne "on" (toString $config.detection)) -}}
+{{- fail (printf "policies.bindings: %s has actOn: %s, which does nothing without config.detection: turn that on too." .policy .actOn) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not $policies.bindings) (or $policies.files (ne "" (toString $policies.mode))) -}}
+{{- fail "policies.files and policies.mode do nothing without policies.bindings: bind a policy, or leave them out." -}}
+{{- end -}}
+{{- if and $policies.bindings $policies.remove -}}
+{{- fail "policies.remove is true, and policies.bindings has bindings: say one of them." -}}
+{{- end -}}
+{{- $there := lookup "v1" "ConfigMap" .Release.Namespace "moonfence-policies" -}}
+{{- $notes := default dict (dig "metadata" "annotations" dict $there) -}}
+{{- if and (not $policies.bindings) (not $policies.remove) (eq .Release.Name (toString (get $notes "meta.helm.sh/release-name"))) (ne "keep" (toString (get $notes "helm.sh/resource-policy"))) -}}
+{{- fail "this release has bindings in ConfigMap moonfence-policies, and these values have none: they would be deleted. Give the values again (-f, or --reset-then-reuse-values), or say policies.remove=true." -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What has to be there already. `helm template` sees no cluster, and asks for nothing. */}}
+{{- define "moonfence.checkCluster" -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" -}}
+{{- range $value, $kind := dict "serviceMonitor" "ServiceMonitor" "alerts" "PrometheusRule" -}}
+{{- if and (get $.Values.monitoring $value).enabled (not ($.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" $kind))) -}}
+{{- fail (printf "monitoring.%s is enabled, and this cluster has no kind %s: install Prometheus Operator first, or leave it off." $value $kind) -}}
+{{- end -}}
+{{- end -}}
+{{- $config := include "moonfence.config" . | fromJson -}}
+{{- $rights := include "moonfence.rights" . | fromJson -}}
+{{- $spaces := list -}}
+{{- if $rights.fenceAgentsRemediation -}}
+{{- $spaces = default (list "fence-agents-remediation") (include "moonfence.farNamespaces" $config | fromJson).namespaces -}}
+{{- end -}}
+{{- if $rights.release -}}
+{{- range append (values (default dict $config.attacherLeases)) (default "kube-system/kube-controller-manager" $config.controllerLease) -}}
+{{- $spaces = append $spaces (splitn "/" 2 .)._0 -}}
+{{- end -}}
+{{- end -}}
+{{- range $spaces -}}
+{{- if not (lookup "v1" "Namespace" "" .) -}}
+{{- fail (printf "the configuration names namespace %s, which is not there: what is to be read in it needs a Role in it. Correct config, or make the namespace first." .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

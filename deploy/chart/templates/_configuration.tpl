@@ -1,0 +1,94 @@
+{{/* What `config` and `policies` come to, and what they need. Nothing here makes an object. */}}
+
+{{/* YAML 1.1 reads the words on and off as booleans; the engine wants the words. (map, keys) -> changes the map */}}
+{{- define "moonfence.words" -}}
+{{- $map := .map -}}
+{{- range $key := .keys -}}
+{{- if kindIs "bool" (get $map $key) }}{{ $_ := set $map $key (ternary "on" "off" (get $map $key)) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The engine's configuration, as JSON. */}}
+{{- define "moonfence.config" -}}
+{{- $config := mergeOverwrite (dict "api" 1) (deepCopy .Values.config) -}}
+{{- $words := list "detection" "publishEvidence" "quarantine" "release" "remediation" "silentTaint" -}}
+{{- include "moonfence.words" (dict "map" $config "keys" $words) -}}
+{{- $limits := list "maxDown" "maxAtOnce" "maxPerWindow" "minDown" -}}
+{{- with $config.brake -}}
+{{- include "moonfence.words" (dict "map" . "keys" $limits) -}}
+{{- with .zone }}{{ include "moonfence.words" (dict "map" . "keys" $limits) }}{{ end -}}
+{{- end -}}
+{{- toJson $config -}}
+{{- end -}}
+
+{{/* The data of ConfigMap moonfence-config, as YAML. */}}
+{{- define "moonfence.configData" -}}
+{{- $text := include "moonfence.config" . | fromJson | toYaml -}}
+{{- mergeOverwrite (deepCopy .Values.configFiles) (dict "config.yaml" (printf "%s\n" $text)) | toYaml -}}
+{{- end -}}
+
+{{/* The bindings, as JSON: {bindings: […]}. */}}
+{{- define "moonfence.bindings" -}}
+{{- $bindings := deepCopy .Values.policies.bindings -}}
+{{- range $bindings }}{{ include "moonfence.words" (dict "map" . "keys" (list "mode" "actOn")) }}{{ end -}}
+{{- dict "bindings" $bindings | toJson -}}
+{{- end -}}
+
+{{/* The namespaces of fencer fence-agents-remediation, as JSON: {namespaces: […]}. */}}
+{{- define "moonfence.farNamespaces" -}}
+{{- $found := list -}}
+{{- range .fencers -}}
+{{- if and (eq .fencer "fence-agents-remediation") (not .file) -}}
+{{- $space := dig "settings" "namespace" "fence-agents-remediation" . -}}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" (toString $space)) -}}
+{{- fail (printf "config.fencers: fence-agents-remediation: its setting namespace is %q, which is no name of one." (toString $space)) -}}
+{{- end -}}
+{{- $found = append $found (toString $space) -}}
+{{- end -}}
+{{- end -}}
+{{- dict "namespaces" (uniq $found) | toJson -}}
+{{- end -}}
+
+{{/* {right: whether it is needed}, as JSON. Writing is needed by what may enforce alone. */}}
+{{- define "moonfence.needs" -}}
+{{- $config := include "moonfence.config" . | fromJson -}}
+{{- $acts := eq .Values.mode "enforce" -}}
+{{- $fencers := list -}}
+{{- $isolates := false -}}
+{{- range $config.fencers -}}
+{{- if not .file }}{{ $fencers = append $fencers .fencer }}{{ end -}}
+{{- if .isolate }}{{ $isolates = true }}{{ end -}}
+{{- end -}}
+{{- $evicts := false -}}
+{{- range .Values.policies.bindings -}}
+{{- if has "out-of-service" (default list .allow) }}{{ $evicts = true }}{{ end -}}
+{{- end -}}
+{{- dict
+  "taint" (and $acts (or (has $config.quarantine (list "missing" "always")) (eq "on" (toString $config.silentTaint)) $evicts))
+  "kubelet" false
+  "release" (and $acts (eq "on" (toString $config.release)))
+  "attest" false
+  "networkFence" (has "network-fence" $fencers)
+  "isolate" (and $acts $isolates)
+  "metal3" (has "metal3" $fencers)
+  "fenceAgentsRemediation" (has "fence-agents-remediation" $fencers)
+  "publishEvidence" (eq "on" (toString $config.publishEvidence))
+  "remediation" (eq "nodeHealthCheck" (toString $config.remediation))
+  "reads" (not (empty $config.allowedReads)) | toJson -}}
+{{- end -}}
+
+{{/* {right: whether it is given}, as JSON. */}}
+{{- define "moonfence.rights" -}}
+{{- $given := dict -}}
+{{- range $right, $needed := include "moonfence.needs" . | fromJson -}}
+{{- $wanted := get $.Values.rights $right -}}
+{{- $_ := set $given $right (ternary $needed (eq "true" (toString $wanted)) (eq "auto" (toString $wanted))) -}}
+{{- end -}}
+{{- toJson $given -}}
+{{- end -}}
+
+{{/* "yes" where the API server's admission policies go along: with all that they keep in bounds. */}}
+{{- define "moonfence.admission" -}}
+{{- $rights := include "moonfence.rights" . | fromJson -}}
+{{- if and .Values.admissionPolicies (or (eq .Values.mode "enforce") $rights.taint $rights.release) }}yes{{ end -}}
+{{- end -}}

@@ -1,0 +1,199 @@
+"""A clean Debian root for scripts/image and scripts/test-arm64: made by mmdebstrap, with compilers for both architectures,
+the sources of libraries that Debian has no static ones of, and the tracked files of this checkout. What is built in it depends on
+nothing else of this computer."""
+import contextlib
+import hashlib
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from artifact import ROOT, commit, fail, output, say
+
+ARCHITECTURES = ("amd64", "arm64")
+TOOLS = ("debian-archive-keyring", "g++", "g++-aarch64-linux-gnu", "cmake", "ninja-build", "pkg-config", "make", "patch", "dpkg-dev",
+         "ccache", "qemu-user-static", "nlohmann-json3-dev", "libcli11-dev", "libexpected-dev")
+LIBRARIES = ("libc6-dev", "liblua5.4-dev", "libexpat1-dev", "libssl-dev", "libgtest-dev", "libgmock-dev")
+# Source packages, and the static library of each that is linked (scripts/static-build).
+SOURCES = {"curl": "curl", "libmicrohttpd": "microhttpd", "fmtlib": "fmt", "spdlog": "spdlog", "simdjson": "simdjson",
+           "prometheus-cpp": "prometheus-cpp-core", "yaml-cpp": "yaml-cpp"}
+# What is compiled in from headers alone; the linker does not tell of it.
+HEADERS = ("nlohmann-json3-dev", "libcli11-dev", "libexpected-dev")
+EMULATOR = "usr/bin/qemu-aarch64-static"  # runs programs for arm64
+# Ends with everything that it started and mounted, however it ends.
+CONTAINED = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
+HOURS = 6  # nothing takes as long: whoever waits for a server that does not answer is told
+
+
+def sources(work, source_packages=False):
+    """(suite, Debian's own among the machine's package sources in a file)"""
+    release = dict(line.split("=", 1) for line in pathlib.Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    suite = release["VERSION_CODENAME"].strip('"')
+    places = [pathlib.Path("/etc/apt/sources.list"), *sorted(pathlib.Path("/etc/apt/sources.list.d").glob("*"))]
+    lines, stanzas = [], []
+    for place in places:
+        text = place.read_text() if place.is_file() else ""
+        if place.suffix == ".sources":
+            kept = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+            stanzas += [each for each in re.split(r"\n\s*\n", kept) if re.search(rf"^Suites:.*\b{suite}\b", each, re.M)]
+        elif place.suffix == ".list":
+            lines += re.findall(rf"^deb (?:\[.*?\] )?\S+ {suite}(?:-security|-updates)? .*$", text, re.M)
+    if not lines and not stanzas:
+        fail(f"no package source of {suite} in /etc/apt")
+    if source_packages:
+        stanzas = [re.sub(r"^Types:.*$", "Types: deb deb-src", each, flags=re.M) for each in stanzas]
+        lines += [re.sub("^deb ", "deb-src ", line) for line in lines]
+    file = work / ("debian.sources" if stanzas else "debian.list")
+    file.write_text("\n\n".join(stanzas) + "\n" if stanzas else "\n".join(lines) + "\n")
+    return suite, file
+
+
+def why_not(told):
+    """mmdebstrap's own words are many; the one that counts is usually apt's."""
+    named = [line for line in told.splitlines() if line.startswith("E: ") and "run-scripts" not in line]
+    for line in named:
+        if "Unable to find a source package" in line:
+            return f"the package source has no source packages (deb-src): {line}"
+        if "Unable to locate package" in line and ":arm64" in line:
+            return f"the package source has no arm64: {line}"
+    return named[0] if named else (told.strip().splitlines() or ["mmdebstrap said nothing"])[-1]
+
+
+def check_needs():
+    if os.geteuid() != 0:
+        fail("the clean root needs root: run it with sudo, or make the image of programs that are there with --binary")
+    if output("dpkg", "--print-architecture").strip() != "amd64":
+        fail("the clean root is made on amd64; elsewhere make the image of programs that are there with --binary")
+
+
+class CleanRoot:
+    """In `path`, until the context ends. `ccache`: a folder that is used by the compilers, or None."""
+
+    def __init__(self, path, ccache):
+        self.path, self.ccache = path, ccache
+
+    def run(self, *command, check=True, network=True, **more):
+        """In the root, with mounts of its own that end with it."""
+        mounts = ["mount -t proc proc proc"]
+        if self.ccache:
+            mounts.append(f"mount --bind {shlex.quote(str(self.ccache))} ccache")
+        script = f"cd {shlex.quote(str(self.path))} && {' && '.join(mounts)} && exec chroot . \"$@\""
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root", "MOONFENCE_COMMIT": commit()[:12],
+                       **({"CCACHE_DIR": "/ccache"} if self.ccache else {"CCACHE_DISABLE": "1"})}
+        return subprocess.run([*CONTAINED, *([] if network else ["--net"]), "sh", "-ec", script, "sh", *map(str, command)], env=environment, check=check, timeout=HOURS * 3600,
+                              **more)
+
+    def output(self, *command):
+        return self.run(*command, stdout=subprocess.PIPE, text=True).stdout
+
+    def build(self, architecture, *targets):
+        """Without network: what is compiled is what lies in the root."""
+        say(f"building for {architecture} in a clean root")
+        with open(self.path / "build" / f"{architecture}.log", "w+") as log:
+            done = self.run("/moonfence/scripts/static-build", architecture, *targets, check=False, network=False, stdout=log,
+                            stderr=subprocess.STDOUT)
+            log.seek(0)
+            if done.returncode:
+                fail(f"{architecture}: the build failed: {log.read()[-4000:]}")
+        return self.path / "build" / architecture / "moonfence"
+
+    def stripped(self, program, target, architecture):
+        """A copy without symbols, debug information and the build id."""
+        strip = {"amd64": "x86_64-linux-gnu-strip", "arm64": "aarch64-linux-gnu-strip"}[architecture]
+        self.run(strip, "--remove-section=.note.gnu.build-id", f"/{program.relative_to(self.path)}")
+        return pathlib.Path(shutil.copy(program, target))
+
+    def place(self, path):
+        """Where a path of the root lies, also behind its symbolic links."""
+        return self.path / self.output("readlink", "-f", path).strip().lstrip("/")
+
+
+@contextlib.contextmanager
+def clean_root(ccache=None):
+    check_needs()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leaves nothing behind either
+    with tempfile.TemporaryDirectory(prefix="image-") as place:
+        work, path = pathlib.Path(place), pathlib.Path(place) / "root"
+        _make(work, path)
+        try:
+            for folder in ("moonfence", "build", "ccache"):
+                (path / folder).mkdir()
+            _copy_checkout(path / "moonfence")
+            yield CleanRoot(path, ccache)
+        finally:
+            # Never what may be mounted there, though nothing should be.
+            subprocess.run(["rm", "-rf", "--one-file-system", path], check=True)
+
+
+def _make(work, path):
+    suite, source = sources(work, source_packages=True)
+    packages = [*TOOLS, *(f"{library}:{architecture}" for library in LIBRARIES for architecture in ARCHITECTURES)]
+    say("making a clean root")
+    # The folders of the sources get names without versions.
+    fetch = ("mkdir sources && cd sources && apt-get source -qq " + " ".join(SOURCES) +
+             " && for folder in */; do mv $folder $(dpkg-parsechangelog -l $folder/debian/changelog -S Source); done")
+    done = subprocess.run(
+        [*CONTAINED, "--mount-proc", "mmdebstrap", "--quiet", "--mode=root", "--variant=apt", f"--architectures={','.join(ARCHITECTURES)}",
+         f"--include={','.join(packages)}", "--dpkgopt=force-unsafe-io", f"--customize-hook=chroot \"$1\" sh -ec '{fetch}'",
+         suite, path, source], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HOURS * 3600)
+    if done.returncode:
+        fail(f"the clean root cannot be made: {why_not(done.stdout)}")
+
+
+def _copy_checkout(target):
+    """What git tracks, as it stands in the checkout."""
+    for name in output("git", "-C", ROOT, "ls-files", "-z").split("\0"):
+        if name and (ROOT / name).exists():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
+
+
+class Package:
+    """A Debian package of an image: what dpkg says of it, and its licences where they are not among its files already."""
+
+    def __init__(self, name, version, architecture, stanza, sha256=None, copyright=None):
+        self.name, self.version, self.architecture, self.stanza = name, version, architecture, stanza
+        self.sha256, self.copyright = sha256, copyright
+
+
+def linked_into(root, architecture, maps):
+    """The packages of all static libraries from which the linker took anything, of the programs' start and of the headers."""
+    taken = set()
+    for file in maps:
+        taken.update(os.path.normpath(path) for path in re.findall(r"^(/\S+\.a)\(", file.read_text(), re.M))
+    if not taken:
+        fail(f"{maps[0]} names no library")
+    mine = f"/build/{architecture}/libraries/lib/lib"
+    by_library = {f"{mine}{library}.a": source for source, library in SOURCES.items()}
+    found = {by_library[path] for path in taken if path in by_library}
+    unknown = sorted(path for path in taken if path.startswith("/build/") and path not in by_library)
+    if unknown:
+        fail(f"{unknown[0]} is of no source that scripts/clean_root.py knows")
+    owners = root.output("dpkg-query", "-S", *sorted(path for path in taken if not path.startswith("/build/")))
+    debs = {line.split(": ")[0] for line in owners.splitlines()} | set(HEADERS)
+    packages = [_source_package(root, name) for name in found] + [_binary_package(root, name) for name in debs]
+    return sorted(packages, key=lambda package: package.name)
+
+
+def _source_package(root, name):
+    (described,) = (root.path / "sources").glob(f"{name}_*.dsc")
+    version = re.search(r"^Version: (\S+)$", described.read_text(), re.M)[1]
+    # As of an installed package: scanners go by source and version.
+    stanza = (f"Package: {name}\nStatus: install ok installed\nSource: {name}\nVersion: {version}\nArchitecture: all\n"
+              f"Description: linked into moonfence, built from Debian's source package\n")
+    return Package(name, version, "source", stanza, hashlib.sha256(described.read_bytes()).hexdigest(),
+                   (root.path / "sources" / name / "debian" / "copyright").read_bytes())
+
+
+def _binary_package(root, name):
+    stanza = root.output("dpkg-query", "-s", name)
+    fields = dict(re.findall(r"^(\S+): (.*)$", stanza, re.M))
+    plain = fields["Package"]
+    kept = "".join(f"{key}: {fields[key]}\n" for key in ("Package", "Status", "Source", "Version", "Architecture", "Maintainer") if key in fields)
+    return Package(plain, fields["Version"], fields["Architecture"], kept,
+                   copyright=root.place(f"/usr/share/doc/{plain}/copyright").read_bytes())

@@ -1,0 +1,335 @@
+"""The Helm chart without a cluster: it renders what kustomize makes of deploy/, and refuses values that contradict each other."""
+
+import copy
+import re
+
+import pytest
+import yaml
+
+from .control_plane import REPO
+from .engine import binary
+from .helm import CHART, Helm, HelmError, by_identity, kustomized
+from .installation import DEPLOY, one, run_with
+
+# All by which the chart may differ from kustomize: what Helm alone needs. (kind or "", path)
+HELMS_OWN = [
+    ("Namespace", ""),  # helm --create-namespace makes it
+    ("Deployment", "spec/template/metadata/annotations/checksum/config"),  # replaces the pods when the configuration changes
+    ("", "metadata/annotations/helm.sh/resource-policy"),  # what uninstalling leaves (deploy/chart/README.md)
+]
+ENDPOINT = {"url": "http://storageos.storageos.svc:5705", "auth": {
+    "type": "login", "path": "/v2/auth/login", "usernameFile": "/etc/moonfence/storageos/username",
+    "passwordFile": "/etc/moonfence/storageos/password", "tokenHeader": "Authorization",
+    "expiresHeader": "Authorization-Expires-Seconds"}}
+LOGIN = {"name": "storageos", "secretName": "moonfence-storageos"}
+OVERLAYS = {
+    "observe": {}, "enforce": {"mode": "enforce"}, "longhorn": {"config": {"fencingDrivers": ["driver.longhorn.io"]}},
+    "storageos": {"config": {"fencingDrivers": ["csi.storageos.com"], "endpoints": {"storageos": ENDPOINT}}, "credentials": [LOGIN]}}
+NETWORK_FENCE = {"fencer": "network-fence"}
+WRITES = ["csiaddons.openshift.io/v1alpha1/networkfences"]
+# what turns each right on, in mode enforce; nothing else follows from it, but the rights of `AND`
+RIGHTS = {
+    "enforce": {}, "taint": {"config": {"quarantine": "always"}}, "kubelet": {"rights": {"kubelet": True}},
+    "release": {"config": {"release": "on"}}, "attest": {"rights": {"attest": True}},
+    "network-fence": {"config": {"fencers": [NETWORK_FENCE]}},
+    "isolate": {"config": {"fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedWrites": WRITES}},
+    "metal3": {"config": {"fencers": [{"fencer": "metal3"}]}},
+    "fence-agents-remediation": {"config": {"fencers": [{"fencer": "fence-agents-remediation"}]}},
+    "publish-evidence": {"config": {"publishEvidence": "on"}}, "detection": {"config": {"detection": "on"}},
+    "remediation": {"config": {"remediation": "nodeHealthCheck"}}}
+AND = {"isolate": ["network-fence"]}
+EVERYTHING = {
+    "mode": "enforce", "rights": {"kubelet": True, "attest": True},
+    "monitoring": {"alerts": {"enabled": True}, "dashboard": {"enabled": True}, "serviceMonitor": {"enabled": True}},
+    "policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]},
+    "config": {"quarantine": "always", "release": True, "publishEvidence": "on", "detection": "on", "remediation": "nodeHealthCheck",
+               "allowedWrites": WRITES, "attacherLeases": {"a.example.com": "storage/leader"}, "allowedReads": ["longhorn.io/v1beta2/volumes"],
+               "fencers": [{"fencer": "metal3"}, {"fencer": "fence-agents-remediation"}, {**NETWORK_FENCE, "isolate": True}]}}
+DIGEST = f"sha256:{'a' * 64}"
+
+
+@pytest.fixture
+def helm(tmp_path) -> Helm:
+    return Helm(tmp_path / "helm")
+
+
+def without_helms_own(each: dict):
+    each = copy.deepcopy(each)
+    for kind, path in HELMS_OWN:
+        if kind not in ("", each["kind"]):
+            continue
+        if not path:
+            return None
+        *way, last = re.split(r"/(?!config$|resource-policy$)", path)
+        places = [each]
+        for word in way:
+            places.append(places[-1].get(word, {}))
+        places[-1].pop(last, None)
+        for outer, word in reversed(list(zip(places, way))):  # what it stood in
+            if outer.get(word) == {}:
+                del outer[word]
+    if "config.yaml" in each.get("data", {}):  # the same configuration, in other words and without comments
+        each["data"]["config.yaml"] = yaml.safe_load(each["data"]["config.yaml"])
+    return each
+
+
+def check_same(charted: list, kustomized_: list):
+    charted, wanted = ({name: kept for name, each in by_identity(found).items() if (kept := without_helms_own(each))}
+                       for found in (charted, kustomized_))
+    assert charted.keys() == wanted.keys()
+    assert [(charted[name], wanted[name]) for name in wanted if charted[name] != wanted[name]] == []
+
+
+def test_it_has_in_it_all_that_it_is_made_of(helm, tmp_path):
+    helm("package", CHART, "--destination", tmp_path)
+    (packed,) = tmp_path.glob("moonfence-*.tgz")
+    assert helm("template", "m", packed, "--set", "mode=enforce") == helm("template", "m", CHART, "--set", "mode=enforce")
+
+
+# --- the same as kustomize
+
+def test_it_is_well_formed(helm):
+    helm("lint", "--strict", CHART)
+
+
+@pytest.mark.parametrize("overlay", sorted(path.parent.name for path in DEPLOY.glob("overlays/*/kustomization.yaml")))
+def test_it_renders_what_an_overlay_has(helm, overlay):
+    check_same(helm.template(OVERLAYS[overlay]), kustomized(DEPLOY / "overlays" / overlay))
+
+
+@pytest.mark.parametrize("right", sorted(path.parent.name for path in DEPLOY.glob("rights/*/kustomization.yaml")))
+def test_what_the_configuration_turns_on_brings_its_right_and_no_other(helm, right):
+    values = {"mode": "enforce", **RIGHTS[right]}
+    folders = [DEPLOY / "overlays" / "enforce", *(DEPLOY / "rights" / name for name in [right, *AND.get(right, [])])]
+    wanted = [each for folder in folders for each in kustomized(folder)]
+    wanted = [each for i, each in enumerate(wanted) if each not in wanted[:i]]  # the overlay has rights/enforce
+    one(wanted, "ConfigMap", "moonfence-config")["data"]["config.yaml"] = yaml.safe_dump(
+        {"api": 1, "fencingDrivers": [], **values.get("config", {})})
+    check_same(helm.template(values), wanted)
+
+
+def test_it_renders_what_monitoring_has(helm):
+    watched = {"monitoring": EVERYTHING["monitoring"]}
+    check_same(helm.template(watched), [*kustomized(DEPLOY / "overlays" / "observe"), *kustomized(DEPLOY / "monitoring")])
+
+
+def test_in_another_namespace_everything_is_about_that_one(helm):
+    """A namespace may be called like a number."""
+    here, helm.namespace = helm.template(EVERYTHING), "123"
+    there = helm.template(EVERYTHING)
+    named = re.compile(r"\bmoonfence:moonfence\b|namespaces?(: |:\n *- |=\")moonfence\b")
+    assert len(here) == len(there) and named.search(yaml.safe_dump(here)) and not named.search(yaml.safe_dump(there))
+    spaces = {each["metadata"].get("namespace") for each in there}
+    assert spaces == {None, "123", "kube-node-lease", "kube-system", "storage", "fence-agents-remediation"}
+    accounts = [subject for each in there for subject in each.get("subjects", [])]
+    assert accounts and all(subject["namespace"] == "123" for subject in accounts)
+    assert yaml.safe_dump(there).count("system:serviceaccount:123:moonfence") == yaml.safe_dump(here).count(
+        "system:serviceaccount:moonfence:moonfence") > 8
+
+
+# --- what a value does
+
+def right_to(found: list, verb: str, resource: str) -> bool:
+    return any(verb in rule["verbs"] and resource in rule["resources"] for each in found
+               if each["kind"] in ("Role", "ClusterRole") and each["metadata"]["name"] not in ("moonfence-attest", "moonfence-ext-remediation")
+               for rule in each["rules"])
+
+
+def test_the_default_may_delete_nothing_and_binds_nothing(helm):
+    found = helm.template({})
+    assert "--mode=observe" in one(found, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+    for resource in ("pods", "volumeattachments", "nodes", "nodes/status"):
+        assert not right_to(found, "delete", resource) and not right_to(found, "patch", resource)
+    assert "moonfence-policies" not in {each["metadata"]["name"] for each in found}
+
+
+def test_observing_brings_no_right_to_write_whatever_is_configured(helm):
+    found = helm.template({"config": {"quarantine": "always", "silentTaint": "on", "detection": "on", "release": "on",
+                                      "fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedWrites": WRITES}})
+    for verb in ("delete", "patch", "create"):
+        for resource in ("pods", "volumeattachments", "nodes", "nodes/status", "networkfences"):
+            assert not right_to(found, verb, resource), (verb, resource)
+
+
+def test_what_writes_to_nodes_is_kept_in_bounds_in_mode_observe_too(helm):
+    found = helm.template({"rights": {"taint": True}})
+    assert right_to(found, "patch", "nodes") and one(found, "ValidatingAdmissionPolicy", "moonfence-nodes")
+
+
+def test_the_pod_names_no_user(helm):
+    """OpenShift's restricted-v2 refuses ids outside of the namespace's range."""
+    spec = one(helm.template({**EVERYTHING, "credentials": [LOGIN]}), "Deployment")["spec"]["template"]["spec"]
+    for context in (spec["securityContext"], spec["containers"][0]["securityContext"]):
+        assert not {"runAsUser", "runAsGroup", "fsGroup", "supplementalGroups"} & set(context)
+    assert spec["securityContext"]["runAsNonRoot"] is True
+
+
+def test_words_that_yaml_takes_for_booleans_reach_the_engine_as_words(helm, tmp_path):
+    """`release: on` in a file of values is `true` when Helm has read it; `mode: off` must not be lost."""
+    values = tmp_path / "mine.yaml"
+    values.write_text("mode: enforce\nconfig: {release: on, detection: on, quarantine: off, remediation: off, publishEvidence: off, silentTaint: off,\n"
+                      "  brake: {maxDown: off, zone: {maxAtOnce: off}}}\n"
+                      "policies: {mode: off, bindings: [{policy: noobaa, namespaces: [noobaa], mode: off, actOn: off}]}\n")
+    found = [each for each in yaml.safe_load_all(helm("template", "m", CHART, "-n", "moonfence", "-f", values)) if each]
+    config = one(found, "ConfigMap", "moonfence-config")["data"]["config.yaml"]
+    assert yaml.safe_load(config) == {
+        "api": 1, "fencingDrivers": [], "release": "on", "detection": "on", "quarantine": "off", "remediation": "off", "publishEvidence": "off",
+        "silentTaint": "off", "brake": {"maxDown": "off", "zone": {"maxAtOnce": "off"}}}
+    policies = one(found, "ConfigMap", "moonfence-policies")["data"]
+    assert set(policies) == {"moonfence.yaml"}, "the key `mode` is people's"
+    assert yaml.safe_load(policies["moonfence.yaml"]) == {"api": 1, "mode": "off", "bindings": [
+        {"policy": "noobaa", "namespaces": ["noobaa"], "mode": "off", "actOn": "off"}]}
+
+
+def test_the_engine_reads_what_the_chart_writes(helm, tmp_path):
+    wordy = {"config": {"release": True, "quarantine": False, "brake": {"maxDown": False, "maxAtOnce": 5, "zone": {"maxDown": "50%"}},
+                        "endpoints": {"storageos": ENDPOINT}, "cacheExpiry": 0}, "credentials": [LOGIN]}
+    for values in (EVERYTHING, wordy):
+        config = one(helm.template(values), "ConfigMap", "moonfence-config")["data"]["config.yaml"]
+        assert "config.yaml" not in run_with(binary(), config, tmp_path)
+
+
+def test_protected_namespaces_reach_the_admission_policy(helm):
+    def protected(config: dict) -> str:
+        policy = one(helm.template({"mode": "enforce", "config": config}), "ValidatingAdmissionPolicy", "moonfence-deletions")
+        return policy["spec"]["validations"][1]["expression"].split(" in ")[1]
+    assert protected({}) == "['kube-system', 'kube-public', 'kube-node-lease'])"
+    assert protected({"protectedNamespaces": ["kube-system", "gold"]}) == "['kube-system', 'gold'])"
+    assert protected({"protectedNamespaces": []}) == "[])"
+
+
+def test_a_change_of_the_configuration_replaces_the_pods_and_nothing_else_does(helm):
+    def mark(**values) -> str:
+        return one(helm.template(values), "Deployment")["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+    marks = [mark(), mark(config={"retryInterval": "6s"}), mark(configFiles={"my.lua": "-- mine"})]
+    assert len(set(marks)) == 3
+    assert mark(policies={"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]}) == marks[0]
+
+
+def test_an_image_is_named_by_tag_or_by_digest(helm):
+    def image(**about) -> str:
+        return one(helm.template({"image": about}), "Deployment")["spec"]["template"]["spec"]["containers"][0]["image"]
+    version = re.search(r"project\(moonfence VERSION (\S+)", (REPO / "CMakeLists.txt").read_text())[1]
+    assert image() == f"moonfence:{version}"
+    assert image(repository="registry.example.com:5000/moonfence", tag="1.2") == "registry.example.com:5000/moonfence:1.2"
+    assert image(digest=DIGEST) == f"moonfence@{DIGEST}" and image(tag="1.2", digest=DIGEST) == f"moonfence:1.2@{DIGEST}"
+
+
+def test_an_endpoint_lets_its_port_and_name_servers_out(helm):
+    def ports(url: str, **more) -> list:
+        values = {"config": {"endpoints": {"a": {"url": url, **more}}}}
+        rules = one(helm.template(values), "NetworkPolicy")["spec"]["egress"]
+        return [(port["protocol"], port["port"]) for port in rules[1]["ports"]]
+    names = [("UDP", 53), ("TCP", 53)]
+    assert ports("https://a.example.com:9443/api") == [*names, ("TCP", 9443)]
+    assert ports("https://a.example.com") == names, "443 is let out already"
+    assert ports("http://a.example.com", auth={"type": "login", "url": "https://b.example.com:5000"}) == [*names, ("TCP", 80), ("TCP", 5000)]
+
+
+def test_without_a_network_policy_none_shuts_the_pods_in(helm):
+    """The one of detection lets out to kubelets alone: by itself it would cut the pods off from the API server."""
+    found = helm.template({"networkPolicy": {"enabled": False}, "config": {"detection": "on"}})
+    assert "NetworkPolicy" not in {each["kind"] for each in found}
+
+
+def test_what_policies_read_and_whose_leases_are_asked_gets_a_role_for_it_alone(helm):
+    found = helm.template({"mode": "enforce", "config": {
+        "release": "on", "controllerLease": "control/kcm", "attacherLeases": {"a.example.com": "storage/a", "b.example.com": "storage/b"},
+        "fencers": [{"fencer": "fence-agents-remediation", "settings": {"namespace": "far"}}],
+        "allowedReads": ["v1/nodes", "longhorn.io/v1beta2/volumes", "fence-agents-remediation.medik8s.io/v1alpha1/fenceagentsremediations"]}})
+    assert one(found, "ClusterRole", "moonfence-reads")["rules"] == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
+        {"apiGroups": ["longhorn.io"], "resources": ["volumes"], "verbs": ["get", "list"]}]
+    assert one(found, "Role", "moonfence-attachers")["metadata"]["namespace"] == "storage"
+    assert one(found, "Role", "moonfence-attachers")["rules"][0]["resourceNames"] == ["a", "b"]
+    release = one(found, "Role", "moonfence-release")
+    assert release["metadata"]["namespace"] == "control" and release["rules"][0]["resourceNames"] == ["kcm"]
+    assert one(found, "Role", "moonfence-fence-agents-remediation")["metadata"]["namespace"] == "far"
+
+
+# --- what is refused
+
+# what one value alone can be; Helm tells everything that is wrong at once
+WRONG = [({
+    "mode": "delete", "modes": "enforce", "replicas": 0, "image": {"digest": "sha256:abc", "repository": "moonfence@sha256:abc"},
+    "config": {"api": 2, "fencingDriver": [], "quarantine": "on", "cacheExpiry": "soon", "retryInterval": 5, "allowedReads": ["v1/secrets"],
+               "allowedWrites": ["rbac.authorization.k8s.io/v1/clusterroles"], "protectedNamespaces": ["a', 'b"]},
+    "policies": {"bindings": [{"policy": "noobaa"}], "files": {"moonfence.yaml": ""}}, "configFiles": {"config.yaml": ""},
+    "rights": {"taint": "yes", "extra": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]},
+    "networkPolicy": {"apiServerPorts": []}, "credentials": [{"name": "config", "secretName": "a"}]}, [
+    "at '/mode': value must be one of 'observe', 'enforce'", "additional properties 'modes' not allowed",
+    "at '/replicas': minimum: got 0, want 1", "at '/image/digest'", "at '/image/repository'", "at '/config/api': value must be 1",
+    "at '/config': additional properties 'fencingDriver' not allowed", "at '/config/quarantine': value must be one of 'off', 'missing', 'always'",
+    "at '/config/cacheExpiry'", "at '/config/retryInterval'", "at '/config/allowedReads/0'", "at '/config/allowedWrites/0'",
+    "at '/config/protectedNamespaces/0'", "at '/policies/bindings/0': missing property 'namespaces'",
+    "at '/policies/files': additional properties 'moonfence.yaml' not allowed", "at '/configFiles'",
+    "at '/rights/taint': value must be one of 'auto', true, false", "at '/rights/extra/0/apiGroups/0'", "at '/rights/extra/0/verbs/0'",
+    "at '/networkPolicy/apiServerPorts': minItems: got 0, want 1", "at '/credentials/0/name'"]),
+    ({"replicas": 6, "rights": {"extra": [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["patch"]}]}}, [
+        "at '/replicas': maximum: got 6, want 5", "at '/rights/extra/0/apiGroups/0'"])]
+
+
+@pytest.mark.parametrize("values, all_told", WRONG, ids=["many", "others"])
+def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
+    with pytest.raises(HelmError) as refused:
+        helm.template(values)
+    assert [told for told in all_told if told not in str(refused.value)] == []
+
+
+@pytest.mark.parametrize("values, told", [
+    ({"mode": "enforce", "config": {"quarantine": "missing"}, "rights": {"taint": False}}, "rights.taint is false, and config.quarantine"),
+    ({"mode": "enforce", "config": {"release": "on"}, "rights": {"release": False}}, "rights.release is false, and config.release needs it"),
+    ({"config": {"publishEvidence": "on"}, "rights": {"publishEvidence": False}}, "rights.publishEvidence is false"),
+    ({"mode": "enforce", "config": {"fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedWrites": WRITES}, "rights": {"isolate": False}},
+     "rights.isolate is false, and isolate: true of a fencer needs it"),
+    ({"config": {"fencers": [{"fencer": "metal3"}]}, "rights": {"metal3": False}}, "rights.metal3 is false, and fencer metal3 needs it"),
+    ({"config": {"remediation": "nodeHealthCheck"}, "rights": {"remediation": False}}, "rights.remediation is false"),
+    ({"config": {"allowedReads": ["longhorn.io/v1beta2/volumes"]}, "rights": {"reads": False}}, "rights.reads is false"),
+    ({"config": {"fencers": [{**NETWORK_FENCE, "isolate": True}]}}, "config.allowedWrites names nothing that it may make"),
+    ({"config": {"fencers": [{"fencer": "fence-agents-remediation", "settings": {"namespace": ""}}]}}, "its setting namespace is \"\""),
+    ({"configFiles": {"a": "1"}, "credentials": [{"name": "a", "secretName": "a"}]}, "credentials: a is in /etc/moonfence twice"),
+    ({"config": {"silentTaint": "on"}}, "config.silentTaint is on, and knows of silence by config.detection alone"),
+    ({"config": {"fencers": [{"fencer": "my", "file": "/etc/moonfence/my.lua"}]}}, "my: file is /etc/moonfence/my.lua, which no pod has"),
+    ({"config": {"endpoints": {"storageos": ENDPOINT}}}, "config.endpoints.storageos.auth.passwordFile is /etc/moonfence/storageos/password, which no pod has"),
+    ({"policies": {"bindings": [{"policy": "my-db", "source": "my-db.lua", "namespaces": ["db"]}]}}, "is my-db.lua, which is not in policies.files"),
+    ({"policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"], "actOn": "lost"}]}}, "does nothing without config.detection"),
+    ({"policies": {"files": {"my-db.lua": "return policy {}"}}}, "do nothing without policies.bindings"),
+    ({"policies": {"mode": "off"}}, "do nothing without policies.bindings"),
+    ({"policies": {"remove": True, "bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]}}, "policies.remove is true"),
+])
+def test_values_that_contradict_each_other_are_refused_with_the_rule(helm, values, told):
+    with pytest.raises(HelmError) as refused:
+        helm.template(values)
+    assert told in str(refused.value)
+
+
+def test_a_cluster_that_is_too_old_is_refused(helm):
+    with pytest.raises(HelmError, match=r"requires kubeVersion: >=1\.31\.0-0 which is incompatible with Kubernetes v1\.30"):
+        helm.template({}, "--kube-version", "1.30")
+
+
+# --- what is written about it
+
+def explained_values(text: str) -> dict:
+    """{value: whether a comment stands above it, or above the group it is in}, by the lines of values.yaml."""
+    found, way, before = {}, [], ""
+    for line in text.splitlines():
+        if key := re.match(r"( *)(\w+):(.*)", line):
+            way = [*way[:len(key[1]) // 2], (key[2], before.lstrip().startswith("#"))]
+            found[".".join(name for name, _ in way)] = any(told for _, told in way)
+        before = line
+    groups = {name.rpartition(".")[0] for name in found} - {"resources"}
+    return {name: told for name, told in found.items() if name not in groups and not name.startswith("resources.")}
+
+
+def test_every_value_has_a_comment_and_a_row():
+    told = explained_values((CHART / "values.yaml").read_text())
+    assert len(told) > 30 and [name for name, has in told.items() if not has] == []
+    assert sorted(re.findall(r"^\| `([\w.]+)` \|", (CHART / "README.md").read_text(), re.M)) == sorted(told)
+
+
+def test_the_schema_knows_the_keys_of_the_engines_configuration():
+    schema = yaml.safe_load((CHART / "values.schema.json").read_text())
+    source = (REPO / "engine" / "app" / "settings" / "settings.cc").read_text()
+    keys = re.findall(r'"(\w+)"', re.search(r"kKeys = \{(.*?)\};", source, re.S)[1])
+    assert sorted(schema["properties"]["config"]["properties"]) == sorted(keys)

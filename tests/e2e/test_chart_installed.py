@@ -1,0 +1,176 @@
+"""The Helm chart on a real API server: what an install, an upgrade, a rollback and an uninstall leave, and what they refuse."""
+
+import json
+import subprocess
+
+import pytest
+
+from .helm import Helm, HelmError
+from .installation import DEPLOY, NAMESPACE, Installation, differences, kubectl, objects, one
+from .kube import ApiError, wait_for
+from .test_removal import ours
+
+POLICIES = "moonfence-policies"
+BINDINGS = [{"policy": "noobaa", "namespaces": ["noobaa"]}]
+ENFORCE = {"mode": "enforce", "config": {"quarantine": "always", "protectedNamespaces": ["gold"]}}
+# of the admission policies (deploy/chart/README.md, Uninstalling)
+KEPT = {("admissionregistration.k8s.io", f"validatingadmissionpolic{end}", "", "moonfence-leader") for end in ("ies", "ybindings")}
+
+
+@pytest.fixture
+def helm_in(cluster, tmp_path):
+    """helm_in(namespace): Helm as an administrator of the cluster, in which nothing of moonfence is; and so it is left."""
+    made = []
+
+    def make(namespace: str, release: str = "m") -> Helm:
+        made.append(Helm(tmp_path / f"helm-{len(made)}", cluster.control_plane.kubeconfig, namespace, release))
+        return made[-1]
+    yield make
+    for helm in made:
+        remove_everything(cluster, helm)
+
+
+@pytest.fixture
+def helm(cluster, helm_in):
+    """In the namespace of the manifests."""
+    wait_for("earlier tests have cleaned up", lambda: not cluster.client.find("namespaces", NAMESPACE), 60)
+    return helm_in(NAMESPACE)
+
+
+def remove_everything(cluster, helm: Helm):
+    """Whatever a test left, on whichever way it ended."""
+    try:
+        helm("uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found")
+    finally:
+        installation = Installation(cluster)
+        installation.remove([*objects(DEPLOY / "flat" / "enforce.yaml"), *objects(DEPLOY / "rights" / "taint" / "rights.yaml")])
+        if helm.namespace != "default":
+            cluster.client.delete("namespaces", helm.namespace, missing_ok=True)
+
+
+class Installed:
+    """What the API server has of a rendering."""
+
+    def __init__(self, cluster):
+        self.client, self.paths = cluster.client, Installation(cluster)
+
+    def check(self, rendered: list):
+        for each in rendered:
+            assert differences(each, self.client.request("GET", self.paths.path(each))) == [], each["metadata"]["name"]
+
+    def there(self, rendered: list) -> set:
+        """Which of these objects are there, by kind and name."""
+        found = set()
+        for each in rendered:
+            try:
+                self.client.request("GET", self.paths.path(each))
+                found.add((each["kind"], each["metadata"]["name"]))
+            except ApiError as error:
+                assert error.status == 404
+        return found
+
+
+@pytest.fixture
+def installed(cluster) -> Installed:
+    return Installed(cluster)
+
+
+def names(rendered: list) -> set:
+    return {(each["kind"], each["metadata"]["name"]) for each in rendered}
+
+
+def bytes_of(client) -> str:
+    return json.dumps(client.get("configmaps", POLICIES, NAMESPACE))
+
+
+def test_it_installs_upgrades_rolls_back_and_goes_and_never_touches_policies_of_somebody_else(cluster, helm, installed):
+    client, before = cluster.client, ours(cluster.client)
+    observing, enforcing = helm.template({}), helm.template(ENFORCE)
+    more = [each for each in enforcing if (each["kind"], each["metadata"]["name"]) not in names(observing)]
+    leader = {("ValidatingAdmissionPolicy", "moonfence-leader"), ("ValidatingAdmissionPolicyBinding", "moonfence-leader")}
+
+    told = helm.on_release("install", {}, "--create-namespace")
+    assert "mode observe" in told and "Nothing is fenced before a policy is bound" in told and "pod-security.kubernetes.io/enforce" in told
+    installed.check(observing)
+    assert installed.there(more) == set()
+    client.create("configmaps", {"metadata": {"name": POLICIES}, "data": {"moonfence.yaml": "api: 1\nbindings: []\n"}}, NAMESPACE)
+    kept = bytes_of(client)
+
+    assert "mode enforce" in helm.on_release("upgrade", ENFORCE)
+    installed.check(enforcing)
+    deletions = one(enforcing, "ValidatingAdmissionPolicy", "moonfence-deletions")
+    assert "['gold']" in json.dumps(deletions)
+    with pytest.raises(HelmError, match="ConfigMap moonfence-policies is there, and is not of this release"):
+        helm.on_release("upgrade", {**ENFORCE, "policies": {"bindings": BINDINGS}}, "--take-ownership")
+
+    helm("rollback", "m", 1, "--namespace", NAMESPACE)
+    installed.check(observing)
+    assert installed.there(more) == leader, "no right to delete is left"
+
+    helm("uninstall", "m", "--namespace", NAMESPACE)
+    left = {("", "namespaces", "", NAMESPACE), ("", "configmaps", NAMESPACE, POLICIES), ("", "configmaps", NAMESPACE, "kube-root-ca.crt"),
+            ("", "serviceaccounts", NAMESPACE, "default"), *KEPT}
+    wait_for("nothing else is left", lambda: ours(client) - before == left, 60)
+    assert bytes_of(client) == kept
+    helm.on_release("install", ENFORCE)
+    installed.check(enforcing)
+    assert bytes_of(client) == kept
+
+
+def test_policies_of_the_release_follow_the_values_and_the_word_that_stops_them_is_peoples(cluster, helm_in):
+    client, values, helm = cluster.client, {"policies": {"bindings": BINDINGS}}, helm_in("chart-policies")
+
+    def data() -> dict:
+        return client.get("configmaps", POLICIES, helm.namespace)["data"]
+    helm.on_release("install", values, "--create-namespace")
+    first = data()
+    assert set(first) == {"moonfence.yaml"}
+    client.patch("configmaps", POLICIES, {"data": {"mode": "off"}}, helm.namespace)
+    helm.on_release("upgrade", {"policies": {"bindings": [{**BINDINGS[0], "mode": "enforce"}], "files": {"a.lua": "--"}}})
+    assert set(data()) == {"moonfence.yaml", "a.lua", "mode"} and data()["moonfence.yaml"] != first["moonfence.yaml"]
+    helm("rollback", "m", "--namespace", helm.namespace)
+    assert data() == {**first, "mode": "off"}
+    with pytest.raises(HelmError, match="these values have none: they would be deleted"):
+        helm.on_release("upgrade", {"replicas": 2})  # without any value Helm takes those of before
+    client.patch("configmaps", POLICIES, {"data": {"moonfence.yaml": "api: 1\nbindings: []\n"}}, helm.namespace)
+    with pytest.raises(HelmError, match="conflict"):  # somebody's edit is not lost in silence
+        helm.on_release("upgrade", {"policies": {"bindings": [{**BINDINGS[0], "mode": "off"}]}})
+    helm.on_release("upgrade", {"policies": {"remove": True}})
+    assert not client.find("configmaps", POLICIES, helm.namespace)
+
+
+def test_a_second_moonfence_is_refused_before_anything_is_changed(cluster, helm_in):
+    helm, other = helm_in("chart-first"), helm_in("chart-second", "second")
+    helm.on_release("install", {}, "--create-namespace")
+    before = ours(cluster.client)
+    for namespace in (helm.namespace, other.namespace):  # also beside it
+        with pytest.raises(HelmError, match="belongs to release m in namespace chart-first. There is one moonfence in a cluster"):
+            other.on_release("install", {"takeOver": True}, "--take-ownership", "--create-namespace", "--namespace", namespace)
+    assert ours(cluster.client) == before
+
+
+@pytest.mark.slow  # a second test in the namespace of the manifests; the one above has the other way
+def test_manifests_are_refused_or_taken_over_in_their_namespace_alone(cluster, helm, helm_in, installed):
+    subprocess.run([kubectl(), "--kubeconfig", cluster.control_plane.kubeconfig, "apply", "-f", DEPLOY / "flat" / "enforce.yaml"],
+                   check=True, stdout=subprocess.PIPE)
+    client, before = cluster.client, ours(cluster.client)
+    account = client.get("serviceaccounts", "moonfence", NAMESPACE)["metadata"]["uid"]
+    with pytest.raises(HelmError, match="is there already, and no release of Helm has it: moonfence was installed by other means"):
+        helm.on_release("install", ENFORCE)
+    with pytest.raises(HelmError, match="is of the moonfence in namespace moonfence"):
+        helm_in("default").on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
+    assert ours(client) == before, "refused before anything is changed"
+    helm.on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
+    installed.check(helm.template(ENFORCE))
+    assert client.get("serviceaccounts", "moonfence", NAMESPACE)["metadata"]["uid"] == account
+
+
+@pytest.mark.parametrize("values, told", [
+    ({"monitoring": {"alerts": {"enabled": True}}}, "this cluster has no kind PrometheusRule"),
+    ({"config": {"fencers": [{"fencer": "fence-agents-remediation"}]}}, "names namespace fence-agents-remediation, which is not there"),
+    ({"mode": "enforce", "config": {"release": "on", "attacherLeases": {"a.example.com": "storage/leader"}}}, "names namespace storage, which is not there"),
+])
+def test_what_the_cluster_lacks_is_refused_before_anything_is_changed(cluster, helm_in, values, told):
+    with pytest.raises(HelmError, match=told):
+        helm_in("default").on_release("install", values)
+    assert not cluster.client.list("secrets", "default", labels="owner=helm") and not cluster.client.find("clusterroles", "moonfence-observe")
