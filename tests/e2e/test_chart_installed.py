@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from .helm import Helm, HelmError
+from .helm import CHART, Helm, HelmError
 from .installation import DEPLOY, NAMESPACE, Installation, differences, kubectl, objects, one
 from .kube import ApiError, wait_for
 from .test_removal import ours
@@ -112,6 +112,8 @@ def test_it_installs_upgrades_rolls_back_and_goes_and_never_touches_policies_of_
             ("", "serviceaccounts", NAMESPACE, "default"), *KEPT}
     wait_for("nothing else is left", lambda: ours(client) - before == left, 60)
     assert bytes_of(client) == kept
+    with pytest.raises(HelmError, match="moonfence-leader was left by release m in namespace moonfence"):
+        helm("install", "other", CHART, "--namespace", "default", "--set", "mode=enforce")
     helm.on_release("install", ENFORCE)
     installed.check(enforcing)
     assert bytes_of(client) == kept
@@ -137,6 +139,22 @@ def test_policies_of_the_release_follow_the_values_and_the_word_that_stops_them_
         helm.on_release("upgrade", {"policies": {"bindings": [{**BINDINGS[0], "mode": "off"}]}})
     helm.on_release("upgrade", {"policies": {"remove": True}})
     assert not client.find("configmaps", POLICIES, helm.namespace)
+
+
+def test_policies_that_somebody_made_anew_are_not_deleted_as_the_releases(cluster, helm_in):
+    client, helm = cluster.client, helm_in("chart-anew")
+    helm.on_release("install", {"policies": {"bindings": BINDINGS}}, "--create-namespace")
+    client.delete("configmaps", POLICIES, helm.namespace)
+    client.create("configmaps", {"metadata": {"name": POLICIES}, "data": {"moonfence.yaml": "api: 1\nbindings: []\n"}}, helm.namespace)
+    with pytest.raises(HelmError, match="somebody made ConfigMap moonfence-policies anew"):
+        helm.on_release("upgrade", {"replicas": 2})
+    client.patch("configmaps", POLICIES, {"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}, helm.namespace)
+    kept = client.get("configmaps", POLICIES, helm.namespace)
+    helm.on_release("upgrade", {"replicas": 2})
+    with pytest.raises(HelmError, match="conflict"):
+        helm("rollback", "m", 1, "--namespace", helm.namespace)
+    helm("uninstall", "m", "--namespace", helm.namespace)
+    assert client.get("configmaps", POLICIES, helm.namespace) == kept
 
 
 def test_a_second_moonfence_is_refused_before_anything_is_changed(cluster, helm_in):

@@ -1,5 +1,5 @@
-"""The Helm chart on real kubelets: an upgrade or a rollback while a machine has lost its power. tests/e2e/test_chart_incident.py has many
-moments; here the replicas are containers that the kubelets end and start."""
+"""The Helm chart on real kubelets: an upgrade or a rollback, ten of each, while a machine has lost its power. The replicas are containers
+that the kubelets end and start; tests/e2e/test_chart_incident.py has the same with processes, and audits the records too."""
 
 import random
 import time
@@ -54,7 +54,7 @@ def inside(bed, tmp_path_factory):
         made.remove()
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(20))
 def test_pods_of_a_dead_machine_move_once_while_helm_replaces_the_replicas(whole, inside, inside_stage, number):
     before = {pod["metadata"]["uid"]: pod for pod in inside.wait_ready()}
     (bare,) = {node.name for node in whole.nodes} - {node_of(pod) for pod in before.values()}
