@@ -265,8 +265,9 @@ WRONG = [({
     "at '/policies/files': additional properties 'moonfence.yaml' not allowed", "at '/configFiles'",
     "at '/rights/taint': value must be one of 'auto', true, false", "at '/rights/extra/0/apiGroups/0'", "at '/rights/extra/0/verbs/0'",
     "at '/networkPolicy/apiServerPorts': minItems: got 0, want 1", "at '/credentials/0/name'"]),
-    ({"replicas": 6, "rights": {"extra": [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["patch"]}]}}, [
-        "at '/replicas': maximum: got 6, want 5", "at '/rights/extra/0/apiGroups/0'"])]
+    ({"replicas": 6, "rights": {"extra": [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["patch"]}],
+                                "taint": None}, "config": None, "image": {"tag": None, "repository": "moonfence:latest"}}, [
+        "missing property 'config'", "at '/rights': missing property 'taint'", "at '/image': missing property 'tag'", "at '/image/repository'", "at '/replicas': maximum: got 6, want 5", "at '/rights/extra/0/apiGroups/0'"])]
 
 
 @pytest.mark.parametrize("values, all_told", WRONG, ids=["many", "others"])

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from .helm import Helm, HelmError
+from .helm import CHART, Helm, HelmError
 from .installation import DEPLOY, NAMESPACE, Installation, differences, kubectl, objects, one
 from .kube import ApiError, wait_for
 from .test_removal import ours
@@ -75,6 +75,11 @@ def installed(cluster) -> Installed:
     return Installed(cluster)
 
 
+def releases(client) -> set:
+    """(namespace, name) of each. Helm writes down a release before it makes or changes any object of it."""
+    return {(each["metadata"]["namespace"], each["metadata"]["labels"]["name"]) for each in client.list("secrets", labels="owner=helm")}
+
+
 def names(rendered: list) -> set:
     return {(each["kind"], each["metadata"]["name"]) for each in rendered}
 
@@ -112,6 +117,8 @@ def test_it_installs_upgrades_rolls_back_and_goes_and_never_touches_policies_of_
             ("", "serviceaccounts", NAMESPACE, "default"), *KEPT}
     wait_for("nothing else is left", lambda: ours(client) - before == left, 60)
     assert bytes_of(client) == kept
+    with pytest.raises(HelmError, match="moonfence-leader was left by release m in namespace moonfence"):
+        helm("install", "other", CHART, "--namespace", "default", "--set", "mode=enforce")
     helm.on_release("install", ENFORCE)
     installed.check(enforcing)
     assert bytes_of(client) == kept
@@ -139,27 +146,42 @@ def test_policies_of_the_release_follow_the_values_and_the_word_that_stops_them_
     assert not client.find("configmaps", POLICIES, helm.namespace)
 
 
+def test_policies_that_somebody_made_anew_are_not_deleted_as_the_releases(cluster, helm_in):
+    client, helm = cluster.client, helm_in("chart-anew")
+    helm.on_release("install", {"policies": {"bindings": BINDINGS}}, "--create-namespace")
+    client.delete("configmaps", POLICIES, helm.namespace)
+    client.create("configmaps", {"metadata": {"name": POLICIES}, "data": {"moonfence.yaml": "api: 1\nbindings: []\n"}}, helm.namespace)
+    with pytest.raises(HelmError, match="somebody made ConfigMap moonfence-policies anew"):
+        helm.on_release("upgrade", {"replicas": 2})
+    client.patch("configmaps", POLICIES, {"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}, helm.namespace)
+    kept = client.get("configmaps", POLICIES, helm.namespace)
+    helm.on_release("upgrade", {"replicas": 2})
+    with pytest.raises(HelmError, match="conflict"):
+        helm("rollback", "m", 1, "--namespace", helm.namespace)
+    helm("uninstall", "m", "--namespace", helm.namespace)
+    assert client.get("configmaps", POLICIES, helm.namespace) == kept
+
+
 def test_a_second_moonfence_is_refused_before_anything_is_changed(cluster, helm_in):
     helm, other = helm_in("chart-first"), helm_in("chart-second", "second")
     helm.on_release("install", {}, "--create-namespace")
-    before = ours(cluster.client)
     for namespace in (helm.namespace, other.namespace):  # also beside it
         with pytest.raises(HelmError, match="belongs to release m in namespace chart-first. There is one moonfence in a cluster"):
             other.on_release("install", {"takeOver": True}, "--take-ownership", "--create-namespace", "--namespace", namespace)
-    assert ours(cluster.client) == before
+    assert releases(cluster.client) == {("chart-first", "m")}
 
 
 @pytest.mark.slow  # a second test in the namespace of the manifests; the one above has the other way
 def test_manifests_are_refused_or_taken_over_in_their_namespace_alone(cluster, helm, helm_in, installed):
     subprocess.run([kubectl(), "--kubeconfig", cluster.control_plane.kubeconfig, "apply", "-f", DEPLOY / "flat" / "enforce.yaml"],
                    check=True, stdout=subprocess.PIPE)
-    client, before = cluster.client, ours(cluster.client)
+    client = cluster.client
     account = client.get("serviceaccounts", "moonfence", NAMESPACE)["metadata"]["uid"]
     with pytest.raises(HelmError, match="is there already, and no release of Helm has it: moonfence was installed by other means"):
         helm.on_release("install", ENFORCE)
     with pytest.raises(HelmError, match="is of the moonfence in namespace moonfence"):
         helm_in("default").on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
-    assert ours(client) == before, "refused before anything is changed"
+    assert releases(client) == set()
     helm.on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
     installed.check(helm.template(ENFORCE))
     assert client.get("serviceaccounts", "moonfence", NAMESPACE)["metadata"]["uid"] == account
@@ -173,4 +195,4 @@ def test_manifests_are_refused_or_taken_over_in_their_namespace_alone(cluster, h
 def test_what_the_cluster_lacks_is_refused_before_anything_is_changed(cluster, helm_in, values, told):
     with pytest.raises(HelmError, match=told):
         helm_in("default").on_release("install", values)
-    assert not cluster.client.list("secrets", "default", labels="owner=helm") and not cluster.client.find("clusterroles", "moonfence-observe")
+    assert releases(cluster.client) == set()

@@ -80,8 +80,14 @@
 {{- end -}}
 {{- $there := lookup "v1" "ConfigMap" .Release.Namespace "moonfence-policies" -}}
 {{- $notes := default dict (dig "metadata" "annotations" dict $there) -}}
-{{- if and (not $policies.bindings) (not $policies.remove) (eq .Release.Name (toString (get $notes "meta.helm.sh/release-name"))) (ne "keep" (toString (get $notes "helm.sh/resource-policy"))) -}}
+{{- if and $there (not $policies.bindings) (ne "keep" (toString (get $notes "helm.sh/resource-policy"))) -}}
+{{- $ours := eq .Release.Name (toString (get $notes "meta.helm.sh/release-name")) -}}
+{{- $before := lookup "v1" "ConfigMap" .Release.Namespace "moonfence-config" -}}
+{{- if and $ours (not $policies.remove) -}}
 {{- fail "this release has bindings in ConfigMap moonfence-policies, and these values have none: they would be deleted. Give the values again (-f, or --reset-then-reuse-values), or say policies.remove=true." -}}
+{{- else if and (not $ours) (eq "of-release" (toString (dig "metadata" "annotations" "moonfence.io/policies" "" $before))) -}}
+{{- fail "somebody made ConfigMap moonfence-policies anew, and Helm would delete it as this release's. Annotate it first: kubectl annotate configmap moonfence-policies helm.sh/resource-policy=keep" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -45,7 +45,11 @@
 {{- $notes := default dict $there.metadata.annotations -}}
 {{- $release := get $notes "meta.helm.sh/release-name" -}}
 {{- $space := get $notes "meta.helm.sh/release-namespace" -}}
-{{- if and $release (or (ne $release .root.Release.Name) (ne $space .root.Release.Namespace)) -}}
+{{- $foreign := and $release (or (ne $release .root.Release.Name) (ne $space .root.Release.Namespace)) -}}
+{{- $kept := and (eq "keep" (toString (get $notes "helm.sh/resource-policy"))) (not (lookup "apps/v1" "Deployment" $space "moonfence")) -}}
+{{- if and $foreign $kept -}}
+{{- fail (printf "%s was left by release %s in namespace %s. Install under that name again, or delete it first, as deploy/chart/README.md says (Uninstalling)." $what $release $space) -}}
+{{- else if $foreign -}}
 {{- fail (printf "%s belongs to release %s in namespace %s. There is one moonfence in a cluster: upgrade that release, or uninstall it first." $what $release $space) -}}
 {{- else if and (not $release) (eq $about.name "moonfence-policies") -}}
 {{- fail "ConfigMap moonfence-policies is there, and is not of this release. Leave policies.bindings empty to keep it, or delete it yourself first." -}}
