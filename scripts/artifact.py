@@ -1,5 +1,6 @@
 """What scripts/image, scripts/package and scripts/release have in common: which version of what is made, and the program
 as it is shipped."""
+import functools
 import os
 import pathlib
 import re
@@ -34,7 +35,9 @@ def version():
     return re.search(r"^project\(moonfence VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
 
 
+@functools.cache
 def commit():
+    """Of one run: a commit that is made meanwhile is not half in it."""
     return output("git", "-C", ROOT, "rev-parse", "HEAD").strip()
 
 

@@ -83,9 +83,11 @@ class CleanRoot:
         if self.ccache:
             mounts.append(f"mount --bind {shlex.quote(str(self.ccache))} ccache")
         script = f"cd {shlex.quote(str(self.path))} && {' && '.join(mounts)} && exec chroot . \"$@\""
-        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root", "MOONFENCE_COMMIT": commit()[:12],
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "HOME": "/root",
+                       "MOONFENCE_COMMIT": commit()[:12],
                        **({"CCACHE_DIR": "/ccache"} if self.ccache else {"CCACHE_DISABLE": "1"})}
-        return subprocess.run([*CONTAINED, *([] if network else ["--net"]), "sh", "-ec", script, "sh", *map(str, command)], env=environment, check=check, timeout=HOURS * 3600,
+        return subprocess.run([*CONTAINED, *([] if network else ["--net"]), "sh", "-ec", script, "sh",
+                               *map(str, command)], env=environment, check=check, timeout=HOURS * 3600,
                               **more)
 
     def output(self, *command):
@@ -194,6 +196,7 @@ def _binary_package(root, name):
     stanza = root.output("dpkg-query", "-s", name)
     fields = dict(re.findall(r"^(\S+): (.*)$", stanza, re.M))
     plain = fields["Package"]
-    kept = "".join(f"{key}: {fields[key]}\n" for key in ("Package", "Status", "Source", "Version", "Architecture", "Maintainer") if key in fields)
+    kept = "".join(f"{key}: {fields[key]}\n" for key in ("Package", "Status", "Source", "Version", "Architecture", "Maintainer")
+                   if key in fields)
     return Package(plain, fields["Version"], fields["Architecture"], kept,
                    copyright=root.place(f"/usr/share/doc/{plain}/copyright").read_bytes())
