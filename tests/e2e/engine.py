@@ -390,6 +390,9 @@ class Engine:
                 assert entry.verb == "create", entry
             elif entry.resource == "moonfenceremediations":
                 assert (entry.verb, entry.subresource) == ("patch", "status"), entry
+            elif entry.resource == "fencingincidents":
+                assert (entry.verb, entry.subresource) in (("create", ""), ("patch", "status")), entry
+                assert entry.namespace == self.account.namespace, entry
             elif entry.resource == "networkfences":
                 assert (entry.verb, entry.subresource) == ("create", ""), entry
             elif entry.resource == "baremetalhosts":

@@ -73,7 +73,7 @@ def token(cluster):
 
 
 def everything() -> list:
-    found = [*manifest("enforce"), *(each for mode in (*MODES, "remediation") for each in rights_of(mode))]
+    found = [*manifest("enforce"), *(each for mode in (*MODES, "remediation", "incidents") for each in rights_of(mode))]
     for overlay in OBSERVING:
         found.extend(each for each in manifest(overlay) if each not in found)
     return found
@@ -129,7 +129,8 @@ def test_the_login_of_an_endpoint_is_mounted_and_its_service_let_out():
 
 def test_the_roles_grant_what_the_documentation_tells_and_nothing_else():
     granted = rights([*manifest("enforce"), *(each for mode in MODES for each in rights_of(mode)),
-                      one(rights_of("remediation"), "ClusterRole", "moonfence-remediation")])
+                      one(rights_of("remediation"), "ClusterRole", "moonfence-remediation"),
+                      one(rights_of("incidents"), "Role", "moonfence-incidents")])
     told = documented_rights()
     assert len(told) > 30
     assert granted - told == set()

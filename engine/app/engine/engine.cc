@@ -7,6 +7,7 @@
 
 #include "app/engine/assigned_policies.h"
 #include "app/engine/call_observers.h"
+#include "app/engine/display_host.h"
 #include "app/engine/node_audience.h"
 #include "app/engine/remediation_host.h"
 #include "app/engine/rewind.h"
@@ -24,6 +25,7 @@
 #include "base/text.h"
 #include "cluster/endpoints/endpoint.h"
 #include "cluster/nodes/node_cache.h"
+#include "fence/display/incident_display.h"
 #include "fence/fencers/fencer_check.h"
 #include "fence/incident/incidents_by_signal.h"
 #include "fence/incident/plan_ahead.h"
@@ -189,6 +191,17 @@ class Engine::Graph final : public fence::Leadership {
                                                                   .leadership = *this},
                                 remediation_host_)
                           : nullptr),
+        display_host_(incidents_, actions_, board_, [this] { return server_now(); }),
+        display_random_(around.random.fork("display")),
+        display_(told_.settings.incident_objects && !told_.on_demand
+                     ? std::make_unique<fence::IncidentDisplay>(
+                           fence::IncidentDisplay::Surroundings{.loop = loop_,
+                                                                .caller = caller_,
+                                                                .random = *display_random_,
+                                                                .log = log_,
+                                                                .leadership = *this},
+                           Namespace(told_.engine_namespace), display_host_)
+                     : nullptr),
         watch_random_(around.random.fork("watch")),
         node_watch_(
             loop_, caller_, *watch_random_, log_,
@@ -214,6 +227,7 @@ class Engine::Graph final : public fence::Leadership {
     }
     caller_.observe(&observers_);
     caller_.keep_pace(&pace_);
+    journal_.tell(display_.get());
     metrics_.set_limits(fence::switched_off(told_.settings.brake));
     incidents_.await_records();
     if (told_.on_demand) {
@@ -267,6 +281,7 @@ class Engine::Graph final : public fence::Leadership {
   }
 
   ~Graph() override {
+    journal_.tell(nullptr);
     caller_.observe(nullptr);
     caller_.keep_pace(nullptr);
   }
@@ -478,6 +493,9 @@ class Engine::Graph final : public fence::Leadership {
     if (remediations_ != nullptr) {
       leads ? remediations_->lead() : remediations_->step_down();
     }
+    if (display_ != nullptr) {
+      leads ? display_->lead() : display_->step_down();
+    }
   }
 
   // Another replica sits better: what has left ends first, and what came of it is written down.
@@ -556,6 +574,9 @@ class Engine::Graph final : public fence::Leadership {
     times_.note(record, loop_.now(), down_for(record.node));
     if (remediations_ != nullptr) {
       remediations_->hear(record);
+    }
+    if (display_ != nullptr && record.kind == audit::Record::Kind::IncidentOpened) {
+      display_->give_way();
     }
     if (const auto news = news_of(record)) {
       events_.record(*news);
@@ -639,6 +660,9 @@ class Engine::Graph final : public fence::Leadership {
     if (remediations_ != nullptr) {
       remediations_->look();
     }
+    if (display_ != nullptr) {
+      display_->look();
+    }
     if (nodes_.synced() && !told_synced_) {
       told_synced_ = true;
       log_.info("synced", {{"nodes", nodes_.counts().total}, {"ready", nodes_.counts().ready}});
@@ -681,6 +705,10 @@ class Engine::Graph final : public fence::Leadership {
     if (remediations_ != nullptr) {
       health_.set_ready("remediation", "");
       health_.note("remediation", remediations_->problem());
+    }
+    if (display_ != nullptr) {
+      health_.set_ready("incident-objects", "");
+      health_.note("incident-objects", display_->problem());
     }
   }
 
@@ -843,6 +871,9 @@ class Engine::Graph final : public fence::Leadership {
   RemediationHost remediation_host_;
   std::unique_ptr<port::Random> remediation_random_;
   const std::unique_ptr<fence::Remediations> remediations_;  // null: nobody's wish is heard
+  DisplayHost display_host_;
+  std::unique_ptr<port::Random> display_random_;
+  const std::unique_ptr<fence::IncidentDisplay> display_;  // null: nobody wants the objects
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;

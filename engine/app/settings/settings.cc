@@ -20,7 +20,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 26> kKeys = {"allowedWrites",
+constexpr std::array<std::string_view, 27> kKeys = {"allowedWrites",
                                                     "allowedReads",
                                                     "api",
                                                     "attacherLeases",
@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 26> kKeys = {"allowedWrites",
                                                     "fencers",
                                                     "fencingDrivers",
                                                     "holdMarks",
+                                                    "incidentObjects",
                                                     "leaseDuration",
                                                     "leaseRenewDeadline",
                                                     "leaseRetry",
@@ -220,6 +221,10 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   if (key == "publishEvidence") {
     return read_switch(file, name, value, "on needs the permission to patch nodes/status",
                        settings.publish_evidence);
+  }
+  if (key == "incidentObjects") {
+    return read_switch(file, name, value, "on needs the kind FencingIncident",
+                       settings.incident_objects);
   }
   if (key == "fencers") {
     return read_fencers(file, name, value, settings.fencers);

@@ -78,6 +78,8 @@ struct Settings {
   // Whether what is proven of a node is written to it for others
   // (fence/publication/evidence_publisher.h).
   bool publish_evidence = false;
+  // Whether incidents are shown as FencingIncident objects (fence/display/incident_display.h).
+  bool incident_objects = false;
   // The least `after` of bindings that do not wait for Kubernetes (`actOn`).
   Duration least_after = policy::kLostAfter;
   // What has to be known of a node before a pod of it is deleted, whatever policies say.

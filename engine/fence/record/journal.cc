@@ -429,6 +429,17 @@ void Journal::keep(const IncidentRecord& record, const kube::ConfigMaps::Written
                  .closed = record.closed ? std::optional(record.closed->at) : std::nullopt,
                  .empty = record.steps.empty() && record.steps_cut == 0};
   uids_[name] = at.uid;
+  if (listener_ != nullptr) {
+    listener_->stands(record, at.uid);
+  }
+}
+
+void Journal::drop(const std::string& name) {
+  kept_.erase(name);
+  uids_.erase(name);
+  if (listener_ != nullptr) {
+    listener_->removed(IncidentId(name.substr(kPrefix.size())));
+  }
 }
 
 void Journal::prune() {
@@ -454,8 +465,7 @@ void Journal::prune() {
           forget_if_gone(name);
           return;
         }
-        kept_.erase(name);
-        uids_.erase(name);
+        drop(name);
         prune();
       });
 }
@@ -468,8 +478,7 @@ void Journal::forget_if_gone(const std::string& name) {
         const bool gone =
             found ? found->uid != uids_[name] : found.error().kind == Error::Kind::NotFound;
         if (gone) {
-          kept_.erase(name);
-          uids_.erase(name);
+          drop(name);
           prune();
         }
       });

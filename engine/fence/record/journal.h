@@ -52,6 +52,14 @@ class Journal {
     IncidentRecord record;
     kube::ConfigMaps::Written at;
   };
+  // Who hears what stands in the cluster: each record as it was read or written, in its ConfigMap,
+  // and that one was removed.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void stands(const IncidentRecord& record, const Uid& config_map) = 0;
+    virtual void removed(const IncidentId& id) = 0;
+  };
   using Ready = std::function<void(std::vector<Found>)>;
   using Saved = std::function<void(bool stands)>;
 
@@ -62,6 +70,8 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
+  // Null: nobody. It must outlive the journal, or be taken back.
+  void tell(Listener* listener) { listener_ = listener; }
   // All that stand there, open and closed; repeated until it succeeds. Records that cannot be
   // understood are left alone and told.
   void read(Ready ready);
@@ -115,6 +125,7 @@ class Journal {
   [[nodiscard]] ObjectRef ref_of(const IncidentId& id) const;
   void keep(const IncidentRecord& record, const kube::ConfigMaps::Written& at);
   void prune();
+  void drop(const std::string& name);
   void forget_if_gone(const std::string& name);
   void write_lost();
 
@@ -134,6 +145,7 @@ class Journal {
   std::vector<std::shared_ptr<RecordLedger>> lost_;  // see begin_anew()
   kube::CallHandle pruning_;
   std::string problem_;
+  Listener* listener_ = nullptr;
 };
 
 }  // namespace moonfence::fence

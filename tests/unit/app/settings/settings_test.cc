@@ -240,6 +240,13 @@ TEST(Settings, what_is_proven_is_not_written_to_nodes_unless_it_is_said) {
             "engine.yaml:2: publishEvidence: 'true' is neither on nor off");
 }
 
+TEST(Settings, incidents_are_not_shown_as_objects_unless_it_is_said) {
+  EXPECT_FALSE(parse_settings("api: 1\n", "f")->incident_objects);
+  EXPECT_TRUE(parse_settings("api: 1\nincidentObjects: on\n", "f")->incident_objects);
+  EXPECT_EQ(fault("api: 1\nincidentObjects: true\n"),
+            "engine.yaml:2: incidentObjects: 'true' is neither on nor off");
+}
+
 TEST(Settings, the_leases_of_who_acts_on_a_release_are_named) {
   const auto settings = parse_settings(
       "api: 1\ncontrollerLease: control/kcm\nattacherLeases: {csi.example.com: storage/a.b-c}\n",

@@ -43,6 +43,34 @@ TEST_F(JournalTest, what_is_planned_is_held_when_it_stands_and_not_before) {
   EXPECT_FALSE(ledger->holds(Uid("b")));
 }
 
+TEST_F(JournalTest, whoever_listens_hears_what_stands_and_what_was_removed) {
+  struct Heard final : Journal::Listener {
+    void stands(const IncidentRecord& record, const Uid& config_map) override {
+      said.push_back(record.id.text() + (record.closed ? " closed" : " open") + " in " +
+                     config_map.text());
+    }
+    void removed(const IncidentId& id) override { said.push_back(id.text() + " removed"); }
+    std::vector<std::string> said;
+  };
+  Heard heard;
+  journal->tell(&heard);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  records.faults = {{.answer = broken()}};
+  EXPECT_EQ(save(ledger), false);
+  EXPECT_TRUE(heard.said.empty()) << "it does not stand";
+  EXPECT_EQ(save(ledger), true);
+  const std::string uid = records.maps.at("moonfence-incident-i1")["metadata"]["uid"];
+  EXPECT_EQ(heard.said, std::vector{"i1 open in " + uid});
+  ledger->withdraw(Uid("a"), {});
+  ledger->close(audit::Reason::NodeReady);
+  journal->finish(ledger);
+  run_for(10s);
+  EXPECT_EQ(heard.said,
+            (std::vector{"i1 open in " + uid, "i1 closed in " + uid, std::string("i1 removed")}));
+  journal->tell(nullptr);
+}
+
 TEST_F(JournalTest, a_write_that_fails_holds_nothing_and_one_whose_answer_was_lost_is_found_again) {
   const auto ledger = new_ledger();
   ledger->plan(step("a"));
