@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from cluster import programs
+
 from .control_plane import REPO
 from .documents import BLOCK
 from .engine import binary
@@ -27,6 +29,9 @@ SECTIONS = {"install": {"Removing"}, "writing-policies": set()}
 # these print "no", or nothing when there is nothing, and leave so
 MAY_LEAVE_WITH_1 = (r"kubectl auth can-i ", r"kubectl -n moonfence get lease moonfence$", r"configmap moonfence-status",
                     r"kubectl -n moonfence logs ")
+
+# of helm upgrade: this cluster has no node, so no pod becomes Ready
+WAITS_FOR_PODS = " --rollback-on-failure --wait"
 
 
 def commands_of(page: str) -> list:
@@ -59,9 +64,12 @@ def run(cluster, tmp_path):
     tools.mkdir()
     (tools / "kubectl").symlink_to(kubectl())
     (tools / "moonfence").symlink_to(binary())
-    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.control_plane.kubeconfig), "EDITOR": "true"}
+    (tools / "helm").symlink_to(programs.find("helm")["helm"])
+    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.control_plane.kubeconfig),
+           "EDITOR": "true", "HOME": str(tmp_path)}  # Helm writes into its home
 
     def command(text: str, ok=(0,)) -> str:
+        text = text.replace(WAITS_FOR_PODS, "")
         done = subprocess.run(text, shell=True, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
         assert done.returncode in ok, f"{text}\n{done.stdout}"
