@@ -83,13 +83,14 @@ def check_same(charted: list, kustomized_: list):
 def test_it_has_in_it_all_that_it_is_made_of(helm, tmp_path):
     helm("package", CHART, "--destination", tmp_path)
     (packed,) = tmp_path.glob("moonfence-*.tgz")
-    assert helm("template", "m", packed, "--set", "mode=enforce") == helm("template", "m", CHART, "--set", "mode=enforce")
+    first, second = (helm("template", "m", chart, "--namespace", "moonfence", "--set", "mode=enforce") for chart in (packed, CHART))
+    assert first == second
 
 
 # --- the same as kustomize
 
 def test_it_is_well_formed(helm):
-    helm("lint", "--strict", CHART)
+    helm("lint", "--strict", CHART, "--namespace", "moonfence")
 
 
 @pytest.mark.parametrize("overlay", sorted(path.parent.name for path in DEPLOY.glob("overlays/*/kustomization.yaml")))
@@ -296,12 +297,19 @@ def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
     ({"policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"], "actOn": "lost"}]}}, "does nothing without config.detection"),
     ({"policies": {"files": {"my-db.lua": "return policy {}"}}}, "do nothing without policies.bindings"),
     ({"policies": {"mode": "off"}}, "do nothing without policies.bindings"),
-    ({"policies": {"remove": True, "bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]}}, "policies.remove is true"),
+    ({"reset": True, "config": {"quarantine": "off"}, "policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]}}, "reset is true, and these"),
 ])
 def test_values_that_contradict_each_other_are_refused_with_the_rule(helm, values, told):
     with pytest.raises(HelmError) as refused:
         helm.template(values)
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("namespace", ["default", "kube-node-lease", "kube-public", "kube-system", "a' || true || 'b"])
+def test_only_a_namespace_of_its_own_is_taken(helm, namespace):
+    helm.namespace = namespace
+    with pytest.raises(HelmError, match="moonfence needs a namespace of its own"):
+        helm.template({})
 
 
 def test_a_cluster_that_is_too_old_is_refused(helm):

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+import yaml
 
 from .helm import CHART, Helm, HelmError
 from .installation import DEPLOY, NAMESPACE, Installation, differences, kubectl, objects, one
@@ -11,6 +12,7 @@ from .kube import ApiError, wait_for
 from .test_removal import ours
 
 POLICIES = "moonfence-policies"
+STOP = {"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}, "data": {"mode": "off"}}  # as README.md says
 BINDINGS = [{"policy": "noobaa", "namespaces": ["noobaa"]}]
 ENFORCE = {"mode": "enforce", "config": {"quarantine": "always", "protectedNamespaces": ["gold"]}}
 # of the admission policies (deploy/chart/README.md, Uninstalling)
@@ -44,8 +46,7 @@ def remove_everything(cluster, helm: Helm):
     finally:
         installation = Installation(cluster)
         installation.remove([*objects(DEPLOY / "flat" / "enforce.yaml"), *objects(DEPLOY / "rights" / "taint" / "rights.yaml")])
-        if helm.namespace != "default":
-            cluster.client.delete("namespaces", helm.namespace, missing_ok=True)
+        cluster.client.delete("namespaces", helm.namespace, missing_ok=True)
 
 
 class Installed:
@@ -118,7 +119,7 @@ def test_it_installs_upgrades_rolls_back_and_goes_and_never_touches_policies_of_
     wait_for("nothing else is left", lambda: ours(client) - before == left, 60)
     assert bytes_of(client) == kept
     with pytest.raises(HelmError, match="moonfence-leader was left by release m in namespace moonfence"):
-        helm("install", "other", CHART, "--namespace", "default", "--set", "mode=enforce")
+        helm("install", "other", CHART, "--namespace", "chart-other")
     helm.on_release("install", ENFORCE)
     installed.check(enforcing)
     assert bytes_of(client) == kept
@@ -142,8 +143,24 @@ def test_policies_of_the_release_follow_the_values_and_the_word_that_stops_them_
     client.patch("configmaps", POLICIES, {"data": {"moonfence.yaml": "api: 1\nbindings: []\n"}}, helm.namespace)
     with pytest.raises(HelmError, match="conflict"):  # somebody's edit is not lost in silence
         helm.on_release("upgrade", {"policies": {"bindings": [{**BINDINGS[0], "mode": "off"}]}})
-    helm.on_release("upgrade", {"policies": {"remove": True}})
+    with pytest.raises(HelmError, match="has the key mode, by which somebody stopped moonfence"):
+        helm.on_release("upgrade", {"reset": True})
+    client.patch("configmaps", POLICIES, STOP, helm.namespace)
+    helm.on_release("upgrade", {"replicas": 2})
+    assert data()["mode"] == "off", "Helm keeps the word that stops everything"
+    with pytest.raises(HelmError, match="was left to somebody else"):
+        helm.on_release("upgrade", values)
+    client.patch("configmaps", POLICIES, {"metadata": {"annotations": {"helm.sh/resource-policy": None}}, "data": {"mode": None}}, helm.namespace)
+    helm.on_release("upgrade", {"reset": True})
     assert not client.find("configmaps", POLICIES, helm.namespace)
+
+
+def test_a_configuration_is_not_lost_by_a_forgotten_file_of_values(cluster, helm_in):
+    helm = helm_in("chart-forgets")
+    helm.on_release("install", {"config": {"protectedNamespaces": ["gold"]}}, "--create-namespace")
+    with pytest.raises(HelmError, match="these values have none: it would become the default"):
+        helm.on_release("upgrade", {"replicas": 1})
+    helm.on_release("upgrade", {"replicas": 1, "reset": True})
 
 
 def test_policies_that_somebody_made_anew_are_not_deleted_as_the_releases(cluster, helm_in):
@@ -180,9 +197,16 @@ def test_manifests_are_refused_or_taken_over_in_their_namespace_alone(cluster, h
     with pytest.raises(HelmError, match="is there already, and no release of Helm has it: moonfence was installed by other means"):
         helm.on_release("install", ENFORCE)
     with pytest.raises(HelmError, match="is of the moonfence in namespace moonfence"):
-        helm_in("default").on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
+        helm_in("chart-other").on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
     assert releases(client) == set()
-    helm.on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
+    take_over = {**ENFORCE, "takeOver": True}
+    with pytest.raises(HelmError, match="has another configuration than these values, and would be overwritten"):
+        helm.on_release("install", take_over, "--take-ownership", "--force-conflicts")
+    with pytest.raises(HelmError, match="moonfence-enforce is there and gives moonfence a right that these values do not ask for"):
+        helm.on_release("install", {"takeOver": True}, "--take-ownership", "--force-conflicts")
+    configured = yaml.safe_dump({"api": 1, "fencingDrivers": [], **ENFORCE["config"]})
+    client.patch("configmaps", "moonfence-config", {"data": {"config.yaml": configured}}, NAMESPACE)
+    helm.on_release("install", take_over, "--take-ownership", "--force-conflicts")
     installed.check(helm.template(ENFORCE))
     assert client.get("serviceaccounts", "moonfence", NAMESPACE)["metadata"]["uid"] == account
 
@@ -194,5 +218,5 @@ def test_manifests_are_refused_or_taken_over_in_their_namespace_alone(cluster, h
 ])
 def test_what_the_cluster_lacks_is_refused_before_anything_is_changed(cluster, helm_in, values, told):
     with pytest.raises(HelmError, match=told):
-        helm_in("default").on_release("install", values)
+        helm_in("chart-lacks").on_release("install", values)
     assert releases(cluster.client) == set()

@@ -3,6 +3,7 @@
 
 {{- define "moonfence.check" -}}
 {{- $config := include "moonfence.config" . | fromJson -}}
+{{- include "moonfence.checkNamespace" . -}}
 {{- include "moonfence.checkRights" . -}}
 {{- if and (eq "on" (toString $config.silentTaint)) (ne "on" (toString $config.detection)) -}}
 {{- fail "config.silentTaint is on, and knows of silence by config.detection alone: turn that on too." -}}
@@ -30,7 +31,32 @@
 {{- $places = append $places .name -}}
 {{- end -}}
 {{- include "moonfence.checkPolicies" . -}}
+{{- include "moonfence.checkConfiguration" . -}}
 {{- include "moonfence.checkCluster" . -}}
+{{- end -}}
+
+{{/* The ResourceQuota counts all pods of system-cluster-critical in the namespace, and the account reads all its ConfigMaps. */}}
+{{- define "moonfence.checkNamespace" -}}
+{{- $space := .Release.Namespace -}}
+{{- if or (has $space (list "default" "kube-node-lease" "kube-public" "kube-system")) (not (regexMatch "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" $space)) -}}
+{{- fail (printf "moonfence needs a namespace of its own, and %q is none: its quota would keep other pods out. Say --namespace moonfence --create-namespace." $space) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What is configured in the cluster, and would be lost: by a forgotten -f, or to a release that takes over. */}}
+{{- define "moonfence.checkConfiguration" -}}
+{{- $there := lookup "v1" "ConfigMap" .Release.Namespace "moonfence-config" -}}
+{{- if $there -}}
+{{- $default := include "moonfence.normal" (dict "fencingDrivers" list) -}}
+{{- $before := include "moonfence.normal" (mergeOverwrite (dict "fencingDrivers" list) (default "" (get (default dict $there.data) "config.yaml") | fromYaml)) -}}
+{{- $now := include "moonfence.config" . -}}
+{{- $release := toString (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there) -}}
+{{- if and (eq $release .Release.Name) (eq $now $default) (ne $before $default) (not .Values.reset) -}}
+{{- fail (printf "this release has a configuration in ConfigMap moonfence-config of namespace %s, and these values have none: it would become the default. Give the values again (-f, or --reset-then-reuse-values), or say reset=true." .Release.Namespace) -}}
+{{- else if and (not $release) .Values.takeOver (ne $now $before) -}}
+{{- fail (printf "ConfigMap moonfence-config has another configuration than these values, and would be overwritten: write into config what this shows, and change it after the take-over: kubectl -n %s get configmap moonfence-config -o yaml" .Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "moonfence.checkRights" -}}
@@ -75,18 +101,24 @@
 {{- if and (not $policies.bindings) (or $policies.files (ne "" (toString $policies.mode))) -}}
 {{- fail "policies.files and policies.mode do nothing without policies.bindings: bind a policy, or leave them out." -}}
 {{- end -}}
-{{- if and $policies.bindings $policies.remove -}}
-{{- fail "policies.remove is true, and policies.bindings has bindings: say one of them." -}}
+{{- if and $policies.bindings .Values.reset (ne (include "moonfence.config" .) (include "moonfence.normal" (dict "fencingDrivers" list))) -}}
+{{- fail "reset is true, and these values have bindings and a configuration, so nothing is to go: leave reset out." -}}
 {{- end -}}
-{{- $there := lookup "v1" "ConfigMap" .Release.Namespace "moonfence-policies" -}}
+{{- $space := .Release.Namespace -}}
+{{- $there := lookup "v1" "ConfigMap" $space "moonfence-policies" -}}
 {{- $notes := default dict (dig "metadata" "annotations" dict $there) -}}
-{{- if and $there (not $policies.bindings) (ne "keep" (toString (get $notes "helm.sh/resource-policy"))) -}}
 {{- $ours := eq .Release.Name (toString (get $notes "meta.helm.sh/release-name")) -}}
-{{- $before := lookup "v1" "ConfigMap" .Release.Namespace "moonfence-config" -}}
-{{- if and $ours (not $policies.remove) -}}
-{{- fail "this release has bindings in ConfigMap moonfence-policies, and these values have none: they would be deleted. Give the values again (-f, or --reset-then-reuse-values), or say policies.remove=true." -}}
-{{- else if and (not $ours) (eq "of-release" (toString (dig "metadata" "annotations" "moonfence.io/policies" "" $before))) -}}
-{{- fail "somebody made ConfigMap moonfence-policies anew, and Helm would delete it as this release's. Annotate it first: kubectl annotate configmap moonfence-policies helm.sh/resource-policy=keep" -}}
+{{- $kept := eq "keep" (toString (get $notes "helm.sh/resource-policy")) -}}
+{{- $had := eq "of-release" (toString (dig "metadata" "annotations" "moonfence.io/policies" "" (lookup "v1" "ConfigMap" $space "moonfence-config"))) -}}
+{{- if and $there $policies.bindings $ours $kept (not $had) -}}
+{{- fail (printf "ConfigMap moonfence-policies was left to somebody else (helm.sh/resource-policy: keep). Leave policies.bindings empty, or take it back first: kubectl -n %s annotate configmap moonfence-policies helm.sh/resource-policy-" $space) -}}
+{{- else if and $there (not $policies.bindings) (not $kept) -}}
+{{- if and $ours (not .Values.reset) -}}
+{{- fail "this release has bindings in ConfigMap moonfence-policies, and these values have none: they would be deleted. Give the values again (-f, or --reset-then-reuse-values), or say reset=true." -}}
+{{- else if and $ours (hasKey (default dict $there.data) "mode") -}}
+{{- fail (printf "ConfigMap moonfence-policies has the key mode, by which somebody stopped moonfence, and would be deleted with it. Take the key away first, when it has done its work: kubectl -n %s edit configmap moonfence-policies" $space) -}}
+{{- else if and (not $ours) $had -}}
+{{- fail (printf "somebody made ConfigMap moonfence-policies anew, and Helm would delete it as this release's. Annotate it first: kubectl -n %s annotate configmap moonfence-policies helm.sh/resource-policy=keep" $space) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

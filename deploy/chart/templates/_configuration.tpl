@@ -10,7 +10,12 @@
 
 {{/* The engine's configuration, as JSON. */}}
 {{- define "moonfence.config" -}}
-{{- $config := mergeOverwrite (dict "api" 1) (deepCopy .Values.config) -}}
+{{- include "moonfence.normal" (deepCopy .Values.config) -}}
+{{- end -}}
+
+{{/* A configuration -> the same as JSON, in words of its own, so that two can be compared. */}}
+{{- define "moonfence.normal" -}}
+{{- $config := mergeOverwrite (dict "api" 1) . -}}
 {{- $words := list "detection" "publishEvidence" "quarantine" "release" "remediation" "silentTaint" -}}
 {{- include "moonfence.words" (dict "map" $config "keys" $words) -}}
 {{- $limits := list "maxDown" "maxAtOnce" "maxPerWindow" "minDown" -}}

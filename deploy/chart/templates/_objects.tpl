@@ -63,3 +63,17 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/* (root, file): with takeOver, fails where a right of the manifests is there that these values do not give: it would stay. */}}
+{{- define "moonfence.checkAbsent" -}}
+{{- if .root.Values.takeOver -}}
+{{- range include "moonfence.objects" . | fromJsonArray -}}
+{{- if hasSuffix "RoleBinding" .kind -}}
+{{- $there := lookup .apiVersion .kind (default "" .metadata.namespace) .metadata.name -}}
+{{- if and $there (not (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there)) -}}
+{{- fail (printf "%s %s is there and gives moonfence a right that these values do not ask for: delete it first (kubectl delete), or ask for the right (mode, rights)." .kind .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
