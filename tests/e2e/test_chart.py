@@ -227,6 +227,12 @@ def test_an_endpoint_lets_its_port_and_name_servers_out(helm):
     assert ports("http://a.example.com", auth={"type": "login", "url": "https://b.example.com:5000"}) == [*names, ("TCP", 80), ("TCP", 5000)]
 
 
+def test_the_leader_policy_alone_can_be_left_out(helm):
+    every, without = ({(each["kind"], each["metadata"]["name"]) for each in helm.template({"mode": "enforce", "leaderPolicy": leader})}
+                      for leader in (True, False))
+    assert every - without == {(f"ValidatingAdmissionPolicy{end}", "moonfence-leader") for end in ("", "Binding")}
+
+
 def test_without_a_network_policy_none_shuts_the_pods_in(helm):
     """The one of detection lets out to kubelets alone: by itself it would cut the pods off from the API server."""
     found = helm.template({"networkPolicy": {"enabled": False}, "config": {"detection": "on"}})

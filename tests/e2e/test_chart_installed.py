@@ -151,6 +151,7 @@ def test_policies_of_the_release_follow_the_values_and_the_word_that_stops_them_
     with pytest.raises(HelmError, match="was left to somebody else"):
         helm.on_release("upgrade", values)
     client.patch("configmaps", POLICIES, {"metadata": {"annotations": {"helm.sh/resource-policy": None}}, "data": {"mode": None}}, helm.namespace)
+    helm.on_release("upgrade", values, "--force-conflicts")
     helm.on_release("upgrade", {"reset": True})
     assert not client.find("configmaps", POLICIES, helm.namespace)
 

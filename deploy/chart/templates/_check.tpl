@@ -126,6 +126,10 @@
 {{/* What has to be there already. `helm template` sees no cluster, and asks for nothing. */}}
 {{- define "moonfence.checkCluster" -}}
 {{- if lookup "v1" "Namespace" "" "kube-system" -}}
+{{- /* an uninstall has left it, and a later upgrade to enforce would stumble over it */ -}}
+{{- range $object := include "moonfence.objects" (dict "root" $ "file" "admission") | fromJsonArray -}}
+{{- if and $.Values.leaderPolicy (eq $object.metadata.name "moonfence-leader") }}{{ include "moonfence.checkOwner" (dict "root" $ "object" $object) }}{{ end -}}
+{{- end -}}
 {{- range $value, $kind := dict "serviceMonitor" "ServiceMonitor" "alerts" "PrometheusRule" -}}
 {{- if and (get $.Values.monitoring $value).enabled (not ($.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" $kind))) -}}
 {{- fail (printf "monitoring.%s is enabled, and this cluster has no kind %s: install Prometheus Operator first, or leave it off." $value $kind) -}}

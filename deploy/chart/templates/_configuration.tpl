@@ -54,6 +54,28 @@
 {{- dict "namespaces" (uniq $found) | toJson -}}
 {{- end -}}
 
+{{/* "yes" where something would taint nodes. */}}
+{{- define "moonfence.taints" -}}
+{{- $config := include "moonfence.config" . | fromJson -}}
+{{- $taints := or (has $config.quarantine (list "missing" "always")) (eq "on" (toString $config.silentTaint)) -}}
+{{- range .Values.policies.bindings -}}
+{{- if has "out-of-service" (default list .allow) }}{{ $taints = true }}{{ end -}}
+{{- end -}}
+{{- if $taints }}yes{{ end -}}
+{{- end -}}
+
+{{/* What holds all bindings below enforce, in words; "" where nothing does. */}}
+{{- define "moonfence.ceiling" -}}
+{{- $policies := dict "mode" .Values.policies.mode -}}
+{{- include "moonfence.words" (dict "map" $policies "keys" (list "mode")) -}}
+{{- $key := dig "data" "mode" "" (lookup "v1" "ConfigMap" .Release.Namespace "moonfence-policies") | trim -}}
+{{- if and $key (ne $key "enforce") -}}
+the key mode of ConfigMap moonfence-policies is {{ $key }}
+{{- else if has $policies.mode (list "observe" "off") -}}
+policies.mode is {{ $policies.mode }}
+{{- end -}}
+{{- end -}}
+
 {{/* {right: whether it is needed}, as JSON. Writing is needed by what may enforce alone. */}}
 {{- define "moonfence.needs" -}}
 {{- $config := include "moonfence.config" . | fromJson -}}
@@ -64,12 +86,8 @@
 {{- if not .file }}{{ $fencers = append $fencers .fencer }}{{ end -}}
 {{- if .isolate }}{{ $isolates = true }}{{ end -}}
 {{- end -}}
-{{- $evicts := false -}}
-{{- range .Values.policies.bindings -}}
-{{- if has "out-of-service" (default list .allow) }}{{ $evicts = true }}{{ end -}}
-{{- end -}}
 {{- dict
-  "taint" (and $acts (or (has $config.quarantine (list "missing" "always")) (eq "on" (toString $config.silentTaint)) $evicts))
+  "taint" (and $acts (eq "yes" (include "moonfence.taints" .)))
   "kubelet" false
   "release" (and $acts (eq "on" (toString $config.release)))
   "attest" false
