@@ -214,7 +214,8 @@ def test_manifests_are_refused_or_taken_over_in_their_namespace_alone(cluster, h
 
 @pytest.mark.parametrize("values, told", [
     ({"monitoring": {"alerts": {"enabled": True}}}, "this cluster has no kind PrometheusRule"),
-    ({"config": {"fencers": [{"fencer": "fence-agents-remediation"}]}}, "names namespace fence-agents-remediation, which is not there"),
+    ({"config": {"fencers": [{"fencer": "fence-agents-remediation"}], "allowedReads": [
+        "v1/nodes", "coordination.k8s.io/v1/leases", "fence-agents-remediation.medik8s.io/v1alpha1/fenceagentsremediations"]}}, "names namespace fence-agents-remediation, which is not there"),
     ({"mode": "enforce", "config": {"release": "on", "attacherLeases": {"a.example.com": "storage/leader"}}}, "names namespace storage, which is not there"),
 ])
 def test_what_the_cluster_lacks_is_refused_before_anything_is_changed(cluster, helm_in, values, told):

@@ -12,6 +12,7 @@
 {{- if and .isolate (not $config.allowedWrites) -}}
 {{- fail (printf "config.fencers: %s has isolate: true, and config.allowedWrites names nothing that it may make (docs/proof.md)." .fencer) -}}
 {{- end -}}
+{{- include "moonfence.checkFencer" (dict "config" $config "fencer" .) -}}
 {{- include "moonfence.checkFile" (dict "root" $ "what" (printf "config.fencers: %s: file" .fencer) "file" .file) -}}
 {{- end -}}
 {{- range $name, $endpoint := $config.endpoints -}}
@@ -30,6 +31,7 @@
 {{- end -}}
 {{- $places = append $places .name -}}
 {{- end -}}
+{{- include "moonfence.checkWrites" . -}}
 {{- include "moonfence.checkPolicies" . -}}
 {{- include "moonfence.checkConfiguration" . -}}
 {{- include "moonfence.checkCluster" . -}}
@@ -72,12 +74,56 @@
 {{- end -}}
 {{- end -}}
 
+{{/* (config, fencer): one that comes with the engine may read and write what it does not work without. */}}
+{{- define "moonfence.checkFencer" -}}
+{{- $host := "metal3.io/v1alpha1/baremetalhosts" -}}
+{{- $storage := "csiaddons.openshift.io/v1alpha1" -}}
+{{- $agents := "fence-agents-remediation.medik8s.io/v1alpha1" -}}
+{{- $reads := dict "metal3" (list "v1/nodes" $host)
+  "network-fence" (list "v1/nodes" (printf "%s/csiaddonsnodes" $storage) (printf "%s/networkfences" $storage))
+  "fence-agents-remediation" (list "v1/nodes" "coordination.k8s.io/v1/leases" (printf "%s/fenceagentsremediations" $agents)) -}}
+{{- $writes := dict "metal3" (ternary (list $host) list (eq true .fencer.switchOff))
+  "network-fence" (ternary (list (printf "%s/networkfences" $storage)) list (eq true .fencer.isolate)) -}}
+{{- if not .fencer.file -}}
+{{- range $key, $needed := dict "allowedReads" (default list (get $reads .fencer.fencer)) "allowedWrites" (default list (get $writes .fencer.fencer)) -}}
+{{- range $needed -}}
+{{- if not (has . (default list (get $.config $key))) -}}
+{{- fail (printf "config.fencers: %s needs %s, which config.%s does not name: add it." $.fencer.fencer . $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What may be written has a right to it, and in mode observe there is none. */}}
+{{- define "moonfence.checkWrites" -}}
+{{- $rights := include "moonfence.rights" . | fromJson -}}
+{{- $acts := eq .Values.mode "enforce" -}}
+{{- $extra := list -}}
+{{- range $rule := .Values.rights.extra -}}
+{{- if or (has "create" $rule.verbs) (has "patch" $rule.verbs) -}}
+{{- if not $acts -}}
+{{- fail "rights.extra gives a right to write, and in mode observe nothing is written: leave out create and patch, or say mode=enforce." -}}
+{{- end -}}
+{{- range $group := $rule.apiGroups }}{{ range $rule.resources }}{{ $extra = append $extra (printf "%s/%s" $group .) }}{{ end }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- $own := dict "metal3.io/baremetalhosts" "metal3" "csiaddons.openshift.io/networkfences" "isolate" -}}
+{{- range (include "moonfence.config" . | fromJson).allowedWrites -}}
+{{- $kind := printf "%s/%s" (splitList "/" . | first) (splitList "/" . | last) -}}
+{{- $right := get $own $kind -}}
+{{- if not (or (not $acts) (has $kind $extra) (and $right (get $rights $right))) -}}
+{{- fail (printf "config.allowedWrites names %s, and nothing gives the right to write it: say rights.%s, or leave it out." . (ternary (printf "%s=true" $right) "extra" (ne "" $right))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* (root, what, file): a file of the configuration is one that the pods have. */}}
 {{- define "moonfence.checkFile" -}}
 {{- $there := list "config.yaml" -}}
 {{- range $name, $_ := .root.Values.configFiles }}{{ $there = append $there $name }}{{ end -}}
 {{- $path := trimPrefix "/etc/moonfence/" (default "" .file) -}}
-{{- $known := or (not .file) (has $path $there) (not (hasPrefix "/etc/moonfence/" .file)) -}}
+{{- $known := or (not .file) (has $path $there) -}}
 {{- range .root.Values.credentials -}}
 {{- if hasPrefix (printf "%s/" .name) $path }}{{ $known = true }}{{ end -}}
 {{- end -}}

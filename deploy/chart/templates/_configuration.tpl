@@ -86,13 +86,14 @@ policies.mode is {{ $policies.mode }}
 {{- if not .file }}{{ $fencers = append $fencers .fencer }}{{ end -}}
 {{- if .isolate }}{{ $isolates = true }}{{ end -}}
 {{- end -}}
+{{- $fences := regexMatch "csiaddons\\.openshift\\.io/[^/ ]+/networkfences" (join " " $config.allowedWrites) -}}
 {{- dict
   "taint" (and $acts (eq "yes" (include "moonfence.taints" .)))
   "kubelet" false
   "release" (and $acts (eq "on" (toString $config.release)))
   "attest" false
   "networkFence" (has "network-fence" $fencers)
-  "isolate" (and $acts $isolates)
+  "isolate" (and $acts $isolates $fences)
   "metal3" (has "metal3" $fencers)
   "fenceAgentsRemediation" (has "fence-agents-remediation" $fencers)
   "publishEvidence" (eq "on" (toString $config.publishEvidence))
