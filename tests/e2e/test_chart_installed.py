@@ -102,7 +102,8 @@ def test_it_installs_upgrades_rolls_back_and_goes_and_never_touches_policies_of_
     client.create("configmaps", {"metadata": {"name": POLICIES}, "data": {"moonfence.yaml": "api: 1\nbindings: []\n"}}, NAMESPACE)
     kept = bytes_of(client)
 
-    assert "mode enforce" in helm.on_release("upgrade", ENFORCE)
+    told = helm.on_release("upgrade", ENFORCE)
+    assert "mode enforce" in told and "ConfigMap moonfence-policies, which is not of these values" in told
     installed.check(enforcing)
     deletions = one(enforcing, "ValidatingAdmissionPolicy", "moonfence-deletions")
     assert "['gold']" in json.dumps(deletions)
