@@ -69,7 +69,7 @@
 {{- $policies := dict "mode" .Values.policies.mode -}}
 {{- include "moonfence.words" (dict "map" $policies "keys" (list "mode")) -}}
 {{- $key := dig "data" "mode" "" (lookup "v1" "ConfigMap" .Release.Namespace "moonfence-policies") | trim -}}
-{{- if and $key (ne $key "enforce") -}}
+{{- if has $key (list "observe" "off") -}}
 the key mode of ConfigMap moonfence-policies is {{ $key }}
 {{- else if has $policies.mode (list "observe" "off") -}}
 policies.mode is {{ $policies.mode }}
