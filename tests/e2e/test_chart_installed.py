@@ -131,7 +131,8 @@ def test_policies_of_the_release_follow_the_values_and_the_word_that_stops_them_
 
     def data() -> dict:
         return client.get("configmaps", POLICIES, helm.namespace)["data"]
-    helm.on_release("install", values, "--create-namespace")
+    helm.on_release("install", {}, "--create-namespace")
+    helm.on_release("upgrade", values)
     first = data()
     assert set(first) == {"moonfence.yaml"}
     client.patch("configmaps", POLICIES, {"data": {"mode": "off"}}, helm.namespace)
@@ -147,12 +148,13 @@ def test_policies_of_the_release_follow_the_values_and_the_word_that_stops_them_
     with pytest.raises(HelmError, match="has the key mode, by which somebody stopped moonfence"):
         helm.on_release("upgrade", {"reset": True})
     client.patch("configmaps", POLICIES, STOP, helm.namespace)
-    helm.on_release("upgrade", {"replicas": 2})
+    helm("rollback", "m", 1, "--namespace", helm.namespace)  # which has no bindings
     assert data()["mode"] == "off", "Helm keeps the word that stops everything"
     with pytest.raises(HelmError, match="was left to somebody else"):
         helm.on_release("upgrade", values)
+    helm("rollback", "m", 2, "--namespace", helm.namespace, "--force-conflicts")
+    assert data() == {**first, "mode": "off"}, "and so it is when the bindings are back"
     client.patch("configmaps", POLICIES, {"metadata": {"annotations": {"helm.sh/resource-policy": None}}, "data": {"mode": None}}, helm.namespace)
-    helm.on_release("upgrade", values, "--force-conflicts")
     helm.on_release("upgrade", {"reset": True})
     assert not client.find("configmaps", POLICIES, helm.namespace)
 
