@@ -27,14 +27,17 @@ OVERLAYS = {
     "storageos": {"config": {"fencingDrivers": ["csi.storageos.com"], "endpoints": {"storageos": ENDPOINT}}, "credentials": [LOGIN]}}
 NETWORK_FENCE = {"fencer": "network-fence"}
 WRITES = ["csiaddons.openshift.io/v1alpha1/networkfences"]
+STORAGE = ["v1/nodes", "csiaddons.openshift.io/v1alpha1/csiaddonsnodes", *WRITES]
+HOSTS = ["v1/nodes", "metal3.io/v1alpha1/baremetalhosts"]
+AGENTS = ["v1/nodes", "coordination.k8s.io/v1/leases", "fence-agents-remediation.medik8s.io/v1alpha1/fenceagentsremediations"]
 # what turns each right on, in mode enforce; nothing else follows from it, but the rights of `AND`
 RIGHTS = {
     "enforce": {}, "taint": {"config": {"quarantine": "always"}}, "kubelet": {"rights": {"kubelet": True}},
     "release": {"config": {"release": "on"}}, "attest": {"rights": {"attest": True}},
-    "network-fence": {"config": {"fencers": [NETWORK_FENCE]}},
-    "isolate": {"config": {"fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedWrites": WRITES}},
-    "metal3": {"config": {"fencers": [{"fencer": "metal3"}]}},
-    "fence-agents-remediation": {"config": {"fencers": [{"fencer": "fence-agents-remediation"}]}},
+    "network-fence": {"config": {"fencers": [NETWORK_FENCE], "allowedReads": STORAGE}},
+    "isolate": {"config": {"fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedReads": STORAGE, "allowedWrites": WRITES}},
+    "metal3": {"config": {"fencers": [{"fencer": "metal3"}], "allowedReads": HOSTS}},
+    "fence-agents-remediation": {"config": {"fencers": [{"fencer": "fence-agents-remediation"}], "allowedReads": AGENTS}},
     "publish-evidence": {"config": {"publishEvidence": "on"}}, "detection": {"config": {"detection": "on"}},
     "remediation": {"config": {"remediation": "nodeHealthCheck"}}}
 AND = {"isolate": ["network-fence"]}
@@ -43,8 +46,9 @@ EVERYTHING = {
     "monitoring": {"alerts": {"enabled": True}, "dashboard": {"enabled": True}, "serviceMonitor": {"enabled": True}},
     "policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]},
     "config": {"quarantine": "always", "release": True, "publishEvidence": "on", "detection": "on", "remediation": "nodeHealthCheck",
-               "allowedWrites": WRITES, "attacherLeases": {"a.example.com": "storage/leader"}, "allowedReads": ["longhorn.io/v1beta2/volumes"],
+               "allowedWrites": WRITES, "attacherLeases": {"a.example.com": "storage/leader"}, "allowedReads": ["longhorn.io/v1beta2/volumes", *{*STORAGE, *HOSTS, *AGENTS}],
                "fencers": [{"fencer": "metal3"}, {"fencer": "fence-agents-remediation"}, {**NETWORK_FENCE, "isolate": True}]}}
+OWN, OWN_FILE = {"fencer": "my", "file": "/etc/moonfence/my.lua", "isolate": True}, {"configFiles": {"my.lua": "--"}}
 DIGEST = f"sha256:{'a' * 64}"
 
 
@@ -83,13 +87,14 @@ def check_same(charted: list, kustomized_: list):
 def test_it_has_in_it_all_that_it_is_made_of(helm, tmp_path):
     helm("package", CHART, "--destination", tmp_path)
     (packed,) = tmp_path.glob("moonfence-*.tgz")
-    assert helm("template", "m", packed, "--set", "mode=enforce") == helm("template", "m", CHART, "--set", "mode=enforce")
+    first, second = (helm("template", "m", chart, "--namespace", "moonfence", "--set", "mode=enforce") for chart in (packed, CHART))
+    assert first == second
 
 
 # --- the same as kustomize
 
 def test_it_is_well_formed(helm):
-    helm("lint", "--strict", CHART)
+    helm("lint", "--strict", CHART, "--namespace", "moonfence")
 
 
 @pytest.mark.parametrize("overlay", sorted(path.parent.name for path in DEPLOY.glob("overlays/*/kustomization.yaml")))
@@ -105,7 +110,9 @@ def test_what_the_configuration_turns_on_brings_its_right_and_no_other(helm, rig
     wanted = [each for i, each in enumerate(wanted) if each not in wanted[:i]]  # the overlay has rights/enforce
     one(wanted, "ConfigMap", "moonfence-config")["data"]["config.yaml"] = yaml.safe_dump(
         {"api": 1, "fencingDrivers": [], **values.get("config", {})})
-    check_same(helm.template(values), wanted)
+    leases = [each for each in helm.template(values) if each["metadata"]["name"] == "moonfence-reads"]  # of which the right has a part alone
+    assert len(leases) == (2 if right == "fence-agents-remediation" else 0)
+    check_same([each for each in helm.template(values) if each not in leases], wanted)
 
 
 def test_it_renders_what_monitoring_has(helm):
@@ -145,7 +152,7 @@ def test_the_default_may_delete_nothing_and_binds_nothing(helm):
 
 def test_observing_brings_no_right_to_write_whatever_is_configured(helm):
     found = helm.template({"config": {"quarantine": "always", "silentTaint": "on", "detection": "on", "release": "on",
-                                      "fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedWrites": WRITES}})
+                                      "fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedReads": STORAGE, "allowedWrites": WRITES}})
     for verb in ("delete", "patch", "create"):
         for resource in ("pods", "volumeattachments", "nodes", "nodes/status", "networkfences"):
             assert not right_to(found, verb, resource), (verb, resource)
@@ -223,7 +230,20 @@ def test_an_endpoint_lets_its_port_and_name_servers_out(helm):
     names = [("UDP", 53), ("TCP", 53)]
     assert ports("https://a.example.com:9443/api") == [*names, ("TCP", 9443)]
     assert ports("https://a.example.com") == names, "443 is let out already"
-    assert ports("http://a.example.com", auth={"type": "login", "url": "https://b.example.com:5000"}) == [*names, ("TCP", 80), ("TCP", 5000)]
+    assert ports("http://a.example.com", auth={
+        "type": "login", "url": "https://b.example.com:5000", "path": "/login", "tokenField": "token"}) == [*names, ("TCP", 80), ("TCP", 5000)]
+
+
+def test_the_leader_policy_alone_can_be_left_out(helm):
+    every, without = ({(each["kind"], each["metadata"]["name"]) for each in helm.template({"mode": "enforce", "leaderPolicy": leader})}
+                      for leader in (True, False))
+    assert every - without == {(f"ValidatingAdmissionPolicy{end}", "moonfence-leader") for end in ("", "Binding")}
+
+
+def test_a_fencer_of_ones_own_gets_the_right_to_what_it_may_write_alone(helm):
+    rules = [{"apiGroups": ["a.example.com"], "resources": ["fences"], "verbs": ["create"]}]
+    found = helm.template({"mode": "enforce", "config": {"fencers": [OWN], "allowedWrites": ["a.example.com/v1/fences"]}, "rights": {"extra": rules}, **OWN_FILE})
+    assert one(found, "ClusterRole", "moonfence-extra")["rules"] == rules and not right_to(found, "create", "networkfences")
 
 
 def test_without_a_network_policy_none_shuts_the_pods_in(helm):
@@ -236,10 +256,9 @@ def test_what_policies_read_and_whose_leases_are_asked_gets_a_role_for_it_alone(
     found = helm.template({"mode": "enforce", "config": {
         "release": "on", "controllerLease": "control/kcm", "attacherLeases": {"a.example.com": "storage/a", "b.example.com": "storage/b"},
         "fencers": [{"fencer": "fence-agents-remediation", "settings": {"namespace": "far"}}],
-        "allowedReads": ["v1/nodes", "longhorn.io/v1beta2/volumes", "fence-agents-remediation.medik8s.io/v1alpha1/fenceagentsremediations"]}})
-    assert one(found, "ClusterRole", "moonfence-reads")["rules"] == [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
-        {"apiGroups": ["longhorn.io"], "resources": ["volumes"], "verbs": ["get", "list"]}]
+        "allowedReads": [*AGENTS, "longhorn.io/v1beta2/volumes", "metal3.io/v1alpha1/baremetalhosts"]}})
+    assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in one(found, "ClusterRole", "moonfence-reads")["rules"]] == [
+        ([group], [kind], ["get", "list"]) for group, kind in [("coordination.k8s.io", "leases"), ("longhorn.io", "volumes"), ("metal3.io", "baremetalhosts")]]
     assert one(found, "Role", "moonfence-attachers")["metadata"]["namespace"] == "storage"
     assert one(found, "Role", "moonfence-attachers")["rules"][0]["resourceNames"] == ["a", "b"]
     release = one(found, "Role", "moonfence-release")
@@ -270,6 +289,38 @@ WRONG = [({
         "missing property 'config'", "at '/rights': missing property 'taint'", "at '/image': missing property 'tag'", "at '/image/repository'", "at '/replicas': maximum: got 6, want 5", "at '/rights/extra/0/apiGroups/0'"])]
 
 
+# what the engine would refuse at start: each is refused at its place
+STARTS_NOT = {"config": {
+    "leaseDuration": ["0s", "1.5h30m", 0], "leaseRetry": ["0"], "retryInterval": ["0s"], "leastAfter": ["0m"], "cacheExpiry": ["999999999999h", "99999h"],
+    "brake": [{"maxDown": 0}, {"maxDown": "5000%"}, {"zone": {"minDown": "50%"}}, {"exclude": ["((("]}, {"window": "0s"}],
+    "proof": [{"everywhere": ["zzz"]}, {"everywhere": []}, {"namespaces": {"A B": ["off"]}}], "holdMarks": [["a b"], ["/a"]],
+    "fencers": [[{"fencer": "nobody"}], [{**OWN, "nodes": ""}], [{**OWN, "nodes": "{"}], [{**OWN, "file": "/etc/moonfence/../my.lua"}], [{**OWN, "file": "/my.lua"}]],
+    "allowedReads": [["foo/v1/secrets"]],
+    "endpoints": [{"A B": {"url": "https://a"}}, *({"a": {"url": url}} for url in ("https://a:99999", "https://a/?x=1", "https://a:0", "ftp://a", "https://b@a")),
+                  {"a": {"url": "http://a", "tls": {"ca": "/etc/moonfence/a/ca"}}}, {"a": {"url": "https://a", "tls": {"clientCertificate": "/etc/moonfence/a/c"}}},
+                  *({"a": {"url": "https://a", "auth": auth}} for auth in (
+                      {"type": "basic"}, {"type": "none", "pasword": "a"}, {**ENDPOINT["auth"], "url": "nonsense"}, {"type": "bearer"},
+                      {"type": "login", "path": "/a"}, {"type": "aws"}, {"type": "basic", "usernameFile": "/a", "passwordFile": "/b"}))]},
+    "policies": {"bindings": [[{"policy": "nooba", "namespaces": ["a"]}], [{"policy": "noobaa", "namespaces": ["NOT A NAMESPACE"]}]]},
+    "resources": {"requests": [{"cpu": "lots"}]}, "image": {"repository": ["a..b//c"]}, "nodeSelector": {"a b": ["c"]},
+    "networkPolicy": {"extraEgress": [[{}], [{"to": []}], [{"ports": []}], [{"prots": [{"port": 1}]}]]},
+    "rights": {"extra": [[{"apiGroups": [group], "resources": ["a"], "verbs": ["get"]}] for group in (
+        "moonfence.io", "remediation.moonfence.io", "metal3.io", "csiaddons.openshift.io")] + [[{"apiGroups": ["a.io"], "resources": [], "verbs": []}]]}}
+
+
+@pytest.mark.parametrize("group, key", [(group, key) for group, keys in STARTS_NOT.items() for key in keys])
+def test_what_the_engine_would_refuse_at_start_is_refused_before(helm, group, key):
+    for wrong in STARTS_NOT[group][key]:
+        with pytest.raises(HelmError, match=f"at '/{group}"):
+            helm.template({group: {key: wrong}, **OWN_FILE})
+
+
+@pytest.mark.parametrize("wrong", [["kez"], [{"kez": "a"}], [{"effect": "Sometimes"}], [{}]])
+def test_a_toleration_is_one(helm, wrong):
+    with pytest.raises(HelmError, match="at '/tolerations/0"):
+        helm.template({"tolerations": wrong})
+
+
 @pytest.mark.parametrize("values, all_told", WRONG, ids=["many", "others"])
 def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
     with pytest.raises(HelmError) as refused:
@@ -281,14 +332,19 @@ def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
     ({"mode": "enforce", "config": {"quarantine": "missing"}, "rights": {"taint": False}}, "rights.taint is false, and config.quarantine"),
     ({"mode": "enforce", "config": {"release": "on"}, "rights": {"release": False}}, "rights.release is false, and config.release needs it"),
     ({"config": {"publishEvidence": "on"}, "rights": {"publishEvidence": False}}, "rights.publishEvidence is false"),
-    ({"mode": "enforce", "config": {"fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedWrites": WRITES}, "rights": {"isolate": False}},
+    ({"mode": "enforce", "config": {"fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedReads": STORAGE, "allowedWrites": WRITES}, "rights": {"isolate": False}},
      "rights.isolate is false, and isolate: true of a fencer needs it"),
     ({"config": {"fencers": [{"fencer": "metal3"}]}, "rights": {"metal3": False}}, "rights.metal3 is false, and fencer metal3 needs it"),
     ({"config": {"remediation": "nodeHealthCheck"}, "rights": {"remediation": False}}, "rights.remediation is false"),
     ({"config": {"allowedReads": ["longhorn.io/v1beta2/volumes"]}, "rights": {"reads": False}}, "rights.reads is false"),
     ({"config": {"fencers": [{**NETWORK_FENCE, "isolate": True}]}}, "config.allowedWrites names nothing that it may make"),
-    ({"config": {"fencers": [{"fencer": "fence-agents-remediation", "settings": {"namespace": ""}}]}}, "its setting namespace is \"\""),
+    ({"config": {"fencers": [{"fencer": "fence-agents-remediation", "settings": {"namespace": ""}}], "allowedReads": AGENTS}}, "its setting namespace is \"\""),
     ({"configFiles": {"a": "1"}, "credentials": [{"name": "a", "secretName": "a"}]}, "credentials: a is in /etc/moonfence twice"),
+    ({"config": {"fencers": [{"fencer": "metal3"}], "allowedReads": ["v1/nodes"]}}, "metal3 needs metal3.io/v1alpha1/baremetalhosts, which config.allowedReads"),
+    ({"config": {"fencers": [{"fencer": "metal3", "switchOff": True}], "allowedReads": HOSTS}}, "baremetalhosts, which config.allowedWrites does not name"),
+    ({"mode": "enforce", "config": {"fencers": [OWN], "allowedWrites": ["a.example.com/v1/fences"]}, **OWN_FILE}, "say rights.extra, or leave it out"),
+    ({"mode": "enforce", "config": {"fencers": [{**OWN, "isolate": False}], "allowedWrites": WRITES}, **OWN_FILE}, "say rights.isolate=true, or leave it out"),
+    ({"rights": {"extra": [{"apiGroups": ["a.example.com"], "resources": ["fences"], "verbs": ["create"]}]}}, "in mode observe nothing is written"),
     ({"config": {"silentTaint": "on"}}, "config.silentTaint is on, and knows of silence by config.detection alone"),
     ({"config": {"fencers": [{"fencer": "my", "file": "/etc/moonfence/my.lua"}]}}, "my: file is /etc/moonfence/my.lua, which no pod has"),
     ({"config": {"endpoints": {"storageos": ENDPOINT}}}, "config.endpoints.storageos.auth.passwordFile is /etc/moonfence/storageos/password, which no pod has"),
@@ -296,12 +352,19 @@ def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
     ({"policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"], "actOn": "lost"}]}}, "does nothing without config.detection"),
     ({"policies": {"files": {"my-db.lua": "return policy {}"}}}, "do nothing without policies.bindings"),
     ({"policies": {"mode": "off"}}, "do nothing without policies.bindings"),
-    ({"policies": {"remove": True, "bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]}}, "policies.remove is true"),
+    ({"reset": True, "config": {"quarantine": "off"}, "policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]}}, "reset is true, and these"),
 ])
 def test_values_that_contradict_each_other_are_refused_with_the_rule(helm, values, told):
     with pytest.raises(HelmError) as refused:
         helm.template(values)
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("namespace", ["default", "kube-node-lease", "kube-public", "kube-system", "a' || true || 'b"])
+def test_only_a_namespace_of_its_own_is_taken(helm, namespace):
+    helm.namespace = namespace
+    with pytest.raises(HelmError, match="moonfence needs a namespace of its own"):
+        helm.template({})
 
 
 def test_a_cluster_that_is_too_old_is_refused(helm):
@@ -333,4 +396,9 @@ def test_the_schema_knows_the_keys_of_the_engines_configuration():
     schema = yaml.safe_load((CHART / "values.schema.json").read_text())
     source = (REPO / "engine" / "app" / "settings" / "settings.cc").read_text()
     keys = re.findall(r'"(\w+)"', re.search(r"kKeys = \{(.*?)\};", source, re.S)[1])
-    assert sorted(schema["properties"]["config"]["properties"]) == sorted(keys)
+    config = schema["properties"]["config"]["properties"]
+    assert sorted(config) == sorted(keys)
+    known = config["fencers"]["items"]["then"]["properties"]["fencer"]["enum"]
+    assert known == sorted(path.parent.name for path in REPO.glob("fencers/*/fencer.lua"))
+    bound = schema["properties"]["policies"]["properties"]["bindings"]["items"]["then"]["properties"]["policy"]["enum"]
+    assert bound == sorted(path.parent.name for path in REPO.glob("policies/*/policy.lua"))

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+import yaml
 
 from .helm import CHART, Helm, HelmError
 from .installation import DEPLOY, NAMESPACE, Installation, differences, kubectl, objects, one
@@ -11,6 +12,7 @@ from .kube import ApiError, wait_for
 from .test_removal import ours
 
 POLICIES = "moonfence-policies"
+STOP = {"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}, "data": {"mode": "off"}}  # as README.md says
 BINDINGS = [{"policy": "noobaa", "namespaces": ["noobaa"]}]
 ENFORCE = {"mode": "enforce", "config": {"quarantine": "always", "protectedNamespaces": ["gold"]}}
 # of the admission policies (deploy/chart/README.md, Uninstalling)
@@ -44,8 +46,7 @@ def remove_everything(cluster, helm: Helm):
     finally:
         installation = Installation(cluster)
         installation.remove([*objects(DEPLOY / "flat" / "enforce.yaml"), *objects(DEPLOY / "rights" / "taint" / "rights.yaml")])
-        if helm.namespace != "default":
-            cluster.client.delete("namespaces", helm.namespace, missing_ok=True)
+        cluster.client.delete("namespaces", helm.namespace, missing_ok=True)
 
 
 class Installed:
@@ -101,7 +102,8 @@ def test_it_installs_upgrades_rolls_back_and_goes_and_never_touches_policies_of_
     client.create("configmaps", {"metadata": {"name": POLICIES}, "data": {"moonfence.yaml": "api: 1\nbindings: []\n"}}, NAMESPACE)
     kept = bytes_of(client)
 
-    assert "mode enforce" in helm.on_release("upgrade", ENFORCE)
+    told = helm.on_release("upgrade", ENFORCE)
+    assert "mode enforce" in told and "ConfigMap moonfence-policies, which is not of these values" in told
     installed.check(enforcing)
     deletions = one(enforcing, "ValidatingAdmissionPolicy", "moonfence-deletions")
     assert "['gold']" in json.dumps(deletions)
@@ -118,7 +120,7 @@ def test_it_installs_upgrades_rolls_back_and_goes_and_never_touches_policies_of_
     wait_for("nothing else is left", lambda: ours(client) - before == left, 60)
     assert bytes_of(client) == kept
     with pytest.raises(HelmError, match="moonfence-leader was left by release m in namespace moonfence"):
-        helm("install", "other", CHART, "--namespace", "default", "--set", "mode=enforce")
+        helm("install", "other", CHART, "--namespace", "chart-other")
     helm.on_release("install", ENFORCE)
     installed.check(enforcing)
     assert bytes_of(client) == kept
@@ -129,7 +131,8 @@ def test_policies_of_the_release_follow_the_values_and_the_word_that_stops_them_
 
     def data() -> dict:
         return client.get("configmaps", POLICIES, helm.namespace)["data"]
-    helm.on_release("install", values, "--create-namespace")
+    helm.on_release("install", {}, "--create-namespace")
+    helm.on_release("upgrade", values)
     first = data()
     assert set(first) == {"moonfence.yaml"}
     client.patch("configmaps", POLICIES, {"data": {"mode": "off"}}, helm.namespace)
@@ -142,8 +145,26 @@ def test_policies_of_the_release_follow_the_values_and_the_word_that_stops_them_
     client.patch("configmaps", POLICIES, {"data": {"moonfence.yaml": "api: 1\nbindings: []\n"}}, helm.namespace)
     with pytest.raises(HelmError, match="conflict"):  # somebody's edit is not lost in silence
         helm.on_release("upgrade", {"policies": {"bindings": [{**BINDINGS[0], "mode": "off"}]}})
-    helm.on_release("upgrade", {"policies": {"remove": True}})
+    with pytest.raises(HelmError, match="has the key mode, by which somebody stopped moonfence"):
+        helm.on_release("upgrade", {"reset": True})
+    client.patch("configmaps", POLICIES, STOP, helm.namespace)
+    helm("rollback", "m", 1, "--namespace", helm.namespace)  # which has no bindings
+    assert data()["mode"] == "off", "Helm keeps the word that stops everything"
+    with pytest.raises(HelmError, match="was left to somebody else"):
+        helm.on_release("upgrade", values)
+    helm("rollback", "m", 2, "--namespace", helm.namespace, "--force-conflicts")
+    assert data() == {**first, "mode": "off"}, "and so it is when the bindings are back"
+    client.patch("configmaps", POLICIES, {"metadata": {"annotations": {"helm.sh/resource-policy": None}}, "data": {"mode": None}}, helm.namespace)
+    helm.on_release("upgrade", {"reset": True})
     assert not client.find("configmaps", POLICIES, helm.namespace)
+
+
+def test_a_configuration_is_not_lost_by_a_forgotten_file_of_values(cluster, helm_in):
+    helm = helm_in("chart-forgets")
+    helm.on_release("install", {"config": {"protectedNamespaces": ["gold"]}}, "--create-namespace")
+    with pytest.raises(HelmError, match="these values have none: it would become the default"):
+        helm.on_release("upgrade", {"replicas": 1})
+    helm.on_release("upgrade", {"replicas": 1, "reset": True})
 
 
 def test_policies_that_somebody_made_anew_are_not_deleted_as_the_releases(cluster, helm_in):
@@ -180,19 +201,27 @@ def test_manifests_are_refused_or_taken_over_in_their_namespace_alone(cluster, h
     with pytest.raises(HelmError, match="is there already, and no release of Helm has it: moonfence was installed by other means"):
         helm.on_release("install", ENFORCE)
     with pytest.raises(HelmError, match="is of the moonfence in namespace moonfence"):
-        helm_in("default").on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
+        helm_in("chart-other").on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
     assert releases(client) == set()
-    helm.on_release("install", {**ENFORCE, "takeOver": True}, "--take-ownership", "--force-conflicts")
+    take_over = {**ENFORCE, "takeOver": True}
+    with pytest.raises(HelmError, match="has another configuration than these values, and would be overwritten"):
+        helm.on_release("install", take_over, "--take-ownership", "--force-conflicts")
+    with pytest.raises(HelmError, match="moonfence-enforce is there and gives moonfence a right that these values do not ask for"):
+        helm.on_release("install", {"takeOver": True}, "--take-ownership", "--force-conflicts")
+    configured = yaml.safe_dump({"api": 1, "fencingDrivers": [], **ENFORCE["config"]})
+    client.patch("configmaps", "moonfence-config", {"data": {"config.yaml": configured}}, NAMESPACE)
+    helm.on_release("install", take_over, "--take-ownership", "--force-conflicts")
     installed.check(helm.template(ENFORCE))
     assert client.get("serviceaccounts", "moonfence", NAMESPACE)["metadata"]["uid"] == account
 
 
 @pytest.mark.parametrize("values, told", [
     ({"monitoring": {"alerts": {"enabled": True}}}, "this cluster has no kind PrometheusRule"),
-    ({"config": {"fencers": [{"fencer": "fence-agents-remediation"}]}}, "names namespace fence-agents-remediation, which is not there"),
+    ({"config": {"fencers": [{"fencer": "fence-agents-remediation"}], "allowedReads": [
+        "v1/nodes", "coordination.k8s.io/v1/leases", "fence-agents-remediation.medik8s.io/v1alpha1/fenceagentsremediations"]}}, "names namespace fence-agents-remediation, which is not there"),
     ({"mode": "enforce", "config": {"release": "on", "attacherLeases": {"a.example.com": "storage/leader"}}}, "names namespace storage, which is not there"),
 ])
 def test_what_the_cluster_lacks_is_refused_before_anything_is_changed(cluster, helm_in, values, told):
     with pytest.raises(HelmError, match=told):
-        helm_in("default").on_release("install", values)
+        helm_in("chart-lacks").on_release("install", values)
     assert releases(cluster.client) == set()

@@ -10,7 +10,12 @@
 
 {{/* The engine's configuration, as JSON. */}}
 {{- define "moonfence.config" -}}
-{{- $config := mergeOverwrite (dict "api" 1) (deepCopy .Values.config) -}}
+{{- include "moonfence.normal" (deepCopy .Values.config) -}}
+{{- end -}}
+
+{{/* A configuration -> the same as JSON, in words of its own, so that two can be compared. */}}
+{{- define "moonfence.normal" -}}
+{{- $config := mergeOverwrite (dict "api" 1) . -}}
 {{- $words := list "detection" "publishEvidence" "quarantine" "release" "remediation" "silentTaint" -}}
 {{- include "moonfence.words" (dict "map" $config "keys" $words) -}}
 {{- $limits := list "maxDown" "maxAtOnce" "maxPerWindow" "minDown" -}}
@@ -49,6 +54,28 @@
 {{- dict "namespaces" (uniq $found) | toJson -}}
 {{- end -}}
 
+{{/* "yes" where something would taint nodes. */}}
+{{- define "moonfence.taints" -}}
+{{- $config := include "moonfence.config" . | fromJson -}}
+{{- $taints := or (has $config.quarantine (list "missing" "always")) (eq "on" (toString $config.silentTaint)) -}}
+{{- range .Values.policies.bindings -}}
+{{- if has "out-of-service" (default list .allow) }}{{ $taints = true }}{{ end -}}
+{{- end -}}
+{{- if $taints }}yes{{ end -}}
+{{- end -}}
+
+{{/* What holds all bindings below enforce, in words; "" where nothing does. */}}
+{{- define "moonfence.ceiling" -}}
+{{- $policies := dict "mode" .Values.policies.mode -}}
+{{- include "moonfence.words" (dict "map" $policies "keys" (list "mode")) -}}
+{{- $key := dig "data" "mode" "" (lookup "v1" "ConfigMap" .Release.Namespace "moonfence-policies") | trim -}}
+{{- if has $key (list "observe" "off") -}}
+the key mode of ConfigMap moonfence-policies is {{ $key }}
+{{- else if has $policies.mode (list "observe" "off") -}}
+policies.mode is {{ $policies.mode }}
+{{- end -}}
+{{- end -}}
+
 {{/* {right: whether it is needed}, as JSON. Writing is needed by what may enforce alone. */}}
 {{- define "moonfence.needs" -}}
 {{- $config := include "moonfence.config" . | fromJson -}}
@@ -59,17 +86,14 @@
 {{- if not .file }}{{ $fencers = append $fencers .fencer }}{{ end -}}
 {{- if .isolate }}{{ $isolates = true }}{{ end -}}
 {{- end -}}
-{{- $evicts := false -}}
-{{- range .Values.policies.bindings -}}
-{{- if has "out-of-service" (default list .allow) }}{{ $evicts = true }}{{ end -}}
-{{- end -}}
+{{- $fences := regexMatch "csiaddons\\.openshift\\.io/[^/ ]+/networkfences" (join " " $config.allowedWrites) -}}
 {{- dict
-  "taint" (and $acts (or (has $config.quarantine (list "missing" "always")) (eq "on" (toString $config.silentTaint)) $evicts))
+  "taint" (and $acts (eq "yes" (include "moonfence.taints" .)))
   "kubelet" false
   "release" (and $acts (eq "on" (toString $config.release)))
   "attest" false
   "networkFence" (has "network-fence" $fencers)
-  "isolate" (and $acts $isolates)
+  "isolate" (and $acts $isolates $fences)
   "metal3" (has "metal3" $fencers)
   "fenceAgentsRemediation" (has "fence-agents-remediation" $fencers)
   "publishEvidence" (eq "on" (toString $config.publishEvidence))

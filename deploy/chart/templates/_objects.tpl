@@ -32,7 +32,9 @@
 {{/* (root, file, farNamespace): all objects of a file. */}}
 {{- define "moonfence.emitFile" -}}
 {{- range $object := include "moonfence.objects" . | fromJsonArray }}
+{{- if or $.root.Values.leaderPolicy (ne $object.metadata.name "moonfence-leader") }}
 {{ include "moonfence.emit" (dict "root" $.root "object" $object) }}
+{{- end }}
 {{- end -}}
 {{- end -}}
 
@@ -48,7 +50,7 @@
 {{- $foreign := and $release (or (ne $release .root.Release.Name) (ne $space .root.Release.Namespace)) -}}
 {{- $kept := and (eq "keep" (toString (get $notes "helm.sh/resource-policy"))) (not (lookup "apps/v1" "Deployment" $space "moonfence")) -}}
 {{- if and $foreign $kept -}}
-{{- fail (printf "%s was left by release %s in namespace %s. Install under that name again, or delete it first, as deploy/chart/README.md says (Uninstalling)." $what $release $space) -}}
+{{- fail (printf "%s was left by release %s in namespace %s. Install under that name again, or delete it first and then restart all API servers (deploy/chart/README.md, Uninstalling)." $what $release $space) -}}
 {{- else if $foreign -}}
 {{- fail (printf "%s belongs to release %s in namespace %s. There is one moonfence in a cluster: upgrade that release, or uninstall it first." $what $release $space) -}}
 {{- else if and (not $release) (eq $about.name "moonfence-policies") -}}
@@ -59,6 +61,20 @@
 {{- range $there.subjects -}}
 {{- if and (eq .kind "ServiceAccount") .namespace (ne .namespace $.root.Release.Namespace) -}}
 {{- fail (printf "%s is of the moonfence in namespace %s. Install into that namespace, or remove that one first (docs/install.md, Removing)." $what .namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* (root, file): with takeOver, fails where a right of the manifests is there that these values do not give: it would stay. */}}
+{{- define "moonfence.checkAbsent" -}}
+{{- if .root.Values.takeOver -}}
+{{- range include "moonfence.objects" . | fromJsonArray -}}
+{{- if hasSuffix "RoleBinding" .kind -}}
+{{- $there := lookup .apiVersion .kind (default "" .metadata.namespace) .metadata.name -}}
+{{- if and $there (not (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there)) -}}
+{{- fail (printf "%s %s is there and gives moonfence a right that these values do not ask for: delete it first (kubectl delete), or ask for the right (mode, rights)." .kind .metadata.name) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
