@@ -38,14 +38,14 @@ RIGHTS = {
     "isolate": {"config": {"fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedReads": STORAGE, "allowedWrites": WRITES}},
     "metal3": {"config": {"fencers": [{"fencer": "metal3"}], "allowedReads": HOSTS}},
     "fence-agents-remediation": {"config": {"fencers": [{"fencer": "fence-agents-remediation"}], "allowedReads": AGENTS}},
-    "publish-evidence": {"config": {"publishEvidence": "on"}}, "detection": {"config": {"detection": "on"}},
+    "publish-evidence": {"config": {"publishEvidence": "on"}}, "incidents": {"config": {"incidentObjects": "on"}}, "detection": {"config": {"detection": "on"}},
     "remediation": {"config": {"remediation": "nodeHealthCheck"}}}
 AND = {"isolate": ["network-fence"]}
 EVERYTHING = {
     "mode": "enforce", "rights": {"kubelet": True, "attest": True},
     "monitoring": {"alerts": {"enabled": True}, "dashboard": {"enabled": True}, "serviceMonitor": {"enabled": True}},
     "policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]},
-    "config": {"quarantine": "always", "release": True, "publishEvidence": "on", "detection": "on", "remediation": "nodeHealthCheck",
+    "config": {"quarantine": "always", "release": True, "publishEvidence": "on", "incidentObjects": "on", "detection": "on", "remediation": "nodeHealthCheck",
                "allowedWrites": WRITES, "attacherLeases": {"a.example.com": "storage/leader"}, "allowedReads": ["longhorn.io/v1beta2/volumes", *{*STORAGE, *HOSTS, *AGENTS}],
                "fencers": [{"fencer": "metal3"}, {"fencer": "fence-agents-remediation"}, {**NETWORK_FENCE, "isolate": True}]}}
 OWN, OWN_FILE = {"fencer": "my", "file": "/etc/moonfence/my.lua", "isolate": True}, {"configFiles": {"my.lua": "--"}}
@@ -332,6 +332,7 @@ def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
     ({"mode": "enforce", "config": {"quarantine": "missing"}, "rights": {"taint": False}}, "rights.taint is false, and config.quarantine"),
     ({"mode": "enforce", "config": {"release": "on"}, "rights": {"release": False}}, "rights.release is false, and config.release needs it"),
     ({"config": {"publishEvidence": "on"}, "rights": {"publishEvidence": False}}, "rights.publishEvidence is false"),
+    ({"config": {"incidentObjects": "on"}, "rights": {"incidents": False}}, "rights.incidents is false"),
     ({"mode": "enforce", "config": {"fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedReads": STORAGE, "allowedWrites": WRITES}, "rights": {"isolate": False}},
      "rights.isolate is false, and isolate: true of a fencer needs it"),
     ({"config": {"fencers": [{"fencer": "metal3"}]}, "rights": {"metal3": False}}, "rights.metal3 is false, and fencer metal3 needs it"),

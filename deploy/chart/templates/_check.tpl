@@ -66,6 +66,7 @@
   "taint" "config.quarantine, config.silentTaint or a binding with allow: [out-of-service]" "release" "config.release"
   "networkFence" "fencer network-fence" "isolate" "isolate: true of a fencer" "metal3" "fencer metal3"
   "fenceAgentsRemediation" "fencer fence-agents-remediation" "publishEvidence" "config.publishEvidence"
+  "incidents" "config.incidentObjects"
   "remediation" "config.remediation" "reads" "config.allowedReads" -}}
 {{- range $right, $needed := include "moonfence.needs" . | fromJson -}}
 {{- if and $needed (eq "false" (toString (get $.Values.rights $right))) -}}

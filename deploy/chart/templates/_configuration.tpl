@@ -16,7 +16,7 @@
 {{/* A configuration -> the same as JSON, in words of its own, so that two can be compared. */}}
 {{- define "moonfence.normal" -}}
 {{- $config := mergeOverwrite (dict "api" 1) . -}}
-{{- $words := list "detection" "publishEvidence" "quarantine" "release" "remediation" "silentTaint" -}}
+{{- $words := list "detection" "incidentObjects" "publishEvidence" "quarantine" "release" "remediation" "silentTaint" -}}
 {{- include "moonfence.words" (dict "map" $config "keys" $words) -}}
 {{- $limits := list "maxDown" "maxAtOnce" "maxPerWindow" "minDown" -}}
 {{- with $config.brake -}}
@@ -97,6 +97,7 @@ policies.mode is {{ $policies.mode }}
   "metal3" (has "metal3" $fencers)
   "fenceAgentsRemediation" (has "fence-agents-remediation" $fencers)
   "publishEvidence" (eq "on" (toString $config.publishEvidence))
+  "incidents" (eq "on" (toString $config.incidentObjects))
   "remediation" (eq "nodeHealthCheck" (toString $config.remediation))
   "reads" (not (empty $config.allowedReads)) | toJson -}}
 {{- end -}}
