@@ -158,18 +158,14 @@ def test_an_image_of_another_digest_is_none_of_this_release(dist):
 
 def forge(out, changed: str, content: bytes):
     """A file, and all that speaks of it: the sums and the provenance."""
-    provenance, sums = out / f"moonfence-{VERSION}.intoto.jsonl", out / "SHA256SUMS"
-    if (out / changed).exists():
-        before = sha256(out / changed)
-        (out / changed).write_bytes(content)
-        provenance.write_text(provenance.read_text().replace(before, sha256(out / changed)))
-    else:
-        (out / changed).write_bytes(content)
-        told = json.loads(provenance.read_text())
-        told["subject"] = sorted([*told["subject"], {"name": changed, "digest": {"sha256": sha256(out / changed)}}],
-                                 key=lambda each: each["name"].replace("moonfence:", f"{IMAGE} "))
-        provenance.write_text(json.dumps(told, sort_keys=True) + "\n")
-    sums_again(out)
+    (out / changed).write_bytes(content)
+
+    def change(told):
+        subject = next((each for each in told["subject"] if each["name"] == changed), {"name": changed})
+        if subject not in told["subject"]:
+            told["subject"].insert(0, subject)  # it is the first of all names
+        subject["digest"] = {"sha256": sha256(out / changed)}
+    edit(out, change)
 
 
 def sums_again(out):
@@ -212,14 +208,15 @@ def test_only_what_the_sums_say_is_signed(made, harm):
     refused(r"(install|extra)\.yaml and SHA256SUMS do not agree; make the release again")
 
 
-@pytest.mark.parametrize("name, content", [
-    ("install.yaml", b"kind: Backdoor\n"), ("install-enforce.yaml", b"kind: Backdoor\n"), ("moonfence.yaml", b"spec: {}\n"),
-    (f"moonfence-{VERSION}.tgz", gzip.compress(b"another chart")), (f"moonfence-{VERSION}.tar.gz", gzip.compress(b"another source")),
-    (f"moonfence-{VERSION}-deploy.tar.gz", gzip.compress(b"others")), ("added.yaml", b"kind: Secret\n")])
-def test_a_forged_file_is_not_signed_whatever_sums_and_provenance_say(made, name, content):
+@pytest.mark.parametrize("name", [
+    "install.yaml", "install-enforce.yaml", "moonfence.yaml", f"moonfence-{VERSION}.tgz", f"moonfence-{VERSION}.tar.gz",
+    f"moonfence-{VERSION}-deploy.tar.gz", "added.yaml"])
+def test_a_forged_file_is_not_signed_whatever_sums_and_provenance_say(made, name):
+    content = b"kind: Backdoor\n"
+    content = gzip.compress(content) if name.endswith("gz") else content
     _, out, refused = made
     forge(out, name, content)
-    refused(f"{re.escape(name)} is not what commit [0-9a-f]{{12}} makes of it|'subject' of")
+    refused(f"{re.escape(name)} is not what commit [0-9a-f]{{12}} makes of it")
 
 
 @pytest.mark.parametrize("change, said", [
@@ -291,6 +288,8 @@ def test_an_image_is_signed_in_its_registry(dist, signed):
         assert run("mkdir oci && tar -C oci -xf " + IMAGE, dist).returncode == 0
         pushed = run(f"for i in $(seq 50); do crane push oci 127.0.0.1:{port}/moonfence:{VERSION} && exit; sleep 0.1; done; exit 1", dist)
         assert pushed.returncode == 0, pushed.stdout
+        index = json.loads(run(f"crane manifest 127.0.0.1:{port}/moonfence@sha256:{digest}", dist).stdout)
+        assert [each["platform"]["architecture"] for each in index["manifests"]] == ["amd64", "arm64"]
         verify = next(each for each in documented("Verify", words) if each.startswith("cosign verify --key")).replace("DIGEST", digest)
         assert run(verify, dist).returncode != 0, "it is not signed yet"
         shutil.copy(signed / "keys" / "cosign.key", dist / "moonfence.key")
