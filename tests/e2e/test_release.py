@@ -201,6 +201,7 @@ def test_a_snapshot_is_of_what_is_there_and_says_so(release, tree):
 
 @pytest.mark.parametrize("words, said", [
     (["--snapshot", "--key", "x"], "a --snapshot is not signed"), (["--key", "x"], "--key wants --base-url"),
+    (["--base-url", "http://files.example.com"], "begins with https://"),
     (["--sign", "x"], "--sign wants --key")])
 def test_what_would_sign_the_wrong_thing_is_refused(words, said):
     done = subprocess.run([REPO / "scripts" / "release", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -238,6 +238,23 @@ def test_a_forged_provenance_is_not_signed(made, change, said):
     refused(said)
 
 
+@pytest.mark.parametrize("old, new", [('{"_type"', '{"_type": "x", "_type"'), ("}\n", "}"), ('"subject": ', '"subject":  ')])
+def test_a_provenance_that_others_may_read_otherwise_is_not_signed(made, old, new):
+    _, out, refused = made
+    path = out / f"moonfence-{VERSION}.intoto.jsonl"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    sums_again(out)
+    refused("'spelling' of")
+
+
+def test_an_address_that_would_write_yaml_is_not_signed(release, tmp_path):
+    release.make(tmp_path / "dist", "https://files.example.com\n    sha256: 0")
+    with pytest.raises(SystemExit, match="is no address of files"):
+        release.sign(tmp_path / "dist", "no key is asked for")
+
+
 def test_what_is_no_file_of_a_release_is_not_signed(made, signed):
     release, out, refused = made
     (out / "folder").mkdir()
