@@ -58,13 +58,15 @@ def tracked(folder):
     return output("git", "-C", ROOT, "ls-files", folder).splitlines()
 
 
-def build_program():
+def build_program(root=None):
+    """Of this checkout, or of the one at `root`."""
+    root = root or ROOT
     say("building the program")
     flag = f"-DMOONFENCE_COMMIT={commit()[:12]}"
-    subprocess.run(["cmake", "--preset", "release", flag], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--preset", "release", flag], cwd=root, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", "--preset", "release", "--parallel", str(os.cpu_count()), "--target", "moonfence"],
-                   cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    return ROOT / "build" / "release" / "moonfence"
+                   cwd=root, check=True, stdout=subprocess.DEVNULL)
+    return root / "build" / "release" / "moonfence"
 
 
 def programs(binary):

@@ -19,11 +19,11 @@ while [ "$1" != --out ]; do [ "$1" = --binary ] && [ -s "$2" ] && shift 2 || exi
 [ "$3" = --verify ] || exit 1
 mkdir -p "$2/oci" && echo blob >"$2/oci/blob"
 for file in {}; do
-  case $file in *.tar | *.json | *.gz) cp "$0.${{file##*.}}" "$2/$file" ;; *) echo "$file" >"$2/$file" ;; esac
+  case $file in *.tar | *.json | *.gz) cp "{}/image.${{file##*.}}" "$2/$file" ;; *.txt) printf 'g++-12\\t12.2.0-14+deb12u1\\tamd64\\n' >"$2/$file" ;; *) echo "$file" >"$2/$file" ;; esac
 done
 """
 PLUGIN = f"kubectl-moonfence-{VERSION}-linux-amd64.tar.gz"
-MADE = {"image": f"moonfence-{VERSION}-linux.tar moonfence-{VERSION}-amd64.spdx.json {PLUGIN}", "package": f"moonfence_{VERSION}_amd64.deb"}
+MADE = {"image": f"moonfence-{VERSION}-linux.tar moonfence-{VERSION}-amd64.spdx.json moonfence-{VERSION}-build-packages.txt {PLUGIN}", "package": f"moonfence_{VERSION}_amd64.deb"}
 BILL = {"spdxVersion": "SPDX-2.3", "packages": [
     {"name": "moonfence", "checksums": [{"algorithm": "SHA256", "checksumValue": "cd" * 32}]},
     {"name": "libcurl4", "checksums": [{"algorithm": "SHA256", "checksumValue": "ab" * 32}], "externalRefs": [
@@ -63,21 +63,42 @@ def tree_of(release, monkeypatch) -> Path:
     root = release.ROOT
     (root / "deploy" / "flat" / "enforce.yaml").write_text(f"image: moonfence:{VERSION}\n")
     (root / "scripts").mkdir()
+    store = store_of(root)
     for name, files in MADE.items():
-        (root / "scripts" / name).write_text(MAKER.format(files))
+        (root / "scripts" / name).write_text(MAKER.format(files, store))
         (root / "scripts" / name).chmod(0o755)
-    (root / "scripts" / "image.json").write_text(json.dumps(BILL))
-    write_image(root / "scripts" / "image.tar")
-    with tarfile.open(root / "scripts" / "image.gz", "w:gz") as tar:
+    git(root, "init", "--quiet")
+    commit(root)
+    store.mkdir()
+    (store / "image.json").write_text(json.dumps(BILL))
+    write_image(store / "image.tar", ("amd64", "arm64"), head(root))
+    with tarfile.open(store / "image.gz", "w:gz") as tar:
         add(tar, "kubectl-moonfence", b"#!/bin/sh\nexec moonfence \"$@\"\n", 0o755)
         add(tar, "LICENSE", (REPO / "LICENSE").read_bytes())
-    git = ("git", "-C", str(root), "-c", "user.name=test", "-c", "user.email=test@localhost")
-    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "a test")):
-        subprocess.run([*git, *words], check=True)
-    program = root / "moonfence"
+    program = root / ".git" / "moonfence"
     program.write_bytes(b"program")
-    monkeypatch.setattr(release, "build_program", lambda: program)
+    monkeypatch.setattr(release, "build_program", lambda _: program)
+    monkeypatch.setattr(release, "commit", lambda: head(root))  # each release of a test is a run of its own
     return root
+
+
+def store_of(root: Path) -> Path:
+    """Where the stand-ins take what they "compile": not in the commit, which it names."""
+    return root / ".git" / "store"
+
+
+def git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(root), "-c", "user.name=test", "-c", "user.email=test@localhost", *words], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def commit(root: Path, *words: str):
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "a test", *words)
+
+
+def head(root: Path) -> str:
+    return git(root, "rev-parse", "HEAD")
 
 
 def add(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> bytes:
@@ -87,10 +108,11 @@ def add(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> b
     return content
 
 
-def write_image(path: Path, machines=("amd64",)):
-    """An OCI archive of an image with nothing in it; for several machines an index of such images. Returns what a registry would
-    know of it by digest."""
-    manifests = []
+def write_image(path: Path, machines, revision: str):
+    """An OCI archive of an image with nothing in it; for several machines an index of such images. Returns (the digests that a registry
+    would know it by, those of its configurations)."""
+    manifests, configs = [], []
+    labels = {"org.opencontainers.image.revision": revision}
     with tarfile.open(path, "w") as tar:
         def blob(content, kind: str) -> dict:
             content = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -102,15 +124,16 @@ def write_image(path: Path, machines=("amd64",)):
         layer = blob(gzip.compress(empty.getvalue(), mtime=0), "layer.v1.tar+gzip")
         for machine in machines:
             platform = {"os": "linux", "architecture": machine}
-            config = blob({**platform, "config": {}, "rootfs": {"type": "layers", "diff_ids": [
+            config = blob({**platform, "config": {"Labels": labels}, "rootfs": {"type": "layers", "diff_ids": [
                 f"sha256:{hashlib.sha256(empty.getvalue()).hexdigest()}"]}}, "config.v1+json")
+            configs.append(config["digest"])
             manifests.append({"platform": platform, **blob({
                 "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config,
-                "layers": [layer]}, "manifest.v1+json")})
+                "layers": [layer], "annotations": labels}, "manifest.v1+json")})
         found = [each["digest"] for each in manifests]
         if len(machines) > 1:
-            manifests = [blob({"schemaVersion": 2, "manifests": manifests}, "index.v1+json")]
+            manifests = [blob({"schemaVersion": 2, "manifests": manifests, "annotations": labels}, "index.v1+json")]
             found.insert(0, manifests[0]["digest"])
         add(tar, "index.json", json.dumps({"schemaVersion": 2, "manifests": manifests}).encode())
         add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
-    return found
+    return found, configs

@@ -19,7 +19,7 @@ from .kube import wait_for
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 ELSEWHERE = {
     r"scripts/image": "test_image", r"skopeo ": "a registry", r"ctr ": "a node without a registry",
-    r"^(sha256sum|openssl|cosign|tar) |^kubectl (krew|moonfence) ": "test_supply_chain",
+    r"^(sha256sum|openssl|cosign|tar|grep) |^kubectl (krew|moonfence) ": "test_supply_chain",
     r"scripts/package": "test_package", r"apt-get ": "test_package",
     r"curl -s 127.0.0.1:8080": "a replica's own machine",
     r"moonfence policy |sed -i s/owner": "test_documents", r"sed -i '/a Job": "test_documents",

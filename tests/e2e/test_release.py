@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 from .control_plane import REPO
-from .release import sha256, stand_in, tree_of, write_image
+from .release import add, commit, git, head, sha256, stand_in, store_of, tree_of, write_image
 
 
 @pytest.fixture
@@ -66,15 +66,16 @@ def tree(release, monkeypatch):
 
 def test_a_release_is_everything_by_its_version_with_its_sums(release, tree):
     out = tree / "dist"
-    (out / "left").mkdir(parents=True)
+    release.make(out)
+    (out / "left").mkdir()
     sums = release.make(out)
     assert sorted(path.name for path in out.iterdir()) == [
         "SHA256SUMS", "install-enforce.yaml", "install.yaml", "kubectl-moonfence-0.2.0-linux-amd64.tar.gz", "moonfence-0.2.0-deploy.tar.gz",
-        "moonfence-0.2.0-image-amd64.spdx.json", "moonfence-0.2.0-image-linux.tar", "moonfence-0.2.0.intoto.jsonl", "moonfence-0.2.0.tar.gz",
+        "moonfence-0.2.0-image-amd64.spdx.json", "moonfence-0.2.0-image-build-packages.txt", "moonfence-0.2.0-image-linux.tar", "moonfence-0.2.0.intoto.jsonl", "moonfence-0.2.0.tar.gz",
         "moonfence-0.2.0.tgz",
         "moonfence.yaml", "moonfence_0.2.0_amd64.deb"]
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=out, check=True)
-    assert len(sums.splitlines()) == 11 and (out / "SHA256SUMS").read_text() == sums
+    assert len(sums.splitlines()) == 12 and (out / "SHA256SUMS").read_text() == sums
     contents = {}
     for name in ("moonfence-0.2.0.tar.gz", "moonfence-0.2.0-deploy.tar.gz", "moonfence-0.2.0.tgz"):
         with tarfile.open(out / name) as tar:
@@ -92,9 +93,10 @@ def test_the_same_commit_gives_the_same_release(release, tree):
 
 def test_a_release_without_its_image_is_none(release, tree):
     (tree / "scripts" / "image").write_text("#!/bin/sh\nexit 1\n")
+    commit(tree)
     with pytest.raises(subprocess.CalledProcessError):
         release.make(tree / "dist")
-    assert not (tree / "dist" / "SHA256SUMS").exists()
+    assert not (tree / "dist").exists() and not list(tree.glob(".dist-*"))
 
 
 def test_the_provenance_names_every_file_the_image_and_what_went_in(release, tree):
@@ -104,23 +106,124 @@ def test_the_provenance_names_every_file_the_image_and_what_went_in(release, tre
     told = json.loads(line)
     assert (told["_type"], told["predicateType"]) == ("https://in-toto.io/Statement/v1", "https://slsa.dev/provenance/v1")
     subjects = {each["name"]: each["digest"]["sha256"] for each in told["subject"]}
-    layout = tarfile.open(out / "moonfence-0.2.0-image-linux.tar")
-    (image,) = json.load(layout.extractfile("index.json"))["manifests"]
-    assert subjects.pop("moonfence:0.2.0 linux/amd64") == image["digest"].removeprefix("sha256:")
+    subjects = {name: digest for name, digest in subjects.items() if not name.startswith("moonfence:")}
     assert subjects == {path.name: sha256(path) for path in out.iterdir()
                         if path.name not in ("SHA256SUMS", "moonfence-0.2.0.intoto.jsonl")}
     made = told["predicate"]["buildDefinition"]
-    head = subprocess.run(["git", "-C", str(tree), "rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-    assert made["externalParameters"] == {"commit": head, "version": "0.2.0", "baseUrl": "https://files.example.com"}
-    assert made["resolvedDependencies"][0]["digest"] == {"gitCommit": head}
+    assert made["externalParameters"] == {"commit": head(tree), "version": "0.2.0", "baseUrl": "https://files.example.com"}
+    assert made["resolvedDependencies"][0]["digest"] == {"gitCommit": head(tree)}
     library = {"uri": "pkg:deb/debian/libcurl4@7.88.1-10%2Bdeb12u8?arch=amd64&distro=debian-12", "digest": {"sha256": "ab" * 32}}
     assert library in made["resolvedDependencies"]
 
 
-def test_the_provenance_names_an_index_and_each_of_its_images(release, tree):
-    index, amd64, arm64 = write_image(tree / "scripts" / "image.tar", ("amd64", "arm64"))
+def test_the_provenance_tells_the_compilers_of_the_image_from_this_computers(release, tree):
+    release.make(tree / "dist")
+    told = json.loads((tree / "dist" / "moonfence-0.2.0.intoto.jsonl").read_text())["predicate"]["buildDefinition"]["resolvedDependencies"]
+    builds = {name: [each["uri"] for each in told if each.get("annotations") == {"builds": name}] for name in ("image", "package")}
+    assert builds["image"] == ["pkg:deb/debian/g%2B%2B-12@12.2.0-14%2Bdeb12u1?arch=amd64"]
+    assert not [uri for uri in builds["package"] if "mmdebstrap" in uri or "aarch64" in uri], "they make nothing of the package"
+
+
+@pytest.mark.parametrize("machines", [("amd64",), ("amd64", "arm64")])
+def test_the_provenance_names_an_index_its_images_and_their_configurations(release, tree, machines):
+    """A node into which ctr has imported an image tells the digest of its configuration."""
+    registry, configs = write_image(store_of(tree) / "image.tar", machines, head(tree))
     release.make(tree / "dist")
     told = json.loads((tree / "dist" / "moonfence-0.2.0.intoto.jsonl").read_text())
-    images = {each["name"]: each["digest"]["sha256"] for each in told["subject"] if each["name"].startswith("moonfence:")}
-    assert images == {"moonfence:0.2.0": index.removeprefix("sha256:"), "moonfence:0.2.0 linux/amd64": amd64.removeprefix("sha256:"),
-                      "moonfence:0.2.0 linux/arm64": arm64.removeprefix("sha256:")}
+    images = {each["name"]: "sha256:" + each["digest"]["sha256"] for each in told["subject"] if each["name"].startswith("moonfence:")}
+    names = ([] if len(machines) == 1 else ["moonfence:0.2.0"]) + [f"moonfence:0.2.0 linux/{machine}" for machine in machines]
+    assert images == dict(zip([*names, *(f"moonfence:0.2.0 linux/{machine} config" for machine in machines)], [*registry, *configs]))
+
+
+def test_an_index_that_names_itself_or_what_is_not_there_ends(release, tree):
+    file = tree / "dist.tar"
+    for digest in ("sha256:" + "0" * 64, "sha256:../../index.json"):
+        index = json.dumps({"manifests": [{"mediaType": "application/vnd.oci.image.index.v1+json", "digest": digest}]})
+        with tarfile.open(file, "w") as tar:
+            for name in ("oci-layout", "index.json", f"blobs/sha256/{'0' * 64}"):
+                add(tar, name, index.encode())
+        with pytest.raises((KeyError, ValueError)):
+            list(release.commits_in(file))
+
+
+def test_an_image_of_another_commit_is_no_release(release, tree):
+    write_image(store_of(tree) / "image.tar", ("amd64",), "0" * 40)
+    with pytest.raises(SystemExit, match="moonfence-0.2.0-image-linux.tar is of commit 0000"):
+        release.make(tree / "dist")
+    assert not (tree / "dist").exists()
+
+
+def hide_a_change(tree):
+    git(tree, "update-index", "--assume-unchanged", "deploy/install.yaml")
+    (tree / "deploy" / "install.yaml").write_text("image: moonfence:0.2.0\nkind: Backdoor\n")
+    assert git(tree, "status", "--porcelain") == "", "git does not tell of it"
+
+
+def test_what_git_hides_is_in_no_release(release, tree):
+    hide_a_change(tree)
+    release.make(tree / "dist")
+    assert (tree / "dist" / "install.yaml").read_text() == "image: moonfence:0.2.0\n"
+
+
+@pytest.mark.parametrize("harm, said", [
+    (hide_a_change, "does not look for changes of deploy/install.yaml"),
+    (lambda tree: git(tree, "update-index", "--skip-worktree", "scripts/image"), "does not look for changes of scripts/image"),
+    (lambda tree: (tree / "extra").write_text(""), "has changes"),
+    (lambda _: None, "SOURCE_DATE_EPOCH is set")])
+def test_a_checkout_that_may_differ_from_its_commit_is_refused(release, tree, monkeypatch, harm, said):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    (tree / "CHANGELOG.md").write_text(GOOD)
+    commit(tree)
+    assert list(release.faults_of_checkout()) == []
+    harm(tree)
+    if "EPOCH" in said:
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
+    (fault,) = release.faults_of_checkout()
+    assert said in fault
+
+
+def test_a_build_that_changes_its_source_is_no_release(release, tree):
+    script = tree / "scripts" / "package"
+    script.write_text(script.read_text() + 'echo changed >>"$(dirname "$0")/../deploy/install.yaml"\n')
+    commit(tree)
+    write_image(store_of(tree) / "image.tar", ("amd64",), head(tree))
+    with pytest.raises(SystemExit, match="the build has changed its source"):
+        release.make(tree / "dist")
+
+
+def test_a_snapshot_is_of_what_is_there_and_says_so(release, tree):
+    (tree / "deploy" / "install.yaml").write_text("image: moonfence:0.2.0 # changed\n")
+    release.make(tree / "dist", snapshot=True)
+    assert "changed" in (tree / "dist" / "install.yaml").read_text()
+    told = json.loads((tree / "dist" / "moonfence-0.2.0.intoto.jsonl").read_text())
+    assert told["predicate"]["buildDefinition"]["externalParameters"]["snapshot"] is True
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--snapshot", "--key", "x"], "a --snapshot is not signed"), (["--key", "x"], "--key wants --base-url"),
+    (["--base-url", "http://files.example.com"], "begins with https://"),
+    (["--sign", "x"], "--sign wants --key")])
+def test_what_would_sign_the_wrong_thing_is_refused(words, said):
+    done = subprocess.run([REPO / "scripts" / "release", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 2 and said in done.stdout
+
+
+def test_only_an_earlier_release_is_taken_away(release, tree):
+    home = tree / "home"
+    home.mkdir()
+    release.make(home)
+    release.make(home)
+    (home / "SHA256SUMS").unlink()
+    with pytest.raises(SystemExit, match="is not empty, and no release"):
+        release.make(home)
+    assert (home / "install.yaml").exists()
+    (tree / "link").symlink_to(home)
+    with pytest.raises(SystemExit, match="is no folder"):
+        release.make(tree / "link")
+
+
+def test_an_image_is_always_copied_with_all_its_architectures():
+    """Without --all skopeo copies that of the computer that runs it, and the digest of the index names nothing."""
+    for page in ("docs/releasing.md", "docs/install.md", "scripts/image"):
+        copies = re.findall(r"skopeo copy .*", (REPO / page).read_text())
+        assert copies and all(each.startswith("skopeo copy --all ") for each in copies), page

@@ -2,6 +2,7 @@
 a registry, and installed by krew. A byte that is changed is refused."""
 
 import base64
+import gzip
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from .control_plane import REPO
 from .documents import commands
 from .engine import binary
 from .processes import free_port
-from .release import PLUGIN, VERSION, scripts_release, sha256, stand_in, tree_of
+from .release import PLUGIN, VERSION, commit, head, scripts_release, sha256, stand_in, tree_of
 
 ATTESTATION = f"moonfence-{VERSION}.intoto.sigstore.json"
 IMAGE = f"moonfence-{VERSION}-image-linux.tar"
@@ -155,27 +156,129 @@ def test_an_image_of_another_digest_is_none_of_this_release(dist):
     assert refusals(dist, {"image": checks(dist)["image"].replace(digest_of_image(dist), "0" * 64)}) == {"image"}
 
 
-def test_only_what_the_sums_say_is_signed(release, signed, tmp_path):
-    out, key = tmp_path / "dist", signed / "keys" / "cosign.key"
-    for name, harm in {"changed": lambda: flip(out / "install.yaml"), "gone": lambda: (out / "install.yaml").unlink(),
-                       "added": lambda: (out / "extra.yaml").write_text("kind: Secret\n")}.items():
-        release.make(out)
-        harm()
-        with pytest.raises(SystemExit, match=r"(install|extra)\.yaml and SHA256SUMS do not agree; make the release again"):
-            release.sign(out, key)
-        assert not any((out / each).exists() for each in release.signatures()), name
-    release.make(out)
-    provenance, sums = out / f"moonfence-{VERSION}.intoto.jsonl", out / "SHA256SUMS"
-    before = sha256(provenance)
-    provenance.write_text(provenance.read_text().replace(sha256(out / "install.yaml"), "0" * 64))
-    sums.write_text(sums.read_text().replace(before, sha256(provenance)))
-    with pytest.raises(SystemExit, match=r"intoto\.jsonl and SHA256SUMS do not agree"):
-        release.sign(out, key)
+def forge(out, changed: str, content: bytes):
+    """A file, and all that speaks of it: the sums and the provenance."""
+    (out / changed).write_bytes(content)
+
+    def change(told):
+        subject = next((each for each in told["subject"] if each["name"] == changed), {"name": changed})
+        if subject not in told["subject"]:
+            told["subject"].insert(0, subject)  # it is the first of all names
+        subject["digest"] = {"sha256": sha256(out / changed)}
+    edit(out, change)
+
+
+def sums_again(out):
+    names = sorted(path.name for path in out.iterdir() if path.name != "SHA256SUMS")
+    (out / "SHA256SUMS").write_text("".join(f"{sha256(out / name)}  {name}\n" for name in names))
+
+
+def edit(out, change):
+    """The provenance, as change(it) leaves it, and its sum."""
+    path = out / f"moonfence-{VERSION}.intoto.jsonl"
+    told = json.loads(path.read_text())
+    change(told)
+    path.write_text(json.dumps(told, sort_keys=True) + "\n")
+    sums_again(out)
+
+
+def definition(told: dict) -> dict:
+    return told["predicate"]["buildDefinition"]
+
+
+@pytest.fixture
+def made(release, tmp_path):
+    """A release that is not signed, and what signs it. refused(said): it does not."""
+    out = tmp_path / "dist"
+    release.make(out, "https://files.example.com")
+
+    def refused(said):
+        with pytest.raises(SystemExit, match=said):
+            release.sign(out, "no key is asked for")
+        assert not any((out / each).exists() for each in release.signatures())
+    return release, out, refused
+
+
+@pytest.mark.parametrize("harm", [
+    lambda out: flip(out / "install.yaml"), lambda out: (out / "install.yaml").unlink(),
+    lambda out: (out / "extra.yaml").write_text("kind: Secret\n")])
+def test_only_what_the_sums_say_is_signed(made, harm):
+    _, out, refused = made
+    harm(out)
+    refused(r"(install|extra)\.yaml and SHA256SUMS do not agree; make the release again")
+
+
+@pytest.mark.parametrize("name", [
+    "install.yaml", "install-enforce.yaml", "moonfence.yaml", f"moonfence-{VERSION}.tgz", f"moonfence-{VERSION}.tar.gz",
+    f"moonfence-{VERSION}-deploy.tar.gz", "added.yaml"])
+def test_a_forged_file_is_not_signed_whatever_sums_and_provenance_say(made, name):
+    content = b"kind: Backdoor\n"
+    content = gzip.compress(content) if name.endswith("gz") else content
+    _, out, refused = made
+    forge(out, name, content)
+    refused(f"{re.escape(name)} is not what commit [0-9a-f]{{12}} makes of it")
+
+
+@pytest.mark.parametrize("change, said", [
+    (lambda told: told["subject"].append({"name": "moonfence:0.2.0 more", "digest": {"sha256": "0" * 64}}), "'subject'"),
+    (lambda told: told["subject"].pop(), "'subject'"),
+    (lambda told: definition(told)["externalParameters"].update(commit="0" * 40), "says that it is of commit 0000"),
+    (lambda told: definition(told)["externalParameters"].update(snapshot=True), "is a snapshot"),
+    (lambda told: definition(told)["externalParameters"].update(more="x"), "'externalParameters'"),
+    (lambda told: definition(told)["externalParameters"].pop("baseUrl"), "make the release again with --base-url"),
+    (lambda told: definition(told)["externalParameters"].update(baseUrl="https://evil.example.net"), "moonfence.yaml is not what"),
+    (lambda told: definition(told).update(buildType="https://evil.example.net"), "'predicate'"),
+    (lambda told: definition(told)["resolvedDependencies"][0]["digest"].update(gitCommit="0" * 40), "'resolvedDependencies'"),
+    (lambda told: definition(told)["resolvedDependencies"].append({"uri": "pkg:deb/debian/evil@1?arch=amd64"}), "'resolvedDependencies'"),
+    (lambda told: told["predicate"]["runDetails"]["builder"].update(id="another"), "'predicate'"),
+    (lambda told: told.clear(), "cannot be read")])
+def test_a_forged_provenance_is_not_signed(made, change, said):
+    _, out, refused = made
+    edit(out, change)
+    refused(said)
+
+
+@pytest.mark.parametrize("old, new", [('{"_type"', '{"_type": "x", "_type"'), ("}\n", "}"), ('"subject": ', '"subject":  ')])
+def test_a_provenance_that_others_may_read_otherwise_is_not_signed(made, old, new):
+    _, out, refused = made
+    path = out / f"moonfence-{VERSION}.intoto.jsonl"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    sums_again(out)
+    refused("'spelling' of")
+
+
+def test_an_address_that_would_write_yaml_is_not_signed(release, tmp_path):
+    release.make(tmp_path / "dist", "https://files.example.com\n    sha256: 0")
+    with pytest.raises(SystemExit, match="is no address of files"):
+        release.sign(tmp_path / "dist", "no key is asked for")
+
+
+def test_what_is_no_file_of_a_release_is_not_signed(made, signed):
+    release, out, refused = made
+    (out / "folder").mkdir()
+    refused("folder is no file")
+    (out / "folder").rmdir()
+    (out / "link").symlink_to("install.yaml")
+    refused("link is no file")
+    (out / "link").unlink()
+    commit(release.ROOT, "--allow-empty")
+    refused("sign it from a checkout of its own commit")
     with pytest.raises(SystemExit, match="has no SHA256SUMS: is it a folder that scripts/release has made"):
-        release.sign(signed / "keys", key)
+        release.sign(signed / "keys", "no key is asked for")
 
 
-def test_signed_again_by_another_key_it_is_the_other_ones(dist, release, signed):
+def test_the_verified_provenance_prints_commit_and_version(dist, signed):
+    (command,) = [each for each in documented("Verify", {"0.1.0": VERSION}) if each.startswith("grep ")]
+    printed = run(command, dist).stdout
+    assert json.loads("{" + printed + "}") == {"externalParameters": {
+        "baseUrl": "https://files.example.com", "commit": head(signed / "root"), "version": VERSION}}
+
+
+def test_signed_again_by_another_key_it_is_the_other_ones(made, signed):
+    release, dist, _ = made
+    release.sign(dist, signed / "keys" / "cosign.key")
     release.sign(dist, signed / "others" / "cosign.key")
     assert refusals(dist, checks(dist)) == set()
     assert sha256(dist / "moonfence.pub") == sha256(signed / "others" / "cosign.pub")
@@ -202,6 +305,8 @@ def test_an_image_is_signed_in_its_registry(dist, signed):
         assert run("mkdir oci && tar -C oci -xf " + IMAGE, dist).returncode == 0
         pushed = run(f"for i in $(seq 50); do crane push oci 127.0.0.1:{port}/moonfence:{VERSION} && exit; sleep 0.1; done; exit 1", dist)
         assert pushed.returncode == 0, pushed.stdout
+        index = json.loads(run(f"crane manifest 127.0.0.1:{port}/moonfence@sha256:{digest}", dist).stdout)
+        assert [each["platform"]["architecture"] for each in index["manifests"]] == ["amd64", "arm64"]
         verify = next(each for each in documented("Verify", words) if each.startswith("cosign verify --key")).replace("DIGEST", digest)
         assert run(verify, dist).returncode != 0, "it is not signed yet"
         shutil.copy(signed / "keys" / "cosign.key", dist / "moonfence.key")
@@ -242,17 +347,19 @@ def test_krew_installs_the_plugin_and_takes_it_away(dist, tools, tmp_path, monke
 def test_a_whole_release_is_verified_as_documented(request, tmp_path, monkeypatch):
     """Image, bill of materials and Debian package are the real ones, of the program that is there."""
     module, out = scripts_release(monkeypatch), tmp_path / "dist"
-    monkeypatch.setattr(module, "build_program", binary)
-    module.make(out)
+    monkeypatch.setattr(module, "build_program", lambda _: binary())
+    module.make(out, "https://files.example.com")
     request.getfixturevalue("tools")  # from here on without a network
     module.sign(out, new_key(tmp_path / "keys"))
     image = next(out.glob("*.tar"))
     digest = re.search(r"sha256:([0-9a-f]{64})", run(f"tar -xOf {image.name} index.json", out).stdout)[1]
     said = [each for each in documented("Verify", {"moonfence-0.1.0-image-linux.tar": image.name, "0.1.0": module.version(), "DIGEST": digest})
             if not each.startswith(("kubectl", "cosign verify --key"))]
-    assert len(said) == 7
+    assert len(said) == 8
     for command in said:
         done = run(command, out)
         assert done.returncode == 0, f"{command}\n{done.stdout}"
     told = json.loads((out / module.provenance_name()).read_text())["predicate"]["buildDefinition"]["resolvedDependencies"]
-    assert len([each for each in told if each.get("uri", "").startswith("pkg:deb/debian/") and each.get("digest")]) > 10
+    linked = [each for each in told if "annotations" not in each and each.get("uri", "").startswith("pkg:deb/debian/")]
+    assert len(linked) > 10 and all(each.get("digest", {}).get("sha256") for each in linked), linked
+    assert len([each for each in told if each.get("annotations") == {"builds": "image"}]) > 50
