@@ -12,10 +12,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 
 from artifact import ROOT, commit, fail, output, say
 
 ARCHITECTURES = ("amd64", "arm64")
+SUITE = "bookworm"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 TOOLS = ("debian-archive-keyring", "g++", "g++-aarch64-linux-gnu", "cmake", "ninja-build", "pkg-config", "make", "patch", "dpkg-dev",
          "ccache", "qemu-user-static", "nlohmann-json3-dev", "libcli11-dev", "libexpected-dev")
 LIBRARIES = ("libc6-dev", "liblua5.4-dev", "libexpat1-dev", "libssl-dev", "libgtest-dev", "libgmock-dev")
@@ -30,27 +33,43 @@ CONTAINED = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
 HOURS = 6  # nothing takes as long: whoever waits for a server that does not answer is told
 
 
-def sources(work, source_packages=False):
-    """(suite, Debian's own among the machine's package sources in a file)"""
-    release = dict(line.split("=", 1) for line in pathlib.Path("/etc/os-release").read_text().splitlines() if "=" in line)
-    suite = release["VERSION_CODENAME"].strip('"')
-    places = [pathlib.Path("/etc/apt/sources.list"), *sorted(pathlib.Path("/etc/apt/sources.list.d").glob("*"))]
-    lines, stanzas = [], []
-    for place in places:
-        text = place.read_text() if place.is_file() else ""
-        if place.suffix == ".sources":
-            kept = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
-            stanzas += [each for each in re.split(r"\n\s*\n", kept) if re.search(rf"^Suites:.*\b{suite}\b", each, re.M)]
-        elif place.suffix == ".list":
-            lines += re.findall(rf"^deb (?:\[.*?\] )?\S+ {suite}(?:-security|-updates)? .*$", text, re.M)
-    if not lines and not stanzas:
-        fail(f"no package source of {suite} in /etc/apt")
-    if source_packages:
-        stanzas = [re.sub(r"^Types:.*$", "Types: deb deb-src", each, flags=re.M) for each in stanzas]
-        lines += [re.sub("^deb ", "deb-src ", line) for line in lines]
-    file = work / ("debian.sources" if stanzas else "debian.list")
-    file.write_text("\n\n".join(stanzas) + "\n" if stanzas else "\n".join(lines) + "\n")
-    return suite, file
+def sources(work, source_packages=False, etc=pathlib.Path("/etc")):
+    """(suite, a file of package sources): Debian's own, signed by Debian's keys. Of this computer's sources only their servers count."""
+    named = re.search(r'^VERSION_CODENAME="?([^"\n]+)', (etc / "os-release").read_text(), re.M)
+    if not named or named[1] != SUITE:
+        fail(f"the image is made of Debian 12 ({SUITE}) on Debian 12; this computer has {named[1] if named else 'no version of Debian'}")
+    mirrors = {suite: [] for suite in (SUITE, f"{SUITE}-security")}
+    for place in [etc / "apt" / "sources.list", *sorted((etc / "apt" / "sources.list.d").glob("*"))]:
+        for uri, suite, trusted in _entries(place):
+            # Others call their folder debian too, but it lies deeper.
+            if suite in mirrors and urllib.parse.urlsplit(uri).path.strip("/") == ("debian" if suite == SUITE else "debian-security"):
+                if trusted:
+                    fail(f"{place} says trusted for {uri}: what comes from there would not be verified; remove the word")
+                mirrors[suite].append(uri)
+    for suite, uris in mirrors.items():
+        if not uris:
+            fail(f"no package source in {etc}/apt has the suite {suite} on a server's /debian or /debian-security")
+    file = work / "debian.sources"
+    file.write_text("\n".join(
+        f"Types: deb{' deb-src' if source_packages else ''}\nURIs: {' '.join(dict.fromkeys(uris))}\n"
+        f"Suites: {f'{SUITE} {SUITE}-updates' if suite == SUITE else suite}\nComponents: main\nSigned-By: {KEYRING}\n"
+        for suite, uris in mirrors.items()))
+    return SUITE, file
+
+
+def _entries(place):
+    """(URI, suite, whether it is to be believed unsigned) of a file of apt."""
+    text = place.read_text() if place.is_file() and place.suffix in (".list", ".sources") else ""
+    if place.suffix == ".list":
+        for options, uri, suite in re.findall(r"^[ \t]*deb(?:-src)?[ \t]+(?:\[(.*?)\][ \t]+)?(\S+)[ \t]+(\S+)", text, re.M):
+            yield uri, suite, "trusted" in options.lower()
+        return
+    for stanza in re.split(r"\n\s*\n", re.sub(r"^#.*\n?", "", text, flags=re.M)):
+        fields = {key.lower(): value.split() for key, value in re.findall(r"^([\w-]+):((?:.|\n[ \t])*)", stanza, re.M)}
+        if fields.get("enabled") not in (["no"], ["false"], ["0"]):
+            for uri in fields.get("uris", ()):
+                for suite in fields.get("suites", ()):
+                    yield uri, suite, "trusted" in fields
 
 
 def why_not(told):

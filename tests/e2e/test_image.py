@@ -184,3 +184,63 @@ def test_what_cannot_be_made_here_is_told_before_anything_is_done(image, monkeyp
         sys.modules["clean_root"].check_needs()
     refused = subprocess.run([REPO / "scripts" / "image", "--binary", "moonfence", "--arch", "arm64"], capture_output=True, text=True)
     assert refused.returncode == 2 and "--arch and --ccache are of the image" in refused.stderr
+
+
+DEBIAN = """Types: deb
+# of the day before
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates bookworm-backports
+Components: main contrib
+
+Types: deb
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+Components: main
+"""
+OTHERS = """deb [signed-by=/usr/share/keyrings/docker.gpg] https://download.docker.example/linux/debian bookworm stable
+deb http://backports.example/debian bookworm-backports main
+deb [trusted=yes] http://other.example/tools bookworm main
+deb http://trixie.example/debian trixie main
+"""
+
+
+def apt(path, debian=DEBIAN, others=OTHERS, release="bookworm"):
+    (path / "apt" / "sources.list.d").mkdir(parents=True)
+    (path / "os-release").write_text(f'ID=debian\nVERSION_CODENAME="{release}"\n')
+    (path / "apt" / "sources.list.d" / "debian.sources").write_text(debian)
+    (path / "apt" / "sources.list.d" / "others.list").write_text(others)
+    (path / "apt" / "sources.list.d" / "old.list.disabled").write_text("deb http://old.example/debian bookworm main\n")
+    return path
+
+
+def test_packages_come_from_debian_alone_and_are_signed_by_it(image, tmp_path):
+    suite, file = image.sources(tmp_path, source_packages=True, etc=apt(tmp_path / "etc"))
+    assert suite == "bookworm" and file.read_text() == """Types: deb deb-src
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb deb-src
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+"""
+
+
+def test_package_sources_in_the_older_form_are_understood(image, tmp_path):
+    older = "deb http://a.example/debian bookworm main\ndeb http://b.example/debian-security/ bookworm-security main\n"
+    told = image.sources(tmp_path, etc=apt(tmp_path / "etc", "", older))[1].read_text()
+    assert "Types: deb\nURIs: http://a.example/debian\n" in told and "URIs: http://b.example/debian-security/\n" in told
+
+
+@pytest.mark.parametrize("changed, said", [
+    ({"debian": "Trusted: yes\n" + DEBIAN}, "says trusted"),
+    ({"others": "deb [ arch=amd64 trusted=yes ] http://a.example/debian bookworm main\n"}, "says trusted"),
+    ({"debian": DEBIAN.replace("bookworm-security", "trixie-security")}, "has the suite bookworm-security"),
+    ({"debian": "Enabled: no\n" + DEBIAN}, "has the suite bookworm on"),
+    ({"release": "trixie"}, "this computer has trixie")])
+def test_package_sources_that_are_not_debians_are_refused(image, tmp_path, changed, said):
+    with pytest.raises(SystemExit, match=said):
+        image.sources(tmp_path, etc=apt(tmp_path / "etc", **changed))
