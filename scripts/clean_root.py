@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.parse
 
 from artifact import ROOT, commit, fail, output, say
@@ -28,8 +29,8 @@ SOURCES = {"curl": "curl", "libmicrohttpd": "microhttpd", "fmtlib": "fmt", "spdl
 # What is compiled in from headers alone; the linker does not tell of it.
 HEADERS = ("nlohmann-json3-dev", "libcli11-dev", "libexpected-dev")
 EMULATOR = "usr/bin/qemu-aarch64-static"  # runs programs for arm64
-# Ends with everything that it started and mounted, however it ends.
-CONTAINED = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
+# Ends with everything that it started and mounted, however it ends, and ends when we do, even if we are killed.
+CONTAINED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
 HOURS = 6  # nothing takes as long: whoever waits for a server that does not answer is told
 
 
@@ -95,6 +96,7 @@ class CleanRoot:
 
     def __init__(self, path, ccache):
         self.path, self.ccache = path, ccache
+        self.changing, self.processes, self.stopped = threading.Lock(), set(), False
 
     def run(self, *command, check=True, network=True, **more):
         """In the root, with mounts of its own that end with it."""
@@ -105,9 +107,33 @@ class CleanRoot:
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "HOME": "/root",
                        "MOONFENCE_COMMIT": commit()[:12],
                        **({"CCACHE_DIR": "/ccache"} if self.ccache else {"CCACHE_DISABLE": "1"})}
-        return subprocess.run([*CONTAINED, *([] if network else ["--net"]), "sh", "-ec", script, "sh",
-                               *map(str, command)], env=environment, check=check, timeout=HOURS * 3600,
-                              **more)
+        return self.running([*CONTAINED, *([] if network else ["--net"]), "sh", "-ec", script, "sh", *map(str, command)], check,
+                            env=environment, **more)
+
+    def running(self, command, check, **more):
+        """As subprocess.run, but `stop` ends it."""
+        with self.changing:
+            if self.stopped:
+                raise RuntimeError("stopped")
+            process = subprocess.Popen(command, **more)
+            self.processes.add(process)
+        try:
+            told, _ = process.communicate(timeout=HOURS * 3600)
+        finally:
+            process.kill()
+            process.wait()
+            self.processes.discard(process)
+        done = subprocess.CompletedProcess(command, process.returncode, told)
+        if check:
+            done.check_returncode()
+        return done
+
+    def stop(self):
+        """What runs in other threads ends, and nothing more begins."""
+        with self.changing:
+            self.stopped = True
+            for process in list(self.processes):
+                process.kill()
 
     def output(self, *command):
         return self.run(*command, stdout=subprocess.PIPE, text=True).stdout
@@ -134,19 +160,38 @@ class CleanRoot:
         return self.path / self.output("readlink", "-f", path).strip().lstrip("/")
 
 
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
 @contextlib.contextmanager
-def clean_root(ccache=None):
+def ended_by_signals():
+    """They end the script as an error does, so that nothing is left behind."""
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    for each, was in before.items():
+        if was != signal.SIG_IGN:  # nohup
+            signal.signal(each, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        for each in SIGNALS:
+            signal.signal(each, before[each])
+
+
+@contextlib.contextmanager
+def clean_root(ccache=None, of_commit=None):
+    """With the files of that commit, or with the tracked files as they stand."""
     check_needs()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leaves nothing behind either
-    with tempfile.TemporaryDirectory(prefix="image-") as place:
+    with ended_by_signals(), tempfile.TemporaryDirectory(prefix="image-") as place:
         work, path = pathlib.Path(place), pathlib.Path(place) / "root"
-        _make(work, path)
         try:
+            _make(work, path)
             for folder in ("moonfence", "build", "ccache"):
                 (path / folder).mkdir()
-            _copy_checkout(path / "moonfence")
+            copy_checkout(path / "moonfence", of_commit)
             yield CleanRoot(path, ccache)
         finally:
+            for each in SIGNALS:
+                signal.signal(each, signal.SIG_IGN)
             # Never what may be mounted there, though nothing should be.
             subprocess.run(["rm", "-rf", "--one-file-system", path], check=True)
 
@@ -166,12 +211,23 @@ def _make(work, path):
         fail(f"the clean root cannot be made: {why_not(done.stdout)}")
 
 
-def _copy_checkout(target):
-    """What git tracks, as it stands in the checkout."""
-    for name in output("git", "-C", ROOT, "ls-files", "-z").split("\0"):
-        if name and (ROOT / name).exists():
+def copy_checkout(target, of_commit=None, checkout=ROOT):
+    """What git tracks: of that commit, whatever lies in the checkout; without one as it stands in the checkout."""
+    if of_commit:
+        # Attributes of this computer could leave files out or change them: none are asked.
+        with tempfile.TemporaryDirectory(prefix="image-git-") as place:
+            of_our_own = {**os.environ, "GIT_DIR": place, "GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1",
+                          "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "HOME": place, "XDG_CONFIG_HOME": place}
+            objects = output("git", "-C", checkout, "rev-parse", "--path-format=absolute", "--git-path", "objects").strip()
+            subprocess.run(["git", "init", "--quiet", "--bare", "--template="], env=of_our_own, check=True)
+            (pathlib.Path(place) / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+            tar = subprocess.run(["git", "archive", of_commit], env=of_our_own, check=True, stdout=subprocess.PIPE).stdout
+        subprocess.run(["tar", "-x", "--no-same-owner", "-C", target], input=tar, check=True)
+        return
+    for name in output("git", "-C", checkout, "ls-files", "-z").split("\0"):
+        if name and (checkout / name).exists():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
+            shutil.copy2(checkout / name, target / name, follow_symlinks=False)
 
 
 class Package:

@@ -6,9 +6,12 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 import tarfile
+import threading
 
 import pytest
 
@@ -244,3 +247,70 @@ def test_package_sources_in_the_older_form_are_understood(image, tmp_path):
 def test_package_sources_that_are_not_debians_are_refused(image, tmp_path, changed, said):
     with pytest.raises(SystemExit, match=said):
         image.sources(tmp_path, etc=apt(tmp_path / "etc", **changed))
+
+
+def git(folder, *words):
+    subprocess.run(["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@example.com", *words], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_what_is_compiled_is_the_commit_whatever_the_checkout_has(image, tmp_path, monkeypatch):
+    checkout, home = tmp_path / "checkout", tmp_path / "home"
+    for folder in (checkout / "policies", home / ".config" / "git"):
+        folder.mkdir(parents=True)
+    for name in ("engine.cc", "policies/a.lua", "LICENSE"):
+        (checkout / name).write_text("committed\n")
+    git(tmp_path, "init", "--quiet", checkout)
+    git(checkout, "add", ".")
+    git(checkout, "commit", "--quiet", "-m", "one")
+    commit = subprocess.run(["git", "-C", checkout, "rev-parse", "HEAD"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    git(checkout, "update-index", "--assume-unchanged", "engine.cc", "policies/a.lua")
+    for name in ("engine.cc", "policies/a.lua"):
+        (checkout / name).write_text("edited\n")
+    for attributes in (checkout / ".git" / "info" / "attributes", home / ".config" / "git" / "attributes"):
+        attributes.parent.mkdir(exist_ok=True)
+        attributes.write_text("LICENSE export-ignore\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    of_commit, as_it_stands = tmp_path / "of-commit", tmp_path / "as-it-stands"
+    for folder, name in ((of_commit, commit), (as_it_stands, None)):
+        folder.mkdir()
+        sys.modules["clean_root"].copy_checkout(folder, name, checkout)
+    assert {str(file.relative_to(of_commit)): file.read_text() for file in of_commit.rglob("*") if file.is_file()} == {
+        name: "committed\n" for name in ("engine.cc", "policies/a.lua", "LICENSE")}
+    assert (as_it_stands / "engine.cc").read_text() == "edited\n"
+    program = tmp_path / "moonfence"
+    program.write_bytes(b"program")
+    assert image.layer_of([], [program], "{}", of_commit).entries[f"{image.POLICIES}/a.lua"][0] == b"committed\n"
+
+
+def test_what_runs_in_a_clean_root_can_be_ended_from_another_thread(image, tmp_path):
+    root, ended = sys.modules["clean_root"].CleanRoot(tmp_path, None), []
+    thread = threading.Thread(target=lambda: ended.append(root.running(["sh", "-c", "echo; exec sleep 600"], False, stdout=begun).returncode))
+    begins, begun = os.pipe()
+    thread.start()
+    os.read(begins, 1)
+    root.stop()
+    thread.join()
+    os.close(begins)
+    os.close(begun)
+    assert ended == [-signal.SIGKILL] and not root.processes
+    with pytest.raises(RuntimeError):
+        root.running(["true"], True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_the_script_as_errors_do(image, number):
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as ended, sys.modules["clean_root"].ended_by_signals():
+        signal.raise_signal(number)
+    assert ended.value.code == 128 + number and signal.getsignal(number) == before
+
+
+def test_what_is_started_ends_with_a_script_that_is_killed(image):
+    contained = [word for word in sys.modules["clean_root"].CONTAINED if word not in ("--mount", "--pid")]  # those want root
+    work = "import time; print('begun', flush=True); time.sleep(5); print('still there')"
+    script = f"import subprocess; subprocess.run({[*contained, sys.executable, '-c', work]})"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as started:
+        assert started.stdout.readline() == b"begun\n"
+        started.kill()
+        assert started.stdout.read() == b""
