@@ -20,14 +20,16 @@ from artifact import ROOT, commit, fail, output, say
 ARCHITECTURES = ("amd64", "arm64")
 SUITE = "bookworm"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+CERTIFICATES = "ca-certificates"  # the public CAs that the image trusts
 TOOLS = ("debian-archive-keyring", "g++", "g++-aarch64-linux-gnu", "cmake", "ninja-build", "pkg-config", "make", "patch", "dpkg-dev",
-         "ccache", "qemu-user-static", "nlohmann-json3-dev", "libcli11-dev", "libexpected-dev")
+         "ccache", "qemu-user-static", "nlohmann-json3-dev", "libcli11-dev", "libexpected-dev", CERTIFICATES)
 LIBRARIES = ("libc6-dev", "liblua5.4-dev", "libexpat1-dev", "libssl-dev", "libgtest-dev", "libgmock-dev")
 # Source packages, and the static library of each that is linked (scripts/static-build).
 SOURCES = {"curl": "curl", "libmicrohttpd": "microhttpd", "fmtlib": "fmt", "spdlog": "spdlog", "simdjson": "simdjson",
            "prometheus-cpp": "prometheus-cpp-core", "yaml-cpp": "yaml-cpp"}
 # What is compiled in from headers alone; the linker does not tell of it.
 HEADERS = ("nlohmann-json3-dev", "libcli11-dev", "libexpected-dev")
+SHOWN = "packages.shown"  # what apt's signed lists say of each package of the root; the lists themselves go
 EMULATOR = "usr/bin/qemu-aarch64-static"  # runs programs for arm64
 # Ends with everything that it started and mounted, however it ends, and ends when we do, even if we are killed.
 CONTAINED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
@@ -202,7 +204,8 @@ def _make(work, path):
     say("making a clean root")
     # The folders of the sources get names without versions.
     fetch = ("mkdir sources && cd sources && apt-get source -qq " + " ".join(SOURCES) +
-             " && for folder in */; do mv $folder $(dpkg-parsechangelog -l $folder/debian/changelog -S Source); done")
+             " && for folder in */; do mv $folder $(dpkg-parsechangelog -l $folder/debian/changelog -S Source); done" +
+             f' && dpkg-query -W -f "\\${{binary:Package}}=\\${{Version}}\\n" | xargs apt-cache show >/{SHOWN}')
     done = subprocess.run(
         [*CONTAINED, "--mount-proc", "mmdebstrap", "--quiet", "--mode=root", "--variant=apt", f"--architectures={','.join(ARCHITECTURES)}",
          f"--include={','.join(packages)}", "--dpkgopt=force-unsafe-io", f"--customize-hook=chroot \"$1\" sh -ec '{fetch}'",
@@ -273,5 +276,28 @@ def _binary_package(root, name):
     plain = fields["Package"]
     kept = "".join(f"{key}: {fields[key]}\n" for key in ("Package", "Status", "Source", "Version", "Architecture", "Maintainer")
                    if key in fields)
-    return Package(plain, fields["Version"], fields["Architecture"], kept,
-                   copyright=root.place(f"/usr/share/doc/{plain}/copyright").read_bytes())
+    return Package(plain, fields["Version"], fields["Architecture"], kept, _checksum(root, fields),
+                   root.place(f"/usr/share/doc/{plain}/copyright").read_bytes())
+
+
+def _checksum(root, fields):
+    """Of the .deb that was installed."""
+    for stanza in (root.path / SHOWN).read_text().split("\n\n"):
+        shown = dict(re.findall(r"^(\S+): (.*)$", stanza, re.M))
+        if "SHA256" in shown and all(shown.get(key) == fields[key] for key in ("Package", "Version", "Architecture")):
+            return shown["SHA256"]
+    return fail(f"apt knows no checksum of {fields['Package']} {fields['Version']} {fields['Architecture']}")
+
+
+def certificates(root):
+    """(the package of the public CAs, all of them in one file)"""
+    files = sorted((root.path / "usr" / "share" / "ca-certificates").rglob("*.crt"))
+    if not files:
+        fail(f"{CERTIFICATES} has no certificates")
+    return _binary_package(root, CERTIFICATES), b"".join(file.read_bytes().rstrip() + b"\n" for file in files)
+
+
+def build_packages(root):
+    """What the image was compiled with: NAME, VERSION and ARCHITECTURE of each package of the root."""
+    told = root.output("dpkg-query", "-W", "-f", "${Package}\t${Version}\t${Architecture}\n")
+    return "".join(sorted(told.splitlines(keepends=True)))

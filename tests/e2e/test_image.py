@@ -117,15 +117,19 @@ def test_the_archive_is_what_its_index_says(image, archive):
         assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(unpacked).hexdigest()}"]
 
 
-def test_the_plugin_is_the_commands_and_their_licence(image, tmp_path):
+def test_the_plugin_is_the_commands_and_all_licences(image, tmp_path):
     program = tmp_path / "moonfence"
     program.write_bytes(b"program")
-    image.write_client(program, tmp_path / "one.tar.gz", 5)
-    image.write_client(program, tmp_path / "two.tar.gz", 5)
+    packages = [image.Package(name, "1.0", "amd64", "", copyright=f"words of {name}\n".encode()) for name in ("curl", "libc6-dev")]
+    for name in ("one", "two"):
+        image.write_client(program, tmp_path / f"{name}.tar.gz", 5, packages, "{}")
     assert (tmp_path / "one.tar.gz").read_bytes() == (tmp_path / "two.tar.gz").read_bytes()
     with tarfile.open(tmp_path / "one.tar.gz") as tar:
-        assert {member.name: (member.mode, member.uid) for member in tar} == {"kubectl-moonfence": (0o755, 0), "LICENSE": (0o644, 0)}
+        assert {member.name: (member.mode, member.uid) for member in tar} == {
+            "kubectl-moonfence": (0o755, 0), "LICENSE": (0o644, 0), "NOTICES": (0o644, 0), "sbom.spdx.json": (0o644, 0)}
         assert tar.extractfile("kubectl-moonfence").read() == b"program"
+        notices = tar.extractfile("NOTICES").read().decode()
+    assert "curl 1.0" in notices and "words of curl\n" in notices and "words of libc6-dev\n" in notices
 
 
 MAP = """Archive member included to satisfy reference by file (symbol)
@@ -145,12 +149,20 @@ class Root:
         (path / "sources" / "curl" / "debian" / "copyright").write_text("curl's\n")
         (path / "sources" / "curl_7.88.1-10+deb12u15.dsc").write_text("Source: curl\nVersion: 7.88.1-10+deb12u15\n")
         (path / "copyright").write_text("somebody's\n")
+        (path / "packages.shown").write_text("".join(  # of the installed version, of an older one, and what dpkg knows itself
+            f"Package: {name}\nVersion: {version}\nArchitecture: {architecture}\n{checksum}\n"
+            for name in ("libssl-dev", "libcli11-dev", "libexpected-dev", "nlohmann-json3-dev", "ca-certificates")
+            for version, architecture, checksum in (("0.9", "all", "SHA256: 00\n"), ("1:1.0+deb12~1", "arm64", "SHA256: 01\n"),
+                                                    ("1:1.0+deb12~1", "all", ""), ("1:1.0+deb12~1", "all", f"SHA256: {'ab' * 32}\n"))))
 
     def output(self, *command):
         if command[:2] == ("dpkg-query", "-S"):
             return "".join(f"libssl-dev:amd64: {path}\n" for path in command[2:])
+        if command[:2] == ("dpkg-query", "-W"):
+            return "zlib1g\t1:1.2\tarm64\ncmake\t3.25\tamd64\nzlib1g\t1:1.2\tamd64\n"
         name = command[2].split(":")[0]
-        return f"Package: {name}\nStatus: install ok installed\nSource: openssl (3.0.22)\nVersion: 1.0\nArchitecture: all\nDepends: x\n"
+        return (f"Package: {name}\nStatus: install ok installed\nSource: openssl (3.0.22)\nVersion: 1:1.0+deb12~1\n"
+                "Architecture: all\nDepends: x\n")
 
     def place(self, path):
         return self.path / "copyright"
@@ -163,7 +175,37 @@ def test_the_bill_names_what_the_linker_took_and_the_headers(image, tmp_path):
     assert packages["curl"].version == "7.88.1-10+deb12u15" and packages["curl"].copyright == b"curl's\n"
     told = image.spdx(packages["libssl-dev"], "debian-12")
     assert told["sourceInfo"] == "built from: openssl 3.0.22"
-    assert told["externalRefs"][0]["referenceLocator"] == "pkg:deb/debian/libssl-dev@1.0?arch=all&distro=debian-12"
+    assert told["externalRefs"][0]["referenceLocator"] == "pkg:deb/debian/libssl-dev@1%3A1.0%2Bdeb12~1?arch=all&distro=debian-12"
+    assert told["checksums"] == [{"algorithm": "SHA256", "checksumValue": "ab" * 32}] and ".dsc" not in told["comment"]
+    assert ".dsc" in image.spdx(packages["curl"], "debian-12")["comment"] and packages["curl"].sha256
+
+
+def test_a_package_whose_checksum_nobody_knows_is_told(image, tmp_path):
+    root = Root(tmp_path)
+    (tmp_path / "packages.shown").write_text("")
+    (tmp_path / "map").write_text(MAP)
+    with pytest.raises(SystemExit, match="no checksum of .* 1:1.0"):
+        image.linked_into(root, "amd64", [tmp_path / "map"])
+
+
+def test_what_compiled_the_image_is_told_in_order(image, tmp_path):
+    assert image.build_packages(Root(tmp_path)) == "cmake\t3.25\tamd64\nzlib1g\t1:1.2\tamd64\nzlib1g\t1:1.2\tarm64\n"
+
+
+def test_the_public_cas_are_one_file_of_a_package(image, tmp_path):
+    root, folder = Root(tmp_path), tmp_path / "usr" / "share" / "ca-certificates" / "mozilla"
+    with pytest.raises(SystemExit, match="no certificates"):
+        image.certificates(root)
+    folder.mkdir(parents=True)
+    for name, end in (("b.crt", "\n"), ("a.crt", "")):
+        (folder / name).write_text(f"of {name}{end}")
+    package, cas = image.certificates(root)
+    assert cas == b"of a.crt\nof b.crt\n" and package.name == "ca-certificates" and package.sha256 == "ab" * 32
+    (tmp_path / "os-release").write_text('NAME="x"\nVERSION_ID="12"\n')
+    program = tmp_path / "moonfence"
+    program.write_bytes(b"program")
+    bill = json.loads(image.bill_of_materials([package], [program], 5, "STATIC_LINK", tmp_path / "os-release"))
+    assert [each["relationshipType"] for each in bill["relationships"]] == ["DESCRIBES", "DEPENDS_ON"]
 
 
 @pytest.mark.parametrize("text", ["", MAP.replace("libcurl.a", "libother.a")], ids=["of nothing", "of a library that nobody knows"])
