@@ -102,6 +102,7 @@ def test_the_archive_is_what_its_index_says(image, archive):
         content = blobs["blobs/sha256/" + described["digest"].removeprefix("sha256:")]
         assert len(content) == described["size"] and f"sha256:{hashlib.sha256(content).hexdigest()}" == described["digest"]
         return content
+    assert image.layers_in(file) == {name: layer.tar(1_700_000_000) for name, layer in layers.items()}
     (named,) = json.loads(blobs["index.json"])["manifests"]
     assert named["digest"] == digest and json.loads(blobs["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}
     index = json.loads(blob(named))
@@ -356,3 +357,48 @@ def test_what_is_started_ends_with_a_script_that_is_killed(image):
         assert started.stdout.readline() == b"begun\n"
         started.kill()
         assert started.stdout.read() == b""
+
+
+def test_an_archive_whose_layer_was_exchanged_is_refused(image, archive, tmp_path):
+    layer = image.Layer()
+    layer.add(image.PROGRAM, "program", image.RUNNABLE)
+    file, _, _ = archive("out", {"amd64": layer})
+    forged = image.Layer()
+    with tarfile.open(file) as tar:
+        for member in tar:
+            if member.isfile():
+                content = tar.extractfile(member).read()
+                forged.add(member.name, content + b"x" if content[:2] == b"\x1f\x8b" else content)
+    file.write_bytes(forged.tar(5))
+    with pytest.raises(SystemExit, match="is something else"):
+        image.layers_in(file)
+
+
+def test_two_runs_are_compared_file_by_file(image, tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder / "oci").mkdir(parents=True)
+        for name in ("same", "oci/other", f"only-{folder}"):
+            (tmp_path / folder / name).write_text(folder if name == "oci/other" else "the same")
+    assert image.differences(tmp_path / "one", tmp_path / "two") == ["oci/other", "only-one", "only-two"]
+    assert not image.differences(tmp_path / "one", tmp_path / "one")
+
+
+def test_a_folder_gets_files_only_when_all_are_made(image, tmp_path):
+    out = tmp_path / "out"
+    (out / "oci").mkdir(parents=True)
+    for name in ("oci/old", "archive", "somebody's"):
+        (out / name).write_text("old")
+
+    def run(fails):
+        with image.replacing(out) as folder:
+            (folder / "oci").mkdir()
+            for name in ("oci/new", "archive"):
+                (folder / name).write_text("new")
+            if fails:
+                raise OSError
+        return {str(file.relative_to(out)): file.read_text() for file in out.rglob("*") if file.is_file()}
+    with pytest.raises(OSError):
+        run(True)
+    assert (out / "archive").read_text() == "old" and [file.name for file in tmp_path.iterdir()] == ["out"]
+    assert run(False) == {"oci/new": "new", "archive": "new", "somebody's": "old"}
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
