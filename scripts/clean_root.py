@@ -65,7 +65,7 @@ def _entries(place):
     text = place.read_text() if place.is_file() and place.suffix in (".list", ".sources") else ""
     if place.suffix == ".list":
         for options, uri, suite in re.findall(r"^[ \t]*deb(?:-src)?[ \t]+(?:\[(.*?)\][ \t]+)?(\S+)[ \t]+(\S+)", text, re.M):
-            yield uri, suite, "trusted" in options.lower()
+            yield uri, suite, re.search(r"(^|\s)trusted\s*=", options, re.I) is not None
         return
     for stanza in re.split(r"\n\s*\n", re.sub(r"^#.*\n?", "", text, flags=re.M)):
         fields = {key.lower(): value.split() for key, value in re.findall(r"^([\w-]+):((?:.|\n[ \t])*)", stanza, re.M)}
@@ -162,7 +162,7 @@ class CleanRoot:
         return self.path / self.output("readlink", "-f", path).strip().lstrip("/")
 
 
-SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 @contextlib.contextmanager

@@ -277,7 +277,7 @@ Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 
 
 def test_package_sources_in_the_older_form_are_understood(image, tmp_path):
-    older = "deb http://a.example/debian bookworm main\ndeb http://b.example/debian-security/ bookworm-security main\n"
+    older = "deb [signed-by=/etc/apt/trusted.gpg.d/a.gpg] http://a.example/debian bookworm main\ndeb http://b.example/debian-security/ bookworm-security main\n"
     told = image.sources(tmp_path, etc=apt(tmp_path / "etc", "", older))[1].read_text()
     assert "Types: deb\nURIs: http://a.example/debian\n" in told and "URIs: http://b.example/debian-security/\n" in told
 
@@ -342,7 +342,7 @@ def test_what_runs_in_a_clean_root_can_be_ended_from_another_thread(image, tmp_p
         root.running(["true"], True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_end_the_script_as_errors_do(image, number):
     before = signal.getsignal(number)
     with pytest.raises(SystemExit) as ended, sys.modules["clean_root"].ended_by_signals():
