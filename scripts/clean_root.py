@@ -209,7 +209,8 @@ def _make(work, path):
     done = subprocess.run(
         [*CONTAINED, "--mount-proc", "mmdebstrap", "--quiet", "--mode=root", "--variant=apt", f"--architectures={','.join(ARCHITECTURES)}",
          f"--include={','.join(packages)}", "--dpkgopt=force-unsafe-io", f"--customize-hook=chroot \"$1\" sh -ec '{fetch}'",
-         suite, path, source], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HOURS * 3600)
+         suite, path, source], env={**os.environ, "TMPDIR": str(work)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=HOURS * 3600)
     if done.returncode:
         fail(f"the clean root cannot be made: {why_not(done.stdout)}")
 
