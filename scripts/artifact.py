@@ -42,7 +42,7 @@ def commit():
 
 
 def epoch():
-    return int(os.environ.get("SOURCE_DATE_EPOCH") or output("git", "-C", ROOT, "log", "-1", "--format=%ct"))
+    return int(os.environ.get("SOURCE_DATE_EPOCH") or output("git", "-C", ROOT, "log", "-1", "--format=%ct", commit()))
 
 
 def stamp(seconds):

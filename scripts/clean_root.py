@@ -12,45 +12,67 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import urllib.parse
 
 from artifact import ROOT, commit, fail, output, say
 
 ARCHITECTURES = ("amd64", "arm64")
+SUITE = "bookworm"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+CERTIFICATES = "ca-certificates"  # the public CAs that the image trusts
 TOOLS = ("debian-archive-keyring", "g++", "g++-aarch64-linux-gnu", "cmake", "ninja-build", "pkg-config", "make", "patch", "dpkg-dev",
-         "ccache", "qemu-user-static", "nlohmann-json3-dev", "libcli11-dev", "libexpected-dev")
+         "ccache", "qemu-user-static", "nlohmann-json3-dev", "libcli11-dev", "libexpected-dev", CERTIFICATES)
 LIBRARIES = ("libc6-dev", "liblua5.4-dev", "libexpat1-dev", "libssl-dev", "libgtest-dev", "libgmock-dev")
 # Source packages, and the static library of each that is linked (scripts/static-build).
 SOURCES = {"curl": "curl", "libmicrohttpd": "microhttpd", "fmtlib": "fmt", "spdlog": "spdlog", "simdjson": "simdjson",
            "prometheus-cpp": "prometheus-cpp-core", "yaml-cpp": "yaml-cpp"}
 # What is compiled in from headers alone; the linker does not tell of it.
 HEADERS = ("nlohmann-json3-dev", "libcli11-dev", "libexpected-dev")
+SHOWN = "packages.shown"  # what apt's signed lists say of each package of the root; the lists themselves go
 EMULATOR = "usr/bin/qemu-aarch64-static"  # runs programs for arm64
-# Ends with everything that it started and mounted, however it ends.
-CONTAINED = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
+# Ends with everything that it started and mounted, however it ends, and ends when we do, even if we are killed.
+CONTAINED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
 HOURS = 6  # nothing takes as long: whoever waits for a server that does not answer is told
 
 
-def sources(work, source_packages=False):
-    """(suite, Debian's own among the machine's package sources in a file)"""
-    release = dict(line.split("=", 1) for line in pathlib.Path("/etc/os-release").read_text().splitlines() if "=" in line)
-    suite = release["VERSION_CODENAME"].strip('"')
-    places = [pathlib.Path("/etc/apt/sources.list"), *sorted(pathlib.Path("/etc/apt/sources.list.d").glob("*"))]
-    lines, stanzas = [], []
-    for place in places:
-        text = place.read_text() if place.is_file() else ""
-        if place.suffix == ".sources":
-            kept = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
-            stanzas += [each for each in re.split(r"\n\s*\n", kept) if re.search(rf"^Suites:.*\b{suite}\b", each, re.M)]
-        elif place.suffix == ".list":
-            lines += re.findall(rf"^deb (?:\[.*?\] )?\S+ {suite}(?:-security|-updates)? .*$", text, re.M)
-    if not lines and not stanzas:
-        fail(f"no package source of {suite} in /etc/apt")
-    if source_packages:
-        stanzas = [re.sub(r"^Types:.*$", "Types: deb deb-src", each, flags=re.M) for each in stanzas]
-        lines += [re.sub("^deb ", "deb-src ", line) for line in lines]
-    file = work / ("debian.sources" if stanzas else "debian.list")
-    file.write_text("\n\n".join(stanzas) + "\n" if stanzas else "\n".join(lines) + "\n")
-    return suite, file
+def sources(work, source_packages=False, etc=pathlib.Path("/etc")):
+    """(suite, a file of package sources): Debian's own, signed by Debian's keys. Of this computer's sources only their servers count."""
+    named = re.search(r'^VERSION_CODENAME="?([^"\n]+)', (etc / "os-release").read_text(), re.M)
+    if not named or named[1] != SUITE:
+        fail(f"the image is made of Debian 12 ({SUITE}) on Debian 12; this computer has {named[1] if named else 'no version of Debian'}")
+    mirrors = {suite: [] for suite in (SUITE, f"{SUITE}-security")}
+    for place in [etc / "apt" / "sources.list", *sorted((etc / "apt" / "sources.list.d").glob("*"))]:
+        for uri, suite, trusted in _entries(place):
+            # Others call their folder debian too, but it lies deeper.
+            if suite in mirrors and urllib.parse.urlsplit(uri).path.strip("/") == ("debian" if suite == SUITE else "debian-security"):
+                if trusted:
+                    fail(f"{place} says trusted for {uri}: what comes from there would not be verified; remove the word")
+                mirrors[suite].append(uri)
+    for suite, uris in mirrors.items():
+        if not uris:
+            fail(f"no package source in {etc}/apt has the suite {suite} on a server's /debian or /debian-security")
+    file = work / "debian.sources"
+    file.write_text("\n".join(
+        f"Types: deb{' deb-src' if source_packages else ''}\nURIs: {' '.join(dict.fromkeys(uris))}\n"
+        f"Suites: {f'{SUITE} {SUITE}-updates' if suite == SUITE else suite}\nComponents: main\nSigned-By: {KEYRING}\n"
+        for suite, uris in mirrors.items()))
+    return SUITE, file
+
+
+def _entries(place):
+    """(URI, suite, whether it is to be believed unsigned) of a file of apt."""
+    text = place.read_text() if place.is_file() and place.suffix in (".list", ".sources") else ""
+    if place.suffix == ".list":
+        for options, uri, suite in re.findall(r"^[ \t]*deb(?:-src)?[ \t]+(?:\[(.*?)\][ \t]+)?(\S+)[ \t]+(\S+)", text, re.M):
+            yield uri, suite, re.search(r"(^|\s)trusted\s*=", options, re.I) is not None
+        return
+    for stanza in re.split(r"\n\s*\n", re.sub(r"^#.*\n?", "", text, flags=re.M)):
+        fields = {key.lower(): value.split() for key, value in re.findall(r"^([\w-]+):((?:.|\n[ \t])*)", stanza, re.M)}
+        if fields.get("enabled") not in (["no"], ["false"], ["0"]):
+            for uri in fields.get("uris", ()):
+                for suite in fields.get("suites", ()):
+                    yield uri, suite, "trusted" in fields
 
 
 def why_not(told):
@@ -76,6 +98,7 @@ class CleanRoot:
 
     def __init__(self, path, ccache):
         self.path, self.ccache = path, ccache
+        self.changing, self.processes, self.stopped = threading.Lock(), set(), False
 
     def run(self, *command, check=True, network=True, **more):
         """In the root, with mounts of its own that end with it."""
@@ -86,9 +109,33 @@ class CleanRoot:
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "HOME": "/root",
                        "MOONFENCE_COMMIT": commit()[:12],
                        **({"CCACHE_DIR": "/ccache"} if self.ccache else {"CCACHE_DISABLE": "1"})}
-        return subprocess.run([*CONTAINED, *([] if network else ["--net"]), "sh", "-ec", script, "sh",
-                               *map(str, command)], env=environment, check=check, timeout=HOURS * 3600,
-                              **more)
+        return self.running([*CONTAINED, *([] if network else ["--net"]), "sh", "-ec", script, "sh", *map(str, command)], check,
+                            env=environment, **more)
+
+    def running(self, command, check, **more):
+        """As subprocess.run, but `stop` ends it."""
+        with self.changing:
+            if self.stopped:
+                raise RuntimeError("stopped")
+            process = subprocess.Popen(command, **more)
+            self.processes.add(process)
+        try:
+            told, _ = process.communicate(timeout=HOURS * 3600)
+        finally:
+            process.kill()
+            process.wait()
+            self.processes.discard(process)
+        done = subprocess.CompletedProcess(command, process.returncode, told)
+        if check:
+            done.check_returncode()
+        return done
+
+    def stop(self):
+        """What runs in other threads ends, and nothing more begins."""
+        with self.changing:
+            self.stopped = True
+            for process in list(self.processes):
+                process.kill()
 
     def output(self, *command):
         return self.run(*command, stdout=subprocess.PIPE, text=True).stdout
@@ -115,19 +162,38 @@ class CleanRoot:
         return self.path / self.output("readlink", "-f", path).strip().lstrip("/")
 
 
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
 @contextlib.contextmanager
-def clean_root(ccache=None):
+def ended_by_signals():
+    """They end the script as an error does, so that nothing is left behind."""
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    for each, was in before.items():
+        if was != signal.SIG_IGN:  # nohup
+            signal.signal(each, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        for each in SIGNALS:
+            signal.signal(each, before[each])
+
+
+@contextlib.contextmanager
+def clean_root(ccache=None, of_commit=None):
+    """With the files of that commit, or with the tracked files as they stand."""
     check_needs()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leaves nothing behind either
-    with tempfile.TemporaryDirectory(prefix="image-") as place:
+    with ended_by_signals(), tempfile.TemporaryDirectory(prefix="image-") as place:
         work, path = pathlib.Path(place), pathlib.Path(place) / "root"
-        _make(work, path)
         try:
+            _make(work, path)
             for folder in ("moonfence", "build", "ccache"):
                 (path / folder).mkdir()
-            _copy_checkout(path / "moonfence")
+            copy_checkout(path / "moonfence", of_commit)
             yield CleanRoot(path, ccache)
         finally:
+            for each in SIGNALS:
+                signal.signal(each, signal.SIG_IGN)
             # Never what may be mounted there, though nothing should be.
             subprocess.run(["rm", "-rf", "--one-file-system", path], check=True)
 
@@ -138,21 +204,34 @@ def _make(work, path):
     say("making a clean root")
     # The folders of the sources get names without versions.
     fetch = ("mkdir sources && cd sources && apt-get source -qq " + " ".join(SOURCES) +
-             " && for folder in */; do mv $folder $(dpkg-parsechangelog -l $folder/debian/changelog -S Source); done")
+             " && for folder in */; do mv $folder $(dpkg-parsechangelog -l $folder/debian/changelog -S Source); done" +
+             f' && dpkg-query -W -f "\\${{binary:Package}}=\\${{Version}}\\n" | xargs apt-cache show >/{SHOWN}')
     done = subprocess.run(
         [*CONTAINED, "--mount-proc", "mmdebstrap", "--quiet", "--mode=root", "--variant=apt", f"--architectures={','.join(ARCHITECTURES)}",
          f"--include={','.join(packages)}", "--dpkgopt=force-unsafe-io", f"--customize-hook=chroot \"$1\" sh -ec '{fetch}'",
-         suite, path, source], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HOURS * 3600)
+         suite, path, source], env={**os.environ, "TMPDIR": str(work)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=HOURS * 3600)
     if done.returncode:
         fail(f"the clean root cannot be made: {why_not(done.stdout)}")
 
 
-def _copy_checkout(target):
-    """What git tracks, as it stands in the checkout."""
-    for name in output("git", "-C", ROOT, "ls-files", "-z").split("\0"):
-        if name and (ROOT / name).exists():
+def copy_checkout(target, of_commit=None, checkout=ROOT):
+    """What git tracks: of that commit, whatever lies in the checkout; without one as it stands in the checkout."""
+    if of_commit:
+        # Attributes of this computer could leave files out or change them: none are asked.
+        with tempfile.TemporaryDirectory(prefix="image-git-") as place:
+            of_our_own = {**os.environ, "GIT_DIR": place, "GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1",
+                          "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "HOME": place, "XDG_CONFIG_HOME": place}
+            objects = output("git", "-C", checkout, "rev-parse", "--path-format=absolute", "--git-path", "objects").strip()
+            subprocess.run(["git", "init", "--quiet", "--bare", "--template="], env=of_our_own, check=True)
+            (pathlib.Path(place) / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+            tar = subprocess.run(["git", "archive", of_commit], env=of_our_own, check=True, stdout=subprocess.PIPE).stdout
+        subprocess.run(["tar", "-x", "--no-same-owner", "-C", target], input=tar, check=True)
+        return
+    for name in output("git", "-C", checkout, "ls-files", "-z").split("\0"):
+        if name and (checkout / name).exists():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
+            shutil.copy2(checkout / name, target / name, follow_symlinks=False)
 
 
 class Package:
@@ -198,5 +277,28 @@ def _binary_package(root, name):
     plain = fields["Package"]
     kept = "".join(f"{key}: {fields[key]}\n" for key in ("Package", "Status", "Source", "Version", "Architecture", "Maintainer")
                    if key in fields)
-    return Package(plain, fields["Version"], fields["Architecture"], kept,
-                   copyright=root.place(f"/usr/share/doc/{plain}/copyright").read_bytes())
+    return Package(plain, fields["Version"], fields["Architecture"], kept, _checksum(root, fields),
+                   root.place(f"/usr/share/doc/{plain}/copyright").read_bytes())
+
+
+def _checksum(root, fields):
+    """Of the .deb that was installed."""
+    for stanza in (root.path / SHOWN).read_text().split("\n\n"):
+        shown = dict(re.findall(r"^(\S+): (.*)$", stanza, re.M))
+        if "SHA256" in shown and all(shown.get(key) == fields[key] for key in ("Package", "Version", "Architecture")):
+            return shown["SHA256"]
+    return fail(f"apt knows no checksum of {fields['Package']} {fields['Version']} {fields['Architecture']}")
+
+
+def certificates(root):
+    """(the package of the public CAs, all of them in one file)"""
+    files = sorted((root.path / "usr" / "share" / "ca-certificates").rglob("*.crt"))
+    if not files:
+        fail(f"{CERTIFICATES} has no certificates")
+    return _binary_package(root, CERTIFICATES), b"".join(file.read_bytes().rstrip() + b"\n" for file in files)
+
+
+def build_packages(root):
+    """What the image was compiled with: NAME, VERSION and ARCHITECTURE of each package of the root."""
+    told = root.output("dpkg-query", "-W", "-f", "${Package}\t${Version}\t${Architecture}\n")
+    return "".join(sorted(told.splitlines(keepends=True)))

@@ -8,7 +8,7 @@ import pathlib
 import shutil
 import tarfile
 
-from artifact import commit, stamp, version
+from artifact import commit, fail, stamp, version
 
 USER = 65532
 PROGRAM = "usr/bin/moonfence"
@@ -109,6 +109,29 @@ class Archive:
                                                            sort_keys=True))
         (self.folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
         self.packed(target, seconds)
+
+
+def layers_in(file):
+    """Of an archive that has been written: the tar of each image's layer, by architecture. Every digest is looked at."""
+    with tarfile.open(file) as archive:
+        blobs = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}
+
+    def blob(described):
+        content = blobs["blobs/" + described["digest"].replace(":", "/")]
+        if described["digest"] != f"sha256:{hashlib.sha256(content).hexdigest()}" or described["size"] != len(content):
+            fail(f"{file.name}: {described['digest']} is something else")
+        return content
+    (top,) = json.loads(blobs["index.json"])["manifests"]
+    found = json.loads(blob(top))
+    manifests = [json.loads(blob(each)) for each in found["manifests"]] if top["mediaType"].endswith(INDEX) else [found]
+    layers = {}
+    for manifest in manifests:
+        config, (layer,) = json.loads(blob(manifest["config"])), manifest["layers"]
+        tar = gzip.decompress(blob(layer))
+        if config["rootfs"]["diff_ids"] != [f"sha256:{hashlib.sha256(tar).hexdigest()}"]:
+            fail(f"{file.name}: the layer for {config['architecture']} is something else")
+        layers[config["architecture"]] = tar
+    return layers
 
 
 def labels(seconds):
