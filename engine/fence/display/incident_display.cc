@@ -1,6 +1,7 @@
 #include "fence/display/incident_display.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "kube/text/json.h"
@@ -46,6 +47,7 @@ void IncidentDisplay::step_down() {
   entries_.clear();
   problem_.clear();
   told_.reset();
+  not_before_ = {};
 }
 
 void IncidentDisplay::stands(const IncidentRecord& record, const Uid& config_map) {
@@ -58,9 +60,12 @@ void IncidentDisplay::stands(const IncidentRecord& record, const Uid& config_map
   if (is_new) {
     entry.record = std::move(shown);
     entry.due = around_.loop.now();
+    entry.past = entry.record.closed.has_value();
   } else if (entry.record != shown) {
     const bool ends = entry.record.closed.has_value() != shown.closed.has_value();
     hurry(entry, ends ? Duration::zero() : kWriteEvery);
+    entry.past = false;
+    entry.seen = entry.seen && entry.record.record == shown.record;
     entry.record = std::move(shown);
   }
 }
@@ -94,11 +99,7 @@ void IncidentDisplay::follow(Entry& entry, const IncidentStatus* status,
                              const JudgedPods* pods) const {
   std::optional<ShownStand> stand;
   const bool is_open = !entry.record.closed && status != nullptr;
-  if (!is_open || !is_troubled(status->state)) {
-    entry.troubled.reset();
-  } else if (!entry.troubled) {
-    entry.troubled = around_.loop.now();
-  }
+  follow_trouble(entry, is_open ? std::optional(status->state) : std::nullopt);
   if (is_open) {
     stand = {.state = status->state,
              .reason = status->reason,
@@ -112,34 +113,59 @@ void IncidentDisplay::follow(Entry& entry, const IncidentStatus* status,
   entry.stand = std::move(stand);
 }
 
+// `state`: nullopt, nothing is known of it. It may be out of it for a moment only.
+void IncidentDisplay::follow_trouble(Entry& entry,
+                                     std::optional<IncidentStatus::State> state) const {
+  const Moment now = around_.loop.now();
+  if (state && is_troubled(*state)) {
+    entry.troubled = entry.troubled.value_or(now);
+    entry.calm.reset();
+    return;
+  }
+  entry.calm = entry.calm.value_or(now);
+  const bool is_over = entry.record.closed || state == IncidentStatus::State::Verifying;
+  if (is_over || now - *entry.calm >= kCalm) {
+    entry.troubled.reset();
+  }
+}
+
 // Due so long after it was last written.
 void IncidentDisplay::hurry(Entry& entry, Duration after_the_last) const {
   const Moment now = around_.loop.now();
+  entry.wanted = std::min(entry.wanted, after_the_last);
   entry.due = std::min(entry.due, entry.written ? *entry.written + after_the_last : now);
 }
 
 // What was sent is not waited for: it is read before anything more is written.
 void IncidentDisplay::give_way() {
-  if (call_ == nullptr && next_.pending() && !is_installed_) {
-    return;
-  }
   if (leads_) {
     if (Entry* entry = current()) {
       entry->due = around_.loop.now();
     }
     call_.reset();
-    next_later(kGiveWay);
+    next_later(std::max(kGiveWay, not_before_ - around_.loop.now()));
   }
+}
+
+// What was read is not written meanwhile, for calls that act are under way.
+bool IncidentDisplay::waits(Entry& entry) {
+  if (!host_.is_acting()) {
+    return false;
+  }
+  entry.due = around_.loop.now();
+  next_later(kGiveWay);
+  call_.reset();
+  return true;
 }
 
 bool IncidentDisplay::may_write(Moment now) const {
   const auto until = around_.leadership.acts_until();
-  return until && now < *until;
+  return until && now <= *until - around_.leadership.limits().action_span();
 }
 
 void IncidentDisplay::send(kube::ApiRequest request, Answered answered) {
   request.lane = port::Lane::Bulk;
-  request.timeout = kTimeout;
+  request.timeout = std::min(kTimeout, around_.leadership.limits().call);
   request.observed = false;  // what becomes of it says nothing of the server's health
   request.may_send = [this] { return may_write(around_.loop.live_now()); };
   call_ = around_.caller.call(std::move(request), std::move(answered));
@@ -147,6 +173,12 @@ void IncidentDisplay::send(kube::ApiRequest request, Answered answered) {
 
 void IncidentDisplay::next_later(Duration pause) {
   next_ = around_.loop.after(pause, [this] { next(); });
+}
+
+// Nothing at all is asked until then.
+void IncidentDisplay::pause(Duration duration) {
+  not_before_ = around_.loop.now() + duration;
+  next_later(duration);
 }
 
 void IncidentDisplay::next() {
@@ -166,13 +198,18 @@ void IncidentDisplay::next() {
   }
 }
 
-// The one that waits longest.
+// Of the open ones and those that have just ended the one that waits longest, then of the others.
 IncidentDisplay::Entries::iterator IncidentDisplay::first_due() {
-  const auto time_of = [](const Entry& entry) { return std::max(entry.due, entry.not_before); };
-  const auto first = std::min_element(
-      entries_.begin(), entries_.end(),
-      [&time_of](const auto& a, const auto& b) { return time_of(a.second) < time_of(b.second); });
-  const bool is_due = first != entries_.end() && time_of(first->second) <= around_.loop.now();
+  const Moment now = around_.loop.now();
+  const auto place_of = [now](const Entry& entry) {
+    const Moment time = std::max(entry.due, entry.not_before);
+    return std::tuple(time > now, entry.past, time);
+  };
+  const auto first =
+      std::min_element(entries_.begin(), entries_.end(), [&place_of](const auto& a, const auto& b) {
+        return place_of(a.second) < place_of(b.second);
+      });
+  const bool is_due = first != entries_.end() && !std::get<0>(place_of(first->second));
   return is_due ? first : entries_.end();
 }
 
@@ -197,7 +234,8 @@ void IncidentDisplay::probed(const Result<kube::ApiReply>& reply) {
   is_installed_ = true;
   quiet({});
   for (auto& [id, entry] : entries_) {
-    entry.due = around_.loop.now();  // the objects went with their kind
+    entry.due = around_.loop.now();
+    entry.seen = false;  // the objects went with their kind
   }
   done();
 }
@@ -207,13 +245,13 @@ void IncidentDisplay::not_there(const Error& error) {
   const bool is_missing = error.http_status == 404;
   if (!is_missing && error.kind != Error::Kind::Forbidden) {
     tell({}, Error{.kind = error.kind, .text = "FencingIncident objects: " + error.message()});
-    next_later(backoff_.next(around_.loop.now(), around_.random.unit(), error.retry_after));
+    pause(backoff_.next(around_.loop.now(), around_.random.unit(), error.retry_after));
   } else {
     tell({}, Error{.kind = error.kind,
                    .text = is_missing ? "the kind FencingIncident is not installed"
                                       : "moonfence may not read FencingIncident objects",
                    .hint = kRights});
-    next_later(kProbeEvery);
+    pause(kProbeEvery);
   }
   call_.reset();
 }
@@ -243,6 +281,10 @@ void IncidentDisplay::arrived(const Result<kube::ApiReply>& reply) {
     done();
   } else if (reply) {
     compare(*entry, reply->body);
+  } else if (reply.error().kind == Error::Kind::NotFound && entry->seen) {
+    entry->due = Moment::max();  // somebody removed it, or it went with its owner
+    entry->wanted = Duration::max();
+    shown(*entry);
   } else if (reply.error().kind == Error::Kind::NotFound) {
     create(*entry);
   } else {
@@ -250,7 +292,10 @@ void IncidentDisplay::arrived(const Result<kube::ApiReply>& reply) {
   }
 }
 
-void IncidentDisplay::create(const Entry& entry) {
+void IncidentDisplay::create(Entry& entry) {
+  if (waits(entry)) {
+    return;
+  }
   kube::ApiRequest request;
   request.method = port::Method::Post;
   request.path = path_.substr(0, path_.rfind('/'));
@@ -280,16 +325,21 @@ void IncidentDisplay::compare(Entry& entry, const json& object) {
     done();
     return;
   }
+  entry.seen = true;
   entry.due = Moment::max();  // what changes from now on is written next
+  entry.wanted = Duration::max();
   auto change = status_change(object, status_of(entry.record, entry.stand, object, host_.now()));
   if (change) {
-    patch(*std::move(change));
+    patch(entry, *std::move(change));
   } else {
     shown(entry);
   }
 }
 
-void IncidentDisplay::patch(std::string body) {
+void IncidentDisplay::patch(Entry& about, std::string body) {
+  if (waits(about)) {
+    return;
+  }
   kube::ApiRequest request;
   request.method = port::Method::Patch;
   request.path = path_ + "/status";
@@ -301,6 +351,9 @@ void IncidentDisplay::patch(std::string body) {
       done();
     } else if (reply) {
       shown(*entry);
+    } else if (reply.error().http_status == 422 && entry->pause == Duration::zero()) {
+      put_off(kPause);  // somebody was faster, so it is another version; told when it goes on
+      done();
     } else {
       failed(reply.error());
     }
@@ -309,9 +362,11 @@ void IncidentDisplay::patch(std::string body) {
 
 void IncidentDisplay::shown(Entry& entry) {
   const Moment now = around_.loop.now();
-  const bool has_news = entry.due != Moment::max();
-  if (!entry.record.closed) {
-    entry.due = now + (has_news ? kWriteEvery : kVerifyEvery);
+  if (entry.wanted != Duration::max()) {
+    entry.due = now + entry.wanted;
+  } else if (!entry.record.closed || !entry.past) {
+    entry.due = now + kVerifyEvery;  // an end once: a write that was given up may have come late
+    entry.past = entry.record.closed.has_value();
   }
   entry.written = now;
   entry.pause = Duration::zero();
@@ -348,7 +403,7 @@ void IncidentDisplay::failed(const Error& error) {
     case Error::Kind::Unknown:
       put_off(kPause);
       tell(current_, error);
-      next_later(backoff_.next(around_.loop.now(), around_.random.unit(), error.retry_after));
+      pause(backoff_.next(around_.loop.now(), around_.random.unit(), error.retry_after));
       call_.reset();
       return;
   }
@@ -369,19 +424,34 @@ void IncidentDisplay::done() {
   call_.reset();  // last: it may be what called us
 }
 
+// "": of all of them.
 void IncidentDisplay::tell(const IncidentId& about, const Error& error) {
-  problem_of_ = about;
-  problem_ = (about.empty() ? "" : "FencingIncident " + name_of(about) + ": ") + error.message();
+  const auto found = entries_.find(about);
+  if (!about.empty() && found == entries_.end()) {
+    return;
+  }
+  std::string& problem = about.empty() ? problem_ : found->second.problem;
+  problem = (about.empty() ? "" : "FencingIncident " + name_of(about) + ": ") + error.message();
   if (std::exchange(told_, error.kind) != error.kind) {
-    around_.log.warning("incident_not_shown", {{"text", problem_}});
+    around_.log.warning("incident_not_shown", {{"text", problem}});
   }
 }
 
 void IncidentDisplay::quiet(const IncidentId& about) {
-  if (problem_of_ == about) {
+  if (const auto found = entries_.find(about); found != entries_.end()) {
+    found->second.problem.clear();
+  } else if (about.empty()) {
     problem_.clear();
+  }
+  if (problem().empty()) {
     told_.reset();
   }
+}
+
+std::string IncidentDisplay::problem() const {
+  const auto first = std::find_if(entries_.begin(), entries_.end(),
+                                  [](const auto& each) { return !each.second.problem.empty(); });
+  return !problem_.empty() || first == entries_.end() ? problem_ : first->second.problem;
 }
 
 }  // namespace moonfence::fence

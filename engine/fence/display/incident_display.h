@@ -7,11 +7,13 @@
 // It only tells. One object at a time is read and written, on the lane of the lists and without
 // counting for what is known of the API server; not while calls that act are under way, and what is
 // under way is given up when an incident opens. An object is written every five seconds at most,
-// but for its end, and not at all where it says the same already. Only the replica that acts
-// writes. Where the kind is not installed, or may not be written, it asks again a minute later.
+// but for its end, and not at all where it says the same already. Open ones and those that have
+// just ended go first. Only the replica that acts writes. Where the kind is not installed, or may
+// not be written, it asks again a minute later.
 //
 // Nothing that stands there is believed. One of that name which is not of this very record is left
-// alone and told. Kubernetes removes an object when its record is gone.
+// alone and told. Kubernetes removes an object when its record is gone; what was there once is not
+// made again beside the same record.
 
 #include <functional>
 #include <map>
@@ -44,7 +46,9 @@ class IncidentDisplay final : public Journal::Listener {
   static constexpr Duration kTextEvery = std::chrono::minutes(1);
   // Held or failing for so long, somebody has to look.
   static constexpr Duration kStalled = std::chrono::minutes(1);
-  // An open one is looked at again, for somebody may have changed it.
+  // And out of that for so long, nobody has.
+  static constexpr Duration kCalm = std::chrono::seconds(5);
+  // An open one is looked at again, for somebody may have changed it; one that is over once.
   static constexpr Duration kVerifyEvery = std::chrono::minutes(5);
   // One that failed, then twice as long; and where the kind is not there or not ours to write.
   static constexpr Duration kPause = std::chrono::seconds(5);
@@ -84,18 +88,23 @@ class IncidentDisplay final : public Journal::Listener {
   // An incident has opened.
   void give_way();
 
-  // What whoever runs the cluster has to know; "" when all is well.
-  [[nodiscard]] const std::string& problem() const { return problem_; }
+  // What whoever runs the cluster has to know, the first of it; "" when all is well.
+  [[nodiscard]] std::string problem() const;
 
  private:
   struct Entry {
     ShownRecord record;
     std::optional<ShownStand> stand = {};
     std::optional<Moment> troubled = {};  // since when it is held or fails
+    std::optional<Moment> calm = {};      // since when it is not
+    bool past = false;                    // it was over when we came, or its end is shown
+    bool seen = false;                    // its object was there
     Moment due{};                         // max: nothing is to be written
+    Duration wanted{};                    // how soon after the last, since it was read; max: not
     std::optional<Moment> written = {};   // when it was last written, or seen to be right
     Moment not_before{};                  // it failed
     Duration pause{};                     // zero: it did not
+    std::string problem = {};
   };
   using Entries = std::map<IncidentId, Entry>;
   using Answered = std::function<void(const Result<kube::ApiReply>& reply)>;
@@ -104,15 +113,18 @@ class IncidentDisplay final : public Journal::Listener {
   void probed(const Result<kube::ApiReply>& reply);
   void not_there(const Error& error);
   void follow(Entry& entry, const IncidentStatus* status, const JudgedPods* pods) const;
+  void follow_trouble(Entry& entry, std::optional<IncidentStatus::State> state) const;
   void hurry(Entry& entry, Duration after_the_last) const;
   void next_later(Duration pause);
+  void pause(Duration duration);
+  [[nodiscard]] bool waits(Entry& entry);
   void next();
   [[nodiscard]] Entries::iterator first_due();
   void read(const IncidentId& id);
   void arrived(const Result<kube::ApiReply>& reply);
-  void create(const Entry& entry);
+  void create(Entry& entry);
   void compare(Entry& entry, const nlohmann::json& object);
-  void patch(std::string body);
+  void patch(Entry& about, std::string body);
   void shown(Entry& entry);
   void failed(const Error& error);
   void put_off(Duration at_least);
@@ -130,10 +142,10 @@ class IncidentDisplay final : public Journal::Listener {
   Entries entries_;
   bool leads_ = false;
   bool is_installed_ = false;
-  IncidentId current_;  // that the call is about
-  std::string path_;    // of its object
-  std::string problem_;
-  IncidentId problem_of_;            // "": of all of them
+  IncidentId current_;               // that the call is about
+  std::string path_;                 // of its object
+  std::string problem_;              // of all of them
+  Moment not_before_{};              // the server, or the kind
   std::optional<Error::Kind> told_;  // of the problem, by the log
   kube::Backoff backoff_;
   loop::Timer next_;

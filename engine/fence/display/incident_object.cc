@@ -60,7 +60,8 @@ struct Condition {
   WallTime since{};  // where what stands there does not say it
 };
 
-// Its own time where the status is the same and the time is possible.
+// Its own time where the status is the same and the time is possible; where it was another, it has
+// changed now.
 WallTime changed_at(const Condition& condition, const json& object, const ShownRecord& record,
                     WallTime now) {
   const json::json_pointer at("/status/conditions");
@@ -68,13 +69,17 @@ WallTime changed_at(const Condition& condition, const json& object, const ShownR
     return condition.since;
   }
   for (const json& each : object.at(at)) {
-    const bool is_it = kube::text_at(each, "/type") == condition.type &&
-                       kube::text_at(each, "/status") == (condition.is_true ? "True" : "False");
-    const auto time =
-        is_it ? parse_rfc3339(kube::text_at(each, "/lastTransitionTime")) : std::nullopt;
-    if (time && *time <= now && *time >= record.opened - std::chrono::seconds(1)) {
-      return *time;
+    if (kube::text_at(each, "/type") != condition.type) {
+      continue;
     }
+    const std::string status = kube::text_at(each, "/status");
+    if (status == (condition.is_true ? "False" : "True")) {
+      return record.closed ? *record.closed : now;
+    }
+    const auto time = parse_rfc3339(kube::text_at(each, "/lastTransitionTime"));
+    const bool is_possible =
+        time && *time <= now && *time >= record.opened - std::chrono::seconds(1);
+    return is_possible ? *time : condition.since;
   }
   return condition.since;
 }
@@ -187,7 +192,7 @@ ShownRecord shown_of(const IncidentRecord& record, const Uid& config_map) {
       continue;
     }
     ++shown.planned;
-    if (step.settled()) {
+    if (step.settled() && step.outcome != audit::Reason::MarkedOnly) {
       ++shown.deleted;
     } else if (step.outcome) {
       ++shown.not_deleted;
@@ -273,6 +278,9 @@ std::optional<std::string> status_change(const json& object, const json& status)
   return kube::to_text(json::array({{{"op", "test"},
                                      {"path", "/metadata/uid"},
                                      {"value", kube::text_at(object, "/metadata/uid")}},
+                                    {{"op", "test"},
+                                     {"path", "/metadata/resourceVersion"},
+                                     {"value", kube::text_at(object, "/metadata/resourceVersion")}},
                                     {{"op", "add"}, {"path", "/status"}, {"value", status}}}));
 }
 

@@ -32,9 +32,9 @@ struct ShownRecord {
   audit::Reason opened_for = audit::Reason::NodeUnknown;
   std::optional<WallTime> closed = {};
   audit::Reason closed_for = audit::Reason::Settled;  // if it is closed
-  std::optional<WallTime> first_deletion = {};        // that was asked for
+  std::optional<WallTime> first_deletion = {};        // the earliest of each pod's newest call
   // Pods that were to be deleted, of those the ones that are gone, and the ones of which the last
-  // try was refused or failed.
+  // try was refused or failed, or which a finalizer keeps.
   std::uint64_t planned = 0;
   std::uint64_t deleted = 0;
   std::uint64_t not_deleted = 0;
@@ -81,7 +81,8 @@ struct ShownStand {
 [[nodiscard]] nlohmann::json status_of(const ShownRecord& record,
                                        const std::optional<ShownStand>& stand,
                                        const nlohmann::json& object, WallTime now);
-// The JSON patch that makes it stand there, in the very object that was read; nullopt: it does.
+// The JSON patch that makes it stand there, in the very object and version that was read; nullopt:
+// it does.
 [[nodiscard]] std::optional<std::string> status_change(const nlohmann::json& object,
                                                        const nlohmann::json& status);
 

@@ -26,13 +26,14 @@ struct Journal::Entry {
   };
   std::shared_ptr<RecordLedger> ledger;
   std::optional<kube::ConfigMaps::Written> at = std::nullopt;  // absent: not created yet
-  bool ours = true;        // what stands there, if anything, is of our hand
-  bool lost = false;       // somebody else writes it
-  bool over = false;       // the incident is
-  bool failing = false;    // the last write failed; it is repeated
-  bool uncertain = false;  // it may have been created: nobody heard what came of it
-  bool missed = false;     // it had stood there, and is to stand there again
-  int reread = 0;          // since the last success
+  bool ours = true;          // what stands there, if anything, is of our hand
+  bool lost = false;         // somebody else writes it
+  bool over = false;         // the incident is
+  bool failing = false;      // the last write failed; it is repeated
+  bool uncertain = false;    // it may have been created: nobody heard what came of it
+  bool missed = false;       // it had stood there, and is to stand there again
+  int reread = 0;            // since the last success
+  IncidentRecord sent = {};  // as the write under way has it, for the ledger goes on meanwhile
   std::vector<Waiter> waiting = {};
   kube::CallHandle call = nullptr;
   kube::Backoff backoff = {};
@@ -290,6 +291,7 @@ void Journal::write(Entry& entry) {
                                    .data = {{kKey, *std::move(text)}}};
   config_maps_.limit_writes(around_.leadership.limits().call);
   const auto may_send = [this] { return may_write(around_.loop.live_now()); };
+  entry.sent = ledger.record();
   const auto done = [this, &entry, revision](const Result<kube::ConfigMaps::Written>& outcome) {
     written(entry, revision, outcome);
   };
@@ -321,7 +323,7 @@ void Journal::written(Entry& entry, std::uint64_t revision,
   entry.failing = false;
   RecordLedger& ledger = *entry.ledger;
   ledger.stands(revision);
-  keep(ledger.record(), *outcome);
+  keep(std::exchange(entry.sent, {}), *outcome);
   std::vector<Entry::Waiter> ready;
   const auto waits = std::stable_partition(
       entry.waiting.begin(), entry.waiting.end(),
@@ -353,6 +355,7 @@ void Journal::compare(Entry& entry, const Result<kube::ConfigMap>& found) {
   if (!found) {
     const bool absent = found.error().kind == Error::Kind::NotFound;
     if (absent && entry.over && !entry.missed && (!entry.at || !entry.ours)) {
+      drop(ref_of(entry.ledger->record().id).name);
       release(entry);  // nothing was done, for without it nothing may be; or nobody wants it
     } else if (absent) {
       entry.at.reset();  // somebody removed it; what it said still holds

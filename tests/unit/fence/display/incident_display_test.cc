@@ -1,5 +1,6 @@
 #include "fence/display/incident_display.h"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,7 +43,9 @@ FakeAnswer refusal(int code, const std::string& reason) {
 struct ObjectServer {
   std::map<std::string, json> objects;
   bool is_installed = true;
+  Duration delay{};
   std::optional<FakeAnswer> write_answer;  // in place of any
+  std::function<void()> before_patch;
   int made = 0;
   int patched = 0;
 
@@ -63,6 +66,9 @@ struct ObjectServer {
       return write_answer ? *write_answer : answer(create(json::parse(request.body)));
     });
     http.on(port::Method::Patch, one, [this](const FakeRequest& request) {
+      if (before_patch) {
+        before_patch();
+      }
       return write_answer ? *write_answer : answer(patch(request));
     });
   }
@@ -80,6 +86,7 @@ struct ObjectServer {
  private:
   static std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
   FakeAnswer answer(FakeAnswer usual) const {
+    usual.delay = delay;
     return is_installed ? usual
                         : FakeAnswer{.status = 404,
                                      .body = "404 page not found\n",
@@ -92,6 +99,7 @@ struct ObjectServer {
     }
     EXPECT_FALSE(object.contains("status")) << "which the server would drop";
     object["metadata"]["uid"] = "obj-" + std::to_string(++made);
+    object["metadata"]["resourceVersion"] = "1";
     objects[name] = object;
     return {.status = 201, .body = object.dump()};
   }
@@ -102,11 +110,14 @@ struct ObjectServer {
       return refusal(404, "NotFound");
     }
     const json changes = json::parse(request.body);
-    if (changes[0]["value"] != found->second["metadata"]["uid"]) {
+    json& metadata = found->second["metadata"];
+    if (changes[0]["value"] != metadata["uid"] ||
+        changes[1]["value"] != metadata["resourceVersion"]) {
       return refusal(422, "Invalid");
     }
     ++patched;
-    found->second["status"] = changes[1]["value"];
+    metadata["resourceVersion"] = std::to_string(100 + patched);
+    found->second["status"] = changes[2]["value"];
     return {.body = found->second.dump()};
   }
 };
@@ -382,6 +393,7 @@ TEST_F(IncidentDisplayTest, where_the_right_is_missing_it_says_so_and_tries_seld
 }
 
 TEST_F(IncidentDisplayTest, somebody_elses_object_of_that_name_is_left_alone_and_told) {
+  // row FI-01
   const json foreign = {{"metadata", {{"name", "moonfence-incident-i1"}, {"uid", "theirs"}}},
                         {"status", {{"phase", "Closed"}}}};
   server.objects["moonfence-incident-i1"] = foreign;
@@ -448,6 +460,149 @@ TEST_F(IncidentDisplayTest, answers_that_nobody_understands_do_no_harm) {
   server.write_answer.reset();
   run_for(10min);
   EXPECT_EQ(server.settled("i1"), "False");
+}
+
+// One wrong look is no news.
+TEST_F(IncidentDisplayTest, what_is_not_held_for_a_moment_is_still_stalled) {
+  display.lead();
+  stands(record("i1"));
+  engine.open = {status("i1", IncidentStatus::State::Held, "9 of 10 are down")};
+  run_for(70s);
+  engine.open = {status("i1", IncidentStatus::State::UnderWay)};
+  run_for(3s);
+  engine.open = {status("i1", IncidentStatus::State::Held, "9 of 10 are down")};
+  run_for(10s);
+  EXPECT_EQ(server.at("i1")["status"]["conditions"][2]["status"], "True");
+  engine.open = {status("i1", IncidentStatus::State::Verifying)};
+  run_for(6s);
+  EXPECT_EQ(server.at("i1")["status"]["conditions"][2]["status"], "False");
+}
+
+TEST_F(IncidentDisplayTest, what_was_read_is_not_written_while_calls_act) {
+  display.lead();
+  run_for(5s);
+  server.delay = 500ms;
+  stands(record("i1"));
+  test::run_until(
+      loop, [this] { return http.open_exchanges() > 0; }, 5s);
+  engine.acting = true;  // while it is read
+  run_for(1min);
+  EXPECT_FALSE(server.has("i1"));
+  engine.acting = false;
+  test::run_until(
+      loop, [this] { return server.has("i1"); }, 10s);
+  engine.acting = true;  // while it is created
+  run_for(1min);
+  EXPECT_EQ(server.patched, 0);
+  engine.acting = false;
+  run_for(5s);
+  EXPECT_EQ(server.settled("i1"), "False");
+}
+
+TEST_F(IncidentDisplayTest, an_object_that_changed_since_it_was_read_is_read_again_and_not_told) {
+  display.lead();
+  run_for(5s);
+  server.before_patch = [this] {
+    server.at("i1")["metadata"]["resourceVersion"] = "77";
+    server.before_patch = nullptr;
+  };
+  stands(record("i1"));
+  run_for(3s);
+  EXPECT_EQ(server.patched, 0);
+  EXPECT_EQ(display.problem(), "");
+  run_for(5s);
+  EXPECT_EQ(server.settled("i1"), "False");
+  server.write_answer = refusal(422, "Invalid");
+  stands(record("i1", 2));
+  run_for(1min);
+  EXPECT_NE(display.problem(), "") << "that is not somebody who was faster";
+}
+
+TEST_F(IncidentDisplayTest, one_that_has_ended_is_looked_at_once_more) {
+  display.lead();
+  stands(record("i1"));
+  run_for(5s);
+  stands(closed(record("i1")));
+  run_for(5s);
+  ASSERT_EQ(server.settled("i1"), "True");
+  server.at("i1")["status"]["phase"] = "UnderWay";  // by a write that was given up
+  run_for(6min);
+  EXPECT_EQ(server.at("i1")["status"]["phase"], "Closed");
+  const std::size_t before = calls();
+  run_for(30min);
+  EXPECT_LE(calls() - before, 1U);
+}
+
+TEST_F(IncidentDisplayTest, one_that_went_is_not_made_again_beside_the_same_record) {
+  display.lead();
+  stands(record("i1"));
+  run_for(5s);
+  server.objects.clear();
+  stands(record("i1", 2));
+  run_for(11min);
+  EXPECT_FALSE(server.has("i1"));
+  EXPECT_EQ(display.problem(), "");
+  display.stands(record("i1", 2), Uid("another-map"));
+  run_for(10s);
+  EXPECT_EQ(server.settled("i1"), "False");
+}
+
+TEST_F(IncidentDisplayTest, a_pause_that_the_server_asked_for_is_kept_when_an_incident_opens) {
+  display.lead();
+  run_for(5s);
+  FakeAnswer busy = refusal(429, "TooManyRequests");
+  busy.headers.push_back({.name = "retry-after", .value = "30"});
+  server.write_answer = busy;
+  stands(record("i1"));
+  run_for(3s);
+  const std::size_t before = calls();
+  display.give_way();
+  stands(record("i2"));
+  run_for(20s);
+  EXPECT_EQ(calls(), before);
+}
+
+TEST_F(IncidentDisplayTest, a_lasting_problem_of_one_is_told_though_others_succeed) {
+  server.objects["moonfence-incident-i1"] = {
+      {"metadata", {{"name", "moonfence-incident-i1"}, {"uid", "theirs"}}}};
+  display.lead();
+  stands(record("i1"));
+  run_for(5s);
+  for (int i = 0; i < 20; ++i) {
+    stands(record("i2", static_cast<std::size_t>(i % 3)));
+    run_for(6s);
+    EXPECT_NE(display.problem().find("moonfence-incident-i1"), std::string::npos);
+  }
+  display.removed(IncidentId("i1"));
+  EXPECT_EQ(display.problem(), "");
+}
+
+TEST_F(IncidentDisplayTest, open_ones_and_those_that_have_just_ended_go_first) {
+  display.lead();
+  stands(record("open"));
+  run_for(5s);
+  for (int i = 0; i < 100; ++i) {
+    stands(closed(record("a" + std::to_string(i))));
+  }
+  run_for(6s);
+  stands(closed(record("open")));
+  stands(record("new"));
+  run_for(1s);
+  EXPECT_EQ(server.settled("open"), "True");
+  EXPECT_EQ(server.settled("new"), "False");
+  EXPECT_LT(server.patched, 100);
+}
+
+TEST_F(IncidentDisplayTest, a_text_that_changes_while_calls_take_time_is_written_once_a_minute) {
+  server.delay = 1500ms;
+  display.lead();
+  stands(record("i1"));
+  for (int i = 0; i < 600; ++i) {
+    engine.open = {status("i1", IncidentStatus::State::Waits, "for " + std::to_string(i) + " s")};
+    run_for(1s);
+  }
+  EXPECT_LE(server.patched, 12);
+  EXPECT_GE(server.patched, 6);
 }
 
 TEST_F(IncidentDisplayTest, hundreds_of_incidents_are_written_one_at_a_time) {

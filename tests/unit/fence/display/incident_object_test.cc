@@ -114,6 +114,23 @@ TEST(IncidentObject, counts_what_the_record_says_of_pods) {
   EXPECT_FALSE(status.contains("closed"));
 }
 
+TEST(IncidentObject, a_pod_that_a_finalizer_keeps_is_not_gone) {
+  IncidentRecord record = make_record();
+  record.steps[0].outcome = Reason::MarkedOnly;
+  const json status =
+      status_of(shown_of(record, Uid("map-1")), std::nullopt, json::object(), kOpened + 9s);
+  EXPECT_EQ(status["pods"], json({{"planned", 4}, {"deleted", 1}, {"notDeleted", 2}}));
+}
+
+// The record keeps the newest call of each pod.
+TEST(IncidentObject, the_first_deletion_is_the_earliest_of_the_newest_calls) {
+  IncidentRecord record = make_record();
+  record.steps[0].sent = kOpened + 8s;  // once more
+  const json status =
+      status_of(shown_of(record, Uid("map-1")), std::nullopt, json::object(), kOpened + 9s);
+  EXPECT_EQ(status["firstDeletion"], "2026-01-02T05:00:02Z");
+}
+
 TEST(IncidentObject, says_what_was_known_of_the_node_where_proof_was_demanded) {
   IncidentRecord record = make_record();
   EXPECT_FALSE(status_of(shown(), std::nullopt, json::object(), kOpened).contains("proof"));
@@ -143,6 +160,13 @@ TEST(IncidentObject,
   EXPECT_EQ(condition(stuck, "Stalled")["message"],
             "9 of 10 are down (see `moonfence reason too_many_down`)");
   EXPECT_EQ(condition(stuck, "Stalled")["lastTransitionTime"], "2026-01-02T05:01:00Z");
+  held.stalled = false;
+  const json freed = status_of(record, held, object_with(stuck), kOpened + 70s);
+  EXPECT_EQ(statuses(freed), "False True False");
+  EXPECT_EQ(condition(freed, "Stalled")["lastTransitionTime"], "2026-01-02T05:01:10Z");
+  EXPECT_EQ(condition(freed, "Reconciling")["lastTransitionTime"], "2026-01-02T05:01:10Z");
+  EXPECT_EQ(condition(freed, "Settled")["lastTransitionTime"], "2026-01-02T05:00:00Z");
+  EXPECT_EQ(status_of(record, held, object_with(freed), kOpened + 99s), freed);
   record.closed = kOpened + 90s;
   record.closed_for = Reason::NodeReady;
   const json over = status_of(record, held, object_with(stuck), kOpened + 91s);
@@ -153,6 +177,7 @@ TEST(IncidentObject,
   EXPECT_FALSE(over.contains("message"));
   EXPECT_EQ(condition(over, "Settled")["reason"], "NodeReady");
   EXPECT_EQ(condition(over, "Settled")["lastTransitionTime"], "2026-01-02T05:01:30Z");
+  EXPECT_EQ(condition(over, "Stalled")["lastTransitionTime"], "2026-01-02T05:01:30Z");
 }
 
 // A leader that knows nothing but the record says the same, and writes nothing.
@@ -203,12 +228,15 @@ TEST(IncidentObject, takes_no_impossible_time_and_nothing_else_from_what_stands_
 
 TEST(IncidentObject, a_change_is_of_the_very_object_that_was_read) {
   const json status = status_of(shown(), std::nullopt, json::object(), kOpened);
-  const auto change = status_change({{"metadata", {{"uid", "obj-1"}}}}, status);
+  const auto change =
+      status_change({{"metadata", {{"uid", "obj-1"}, {"resourceVersion", "7"}}}}, status);
   ASSERT_TRUE(change);
   const json patch = json::parse(*change);
   EXPECT_EQ(patch[0], json({{"op", "test"}, {"path", "/metadata/uid"}, {"value", "obj-1"}}));
-  EXPECT_EQ(patch[1]["path"], "/status");
-  EXPECT_EQ(patch[1]["value"], status);
+  EXPECT_EQ(patch[1],
+            json({{"op", "test"}, {"path", "/metadata/resourceVersion"}, {"value", "7"}}));
+  EXPECT_EQ(patch[2]["path"], "/status");
+  EXPECT_EQ(patch[2]["value"], status);
 }
 
 TEST(IncidentObject, a_long_text_is_cut_to_what_the_kind_takes) {

@@ -1,5 +1,7 @@
 #include "fence/record/journal.h"
 
+#include <functional>
+
 #include "fence/incident/restore.h"
 #include "unit/fence/storage_fixture.h"
 
@@ -68,6 +70,55 @@ TEST_F(JournalTest, whoever_listens_hears_what_stands_and_what_was_removed) {
   run_for(10s);
   EXPECT_EQ(heard.said,
             (std::vector{"i1 open in " + uid, "i1 closed in " + uid, std::string("i1 removed")}));
+  journal->tell(nullptr);
+}
+
+// The page goes on while it is written.
+TEST_F(JournalTest, whoever_listens_hears_of_what_was_written_and_not_of_what_is_known_since) {
+  struct Heard final : Journal::Listener {
+    void stands(const IncidentRecord& record, const Uid& config_map) override {
+      EXPECT_EQ(record.closed.has_value(), closed_there()) << config_map.text();
+      said.push_back(record.closed ? "closed" : "open");
+    }
+    void removed(const IncidentId& id) override { said.push_back(id.text() + " removed"); }
+    std::function<bool()> closed_there;
+    std::vector<std::string> said;
+  };
+  Heard heard;
+  heard.closed_there = [this] { return records.label("i1") == "closed"; };
+  journal->tell(&heard);
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  journal->save(ledger, [](bool) {});
+  ledger->close(audit::Reason::NodeReady);  // it is under way
+  run_for(500ms);
+  EXPECT_EQ(heard.said, std::vector<std::string>{"open"});
+  journal->finish(ledger);
+  run_for(10s);
+  EXPECT_EQ(heard.said, (std::vector<std::string>{"open", "closed"}));
+  journal->tell(nullptr);
+}
+
+TEST_F(JournalTest, whoever_listens_hears_that_one_was_gone_when_its_incident_ended) {
+  struct Heard final : Journal::Listener {
+    void stands(const IncidentRecord& record, const Uid& config_map) override {
+      EXPECT_FALSE(config_map.text().empty()) << record.id.text();
+    }
+    void removed(const IncidentId& id) override { gone.push_back(id.text()); }
+    std::vector<std::string> gone;
+  };
+  const auto old_ledger = new_ledger();
+  old_ledger->plan(step("a"));
+  EXPECT_EQ(save(old_ledger), true);
+  start_journal("moonfence-1_b");
+  Heard heard;
+  journal->tell(&heard);
+  const auto found = read();
+  records.maps.clear();
+  journal->close(found.at(0), audit::Reason::NodeReady);
+  run_for(10s);
+  EXPECT_EQ(records.maps.size(), 0U);
+  EXPECT_EQ(heard.gone, std::vector<std::string>{"i1"});
   journal->tell(nullptr);
 }
 
