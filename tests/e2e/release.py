@@ -49,6 +49,7 @@ def stand_in(root: Path, monkeypatch):
     module = scripts_release(monkeypatch)
     monkeypatch.setattr(module, "ROOT", root)
     monkeypatch.setattr("artifact.ROOT", root)
+    module.commit.cache_clear()  # of another stand-in
     monkeypatch.setattr(module, "version", lambda: VERSION)
     for folder in ("deploy/flat", "deploy/chart", "docs"):
         (root / folder).mkdir(parents=True)
