@@ -99,23 +99,60 @@
 ---The node that is down.
 ---@class Node
 ---@field name string its name
+---@field uid string its UID
 ---@field labels table<string, string> by key, nil for one it lacks
 ---@field annotations table<string, string> by key, nil for one it lacks
+---@field created_at? integer Unix seconds
 ---@field taints Taint[] of its spec
+---@field conditions NodeCondition[] of its status, in the order there
+---@field planned Planned what its lifecycle conditions say is planned for it
+---@field addresses NodeAddress[] of its status, by the kubelet
+---@field zone string its label topology.kubernetes.io/zone; "" when it has none
+---@field region string its label topology.kubernetes.io/region; "" when it has none
 ---@field ready_status "true"|"false"|"unknown"|"missing"|"deleted" its Ready condition; deleted when the node is gone from the API
 ---@field not_ready_since? integer since when the engine has heard this Ready; Unix seconds by the API server's clock
 ---@field failures integer consecutive down observations
 ---@field provider_id string spec.providerID, such as metal3://…; "" when it has none
 ---@field system_uuid string status.nodeInfo.systemUUID, by the kubelet; "" when it has none
+---@field machine_id string status.nodeInfo.machineID, by the kubelet; "" when it has none
+---@field boot_id string status.nodeInfo.bootID, by the kubelet; "" when it has none
 ---@field unschedulable boolean whether it is cordoned
+---@field lease_age? integer for how many seconds at least its kubelet has not renewed its Lease, by the engine's own clock; nil when it was not read
+---@field machine "answers"|"unsure"|"silent"|"not_observable" what detection says of its machine; not_observable without detection. It is no evidence
 ---@field evidence Evidence what is known of it; to wait for some, demand `proof` with a verdict, which is looked at again when the call leaves
 ---@field exists boolean false: gone from the API, the rest is what this incident read last, empty when it read nothing
+---@field raw Raw the API object without managedFields: node.raw:get('status.nodeInfo.kubeletVersion')
 
 ---A taint of a node.
 ---@class Taint
 ---@field key string such as node.kubernetes.io/unreachable
 ---@field value string "" when it has none
 ---@field effect string NoSchedule, PreferNoSchedule or NoExecute
+---@field time_added? integer Unix seconds by the clock of whoever added it, if it says so
+
+---A condition of a node.
+---@class NodeCondition
+---@field type string such as Ready or MemoryPressure
+---@field status string True, False or Unknown
+---@field reason string such as NodeStatusUnknown
+---@field message string the same in words
+---@field last_transition_time? integer since when it has this status; Unix seconds by the clock of whoever wrote it
+---@field last_heartbeat_time? integer when it was last said; likewise
+
+---What is planned for the node, by the lifecycle conditions of KEP-5683. Each is its condition while that is True, and nil otherwise. Whoever may write the node's status may write them: they are no evidence.
+---@class Planned
+---@field GracefulNodeShutdownInProgress? NodeCondition its kubelet is shutting it down
+---@field DrainInProgress? NodeCondition somebody is moving its pods away
+---@field Drained? NodeCondition its pods were moved away
+---@field MaintenancePlanned? NodeCondition maintenance is to come
+---@field MaintenanceInProgress? NodeCondition somebody works on its machine
+---@field types string[] those of the five that are True
+---@field unknown string[] those of the five that are Unknown
+
+---An address of a node.
+---@class NodeAddress
+---@field type string such as InternalIP or Hostname
+---@field address string the address itself
 
 ---The cluster as the engine believes it to be.
 ---@class Cluster

@@ -49,7 +49,7 @@ class Collector {
 };
 
 // The pods of the node, and of their namespaces those that use the same claims; what their volumes
-// and owners are; the nodes.
+// and owners are; the nodes, and its Lease.
 Result<json> collect(ClusterClient& client, const Plan::Node& planned, WallTime now) {
   Collector collector(client);
   std::set<std::string> spaces;
@@ -98,13 +98,21 @@ Result<json> collect(ClusterClient& client, const Plan::Node& planned, WallTime 
                               })
               : read;
   read = read ? collector.add("/api/v1/nodes", "Node", all) : read;
+  read = read ? collector.add(
+                    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", "Lease", all,
+                    {{"fieldSelector", "metadata.name=" + kube::selector_value(planned.name)}})
+              : read;
   if (!read) {
     return failure(std::move(read.error()));
   }
   for (json& object : collector.objects) {
-    if (planned.although_up && kube::text_at(object, "/kind") == "Node" &&
-        kube::text_at(object, "/metadata/name") == planned.name) {
+    if (!planned.although_up || kube::text_at(object, "/metadata/name") != planned.name) {
+      continue;
+    }
+    if (const std::string kind = kube::text_at(object, "/kind"); kind == "Node") {
       object = with_node_down(std::move(object), now);
+    } else if (kind == "Lease") {
+      object = with_lease_old(std::move(object), now);
     }
   }
   return json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(collector.objects)}};

@@ -25,6 +25,7 @@ Reading reading_of(const kube::Node& node, const LeaseWatch::Finding& found, Mom
           .out_of_service = carried_by(node, OwnTaint::OutOfService),
           .kubelet_lease = found.kubelet_lease,
           .dead_at = found.dead_at,
+          .lease_stands_since = found.since,
           .sent = sent};
 }
 
@@ -331,7 +332,8 @@ bool NodeReading::stands_still() const {
 
 Reading NodeReading::by_lease() {
   LeaseWatch::Finding found = {.kubelet_lease = authority_->reading.kubelet_lease,
-                               .dead_at = authority_->reading.dead_at};
+                               .dead_at = authority_->reading.dead_at,
+                               .since = authority_->reading.lease_stands_since};
   if (successor_) {
     found = {.kubelet_lease = KubeletLease::Dead};
   } else if (lease_) {
@@ -347,7 +349,7 @@ Reading NodeReading::by_lease() {
     if (!peers_are_readable()) {
       found.kubelet_lease = KubeletLease::Unread;  // whether it is the only silent one nobody knows
     } else if (found.kubelet_lease == KubeletLease::Dead && purpose_ == Purpose::ToAct) {
-      heed_peer_leases(sent_ - found.since);
+      heed_peer_leases(sent_ - found.since.value_or(sent_));
     }
   }
   if (gone_) {
@@ -357,6 +359,7 @@ Reading NodeReading::by_lease() {
             .kubelet_lease = found.kubelet_lease,
             .successor = successor_,
             .dead_at = found.dead_at,
+            .lease_stands_since = found.since,
             .sent = sent_};
   }
   Reading reading = reading_of(*fresh_, found, sent_);

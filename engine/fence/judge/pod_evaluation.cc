@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "fence/judge/seen_node.h"
 #include "fence/rules/eviction.h"
 #include "fence/rules/selection.h"
 #include "fence/verify/replacement.h"
@@ -512,7 +513,9 @@ policy::NodeFacts PodEvaluation::node_facts(std::size_t index,
           .failures = failures_of(binding(index).policy->trigger(), down_for),
           .since = std::chrono::ceil<std::chrono::seconds>(around_.access.cluster_facts().now -
                                                            unbroken),
-          .evidence = evidence_there(sightings_of(*authority_, std::move(storage)))};
+          .evidence = evidence_there(sightings_of(*authority_, std::move(storage))),
+          .lease_age = lease_age_of(authority_->reading),
+          .machine = machine_of(authority_->reading.kernel)};
 }
 
 void PodEvaluation::ask(std::size_t index, Case& asked) {

@@ -37,7 +37,7 @@ LeaseWatch::Finding LeaseWatch::feel(const Result<kube::Lease>& lease, cluster::
     return {.kubelet_lease = KubeletLease::Dead, .dead_at = dead_at, .since = since};
   }
   found_alive_ = true;
-  return {.kubelet_lease = KubeletLease::Alive, .dead_at = since + duration};
+  return {.kubelet_lease = KubeletLease::Alive, .dead_at = since + duration, .since = since};
 }
 
 }  // namespace moonfence::fence

@@ -42,7 +42,8 @@ class LeaseWatch {
   struct Finding {
     KubeletLease kubelet_lease = KubeletLease::Unread;
     Moment dead_at{};  // of Alive: when the same Lease, read again, would be dead
-    Moment since{};    // of Dead: it has stood still at least since then
+    // It has stood still at least since then; nullopt: it was not read.
+    std::optional<Moment> since = std::nullopt;
   };
   // What else is known when a reading arrives.
   struct Known {

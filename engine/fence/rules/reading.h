@@ -33,6 +33,8 @@ struct Reading {
   // by the word of a health source, nothing is made of it.
   cluster::Kernel kernel = cluster::Kernel::NotObservable;
   Moment dead_at{};  // of a Lease that is alive: when it would be dead if it stands still
+  // Since when the Lease has stood still at least; nullopt: it was not read.
+  std::optional<Moment> lease_stands_since = std::nullopt;
   std::optional<WallTime> renewed = std::nullopt;  // the Lease, by the kubelet's clock
   std::optional<std::string> hold =
       std::nullopt;  // why nobody may touch the node (fence/rules/hold_annotations)

@@ -92,8 +92,16 @@ KubeletAddress kubelet_of(const json& object) {
   return kubelet;
 }
 
+// Without metadata.managedFields, which nobody reads and which are half of an object.
 std::shared_ptr<const json> raw_of(const json& object, bool keep) {
-  return keep ? std::make_shared<const json>(object) : nullptr;
+  if (!keep) {
+    return nullptr;
+  }
+  auto kept = std::make_shared<json>(object);
+  if (const auto metadata = kept->find("metadata"); metadata != kept->end()) {
+    metadata->erase("managedFields");
+  }
+  return kept;
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 
 namespace moonfence::kube {
 
-// name and uid are required. `keep_raw` stores the whole object for a policy to read.
+// name and uid are required. `keep_raw` stores the object without
+// metadata.managedFields for a policy to read.
 [[nodiscard]] Result<Node> decode_node(const nlohmann::json& object, bool keep_raw = false);
 // The large parts of a Node that decode_node() does not look at: images alone are most of one.
 // Where its kubelet listens is left out too where nobody wants to know.

@@ -93,6 +93,16 @@ void count_nodes(const Objects& objects, ClusterFacts& cluster) {
   }
 }
 
+std::optional<WallTime> renewed_in(const Objects& objects, std::string_view node) {
+  for (const json* lease : of_kind(objects, "Lease")) {
+    if (text_of(member(lease, "metadata", "namespace")) == "kube-node-lease" &&
+        name_of(*lease) == node) {
+      return parse_rfc3339(text_of(member(lease, "spec", "renewTime")));
+    }
+  }
+  return std::nullopt;
+}
+
 json unknown_node(const std::string& name) {
   return {{"kind", "Node"},
           {"metadata", {{"name", name}, {"uid", "uid-of-" + name}}},
@@ -100,6 +110,16 @@ json unknown_node(const std::string& name) {
 }
 
 }  // namespace
+
+NodeFacts node_facts_of(const Scene& scene) {
+  NodeFacts facts = scene.node_facts;
+  if (scene.lease_renewed && !facts.lease_age) {
+    facts.lease_age = std::max<Duration>(
+        Duration::zero(),
+        std::chrono::duration_cast<Duration>(scene.cluster.now - *scene.lease_renewed));
+  }
+  return facts;
+}
 
 Result<Scene> make_scene(const Objects& objects, const std::string& pod, const json& patch) {
   auto chosen = choose_pod(objects, pod);
@@ -120,6 +140,7 @@ Result<Scene> make_scene(const Objects& objects, const std::string& pod, const j
   const std::string node_name(text_of(member(&scene.pod, "spec", "nodeName")));
   const json* node = find_node(objects, node_name);
   scene.node = node == nullptr ? unknown_node(node_name) : *node;
+  scene.lease_renewed = renewed_in(objects, node_name);
   count_nodes(objects, scene.cluster);
   for (const auto& [path, value] : on_objects) {
     if (auto patched = patch_object(scene, path, value); !patched) {

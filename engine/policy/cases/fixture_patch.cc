@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "kube/text/json.h"
 #include "policy/cases/test_file.h"
+#include "policy/input/node_conditions.h"
 #include "policy/lua/views.h"
 
 namespace moonfence::policy {
@@ -38,8 +39,16 @@ constexpr std::array<Stored, 12> kPodFields = {{
     {"labels", "/metadata/labels", Form::Texts},
     {"annotations", "/metadata/annotations", Form::Texts},
 }};
-constexpr std::array<Stored, 4> kNodeFields = {{
+constexpr std::array<Stored, 12> kNodeFields = {{
     {"name", "/metadata/name", Form::Text},
+    {"uid", "/metadata/uid", Form::Text},
+    {"created_at", "/metadata/creationTimestamp", Form::Time},
+    {"provider_id", "/spec/providerID", Form::Text},
+    {"system_uuid", "/status/nodeInfo/systemUUID", Form::Text},
+    {"machine_id", "/status/nodeInfo/machineID", Form::Text},
+    {"boot_id", "/status/nodeInfo/bootID", Form::Text},
+    {"zone", "/metadata/labels/topology.kubernetes.io~1zone", Form::Text},
+    {"region", "/metadata/labels/topology.kubernetes.io~1region", Form::Text},
     {"unschedulable", "/spec/unschedulable", Form::Flag},
     {"labels", "/metadata/labels", Form::Texts},
     {"annotations", "/metadata/annotations", Form::Texts},
@@ -350,6 +359,59 @@ Result<void> patch_evidence(Scene& scene, const InputPath& path, const json& val
   return {};
 }
 
+// Lists of the object, as Kubernetes writes them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNodeLists = {
+    {{"taints", "spec"}, {"conditions", "status"}, {"addresses", "status"}}};
+
+// node.planned.Drained = true, false or "unknown", or a time: True since then.
+Result<void> patch_planned(Scene& scene, const InputPath& path, const json& value) {
+  const std::string type(path.name(2));
+  if (path.steps.size() != 3 ||
+      std::find(kPlannedTypes.begin(), kPlannedTypes.end(), type) == kPlannedTypes.end()) {
+    return bad_patch(path, "it names no lifecycle condition" + did_you_mean(type, kPlannedTypes),
+                     "patch node.planned.Drained, for example");
+  }
+  if (removes(value)) {
+    remove_condition(scene.node, type);
+    return {};
+  }
+  const auto since = time_of(value);
+  const bool is_unknown = value == "unknown";
+  if (!since && !is_unknown && value != true) {
+    return bad_patch(path, shown(value) + " cannot stand there",
+                     "write true, false, 'unknown', or since when it is true");
+  }
+  json& condition = condition_of(scene.node, type);
+  condition["status"] = is_unknown ? "Unknown" : "True";
+  if (since) {
+    condition["lastTransitionTime"] = format_rfc3339(*since);
+  }
+  return {};
+}
+
+// What the engine knows beside the object.
+Result<void> patch_seen(NodeFacts& facts, const InputPath& path, const json& value) {
+  if (path.name(1) == "lease_age" && removes(value)) {
+    facts.lease_age.reset();
+    return {};
+  }
+  if (path.name(1) == "lease_age" && value.is_number_integer() && value.get<std::int64_t>() >= 0 &&
+      value.get<std::int64_t>() <= std::numeric_limits<std::int32_t>::max()) {
+    facts.lease_age = std::chrono::seconds(value.get<std::int64_t>());
+    return {};
+  }
+  for (const Machine machine :
+       {Machine::NotObservable, Machine::Answers, Machine::Unsure, Machine::Silent}) {
+    if (path.name(1) == "machine" && value == to_string(machine)) {
+      facts.machine = machine;
+      return {};
+    }
+  }
+  return bad_patch(path, shown(value) + " cannot stand there",
+                   path.name(1) == "machine" ? "known are answers, unsure, silent, not_observable"
+                                             : "write whole seconds; false: nobody has read it");
+}
+
 Result<void> patch_node(Scene& scene, const InputPath& path, const json& value) {
   const std::string_view field = path.name(1);
   if (field == "raw") {
@@ -369,9 +431,18 @@ Result<void> patch_node(Scene& scene, const InputPath& path, const json& value) 
     condition_of(scene.node, "Ready")["lastTransitionTime"] = std::move(*time);
     return {};
   }
-  if (field == "taints" && path.steps.size() == 2 && (value.is_array() || value.empty())) {
-    object_below(scene.node, "spec")["taints"] = value.is_array() ? value : json::array();
-    return {};
+  if (field == "planned") {
+    return patch_planned(scene, path, value);
+  }
+  if (path.steps.size() == 2 && (field == "lease_age" || field == "machine")) {
+    return patch_seen(scene.node_facts, path, value);
+  }
+  for (const auto& [list, below] : kNodeLists) {
+    if (field == list && path.steps.size() == 2 && (value.is_array() || value.empty())) {
+      object_below(scene.node, std::string(below))[std::string(list)] =
+          value.is_array() ? value : json::array();
+      return {};
+    }
   }
   if (field == "exists" && value.is_boolean()) {
     scene.node_facts.exists = value.get<bool>();
@@ -382,11 +453,13 @@ Result<void> patch_node(Scene& scene, const InputPath& path, const json& value) 
     scene.node_facts.failures = value.get<std::uint32_t>();
     return {};
   }
-  if (field == "failures" || field == "exists" || field == "taints" || field == "evidence") {
+  std::vector<std::string_view> known = {"failures",   "exists",    "taints",
+                                         "conditions", "addresses", "evidence",
+                                         "lease_age",  "machine",   "not_ready_since"};
+  if (std::find(known.begin(), known.end(), field) != known.end()) {
     return bad_patch(path, shown(value) + " cannot stand there", "");
   }
-  std::vector<std::string_view> known = {"raw",    "ready_status", "not_ready_since", "taints",
-                                         "exists", "failures",     "evidence"};
+  known.insert(known.end(), {"raw", "ready_status", "planned"});
   for (const Stored& stored : kNodeFields) {
     if (stored.name == field) {
       return store(scene.node, stored, path, value);

@@ -52,10 +52,17 @@ json node_object() {
   return json::parse(R"({
     "apiVersion": "v1", "kind": "Node",
     "metadata": {"name": "node-1", "uid": "node-uid",
-                 "labels": {"kubernetes.io/hostname": "node-1"}, "annotations": {}},
-    "spec": {"unschedulable": true,
-             "taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]},
-    "status": {"conditions": [
+                 "creationTimestamp": "2026-11-01T09:00:00Z",
+                 "labels": {"kubernetes.io/hostname": "node-1",
+                            "topology.kubernetes.io/zone": "zone-a",
+                            "topology.kubernetes.io/region": "region-1"}, "annotations": {}},
+    "spec": {"unschedulable": true, "providerID": "example:///node-1",
+             "taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute",
+                         "timeAdded": "2026-11-20T10:00:01Z"}]},
+    "status": {
+      "nodeInfo": {"bootID": "boot-1", "machineID": "machine-1", "systemUUID": "system-1"},
+      "addresses": [{"type": "InternalIP", "address": "10.1.0.1"}],
+      "conditions": [
       {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-20T10:00:00Z"}]}})");
 }
 

@@ -205,7 +205,7 @@ Result<Answer> judge_pod(const Stand& stand, const Scene& scene, const kube::Pod
     }
   }
   auto evaluation =
-      stand.policy.evaluate(pod, node_of(scene), scene.cluster, scene.node_facts, facts);
+      stand.policy.evaluate(pod, node_of(scene), scene.cluster, node_facts_of(scene), facts);
   answer.usage = evaluation.usage;
   answer.log = std::move(evaluation.log);
   answer.trace = *stand.trace;
@@ -288,7 +288,7 @@ Result<Answer> ask_node(const Stand& stand, const Scene& scene) {
                    "expect a verdict about the pod");
   }
   *stand.trace = Trace();
-  auto run = stand.policy.judge_node(node_of(scene), scene.cluster, scene.node_facts);
+  auto run = stand.policy.judge_node(node_of(scene), scene.cluster, node_facts_of(scene));
   Answer answer;
   answer.usage = run.usage;
   answer.log = std::move(run.log);

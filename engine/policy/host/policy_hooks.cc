@@ -11,6 +11,7 @@
 #include "policy/host/request_values.h"
 #include "policy/host/verdicts.h"
 #include "policy/input/inputs.h"
+#include "policy/input/node_conditions.h"
 #include "policy/lua/library.h"
 #include "policy/lua/sandbox.h"
 
@@ -43,6 +44,7 @@ Run<T> run_hook(const Program& program, Hook hook, Inputs inputs,
                 T (*body)(lua_State* lua, const Program& program), Trace* trace = nullptr) {
   Sandbox sandbox(*program.clock, program.limits, program.file);
   inputs.settings = program.settings;
+  inputs.planned = planned_of(inputs.node.get());
   sandbox.session.inputs = std::make_shared<const Inputs>(std::move(inputs));
   sandbox.session.needs = program.needs;
   sandbox.session.fetches = program.fetches;

@@ -24,6 +24,7 @@ struct Inputs {
   std::shared_ptr<const nlohmann::json> settings;  // an object of plain values
   ClusterFacts cluster;
   NodeFacts facts;
+  nlohmann::json planned;  // of the node's conditions (policy/input/node_conditions)
   // Of the pod's facts, as scripts see them; empty when there are none.
   std::vector<VolumeFacts> volumes;
   nlohmann::json claims;              // one object a volume, in the same order

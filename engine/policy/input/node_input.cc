@@ -1,10 +1,13 @@
 // The node and the cluster as scripts see them.
 
 #include <array>
+#include <chrono>
 #include <string_view>
 
 #include "policy/input/fields.h"
 #include "policy/input/inputs.h"
+#include "policy/input/node_conditions.h"
+#include "policy/lua/library.h"
 
 namespace moonfence::policy {
 namespace {
@@ -15,13 +18,28 @@ constexpr std::string_view kKey = "key";
 constexpr std::string_view kValue = "value";
 constexpr std::string_view kEffect = "effect";
 
-constexpr std::array<Field, 3> kTaintFields = {{
+constexpr std::string_view kType = "type";
+constexpr std::string_view kAddress = "address";
+
+constexpr std::array<Field, 4> kTaintFields = {{
     {"key", push_text_member<kKey>, "string", "such as node.kubernetes.io/unreachable"},
     {"value", push_text_member<kValue>, "string", "\"\" when it has none"},
     {"effect", push_text_member<kEffect>, "string", "NoSchedule, PreferNoSchedule or NoExecute"},
+    {"time_added",
+     [](lua_State* lua, const View& v) { push_time(lua, member(v.json, "timeAdded")); }, "integer?",
+     "Unix seconds by the clock of whoever added it, if it says so"},
 }};
 constexpr Shape kTaint{
     .name = "taint", .class_name = "Taint", .doc = "A taint of a node.", .fields = kTaintFields};
+
+constexpr std::array<Field, 2> kAddressFields = {{
+    {"type", push_text_member<kType>, "string", "such as InternalIP or Hostname"},
+    {"address", push_text_member<kAddress>, "string", "the address itself"},
+}};
+constexpr Shape kNodeAddress{.name = "address",
+                             .class_name = "NodeAddress",
+                             .doc = "An address of a node.",
+                             .fields = kAddressFields};
 
 void push_node_labels(lua_State* lua, const View& view) {
   push_map(lua, member(view.json, kMetadata, "labels"), "node.labels");
@@ -34,6 +52,19 @@ void push_node_taints(lua_State* lua, const View& view) {
                   .name = "node.taints",
                   .json = member(view.json, kSpec, "taints"),
                   .shape = &kTaint});
+}
+void push_node_addresses(lua_State* lua, const View& view) {
+  push_view(lua, {.kind = View::Kind::List,
+                  .name = "node.addresses",
+                  .json = member(view.json, kStatus, "addresses"),
+                  .shape = &kNodeAddress});
+}
+// By its label, or by the one that had this meaning until Kubernetes 1.17.
+template <const std::string_view& kLabel, const std::string_view& kOldLabel>
+void push_node_topology(lua_State* lua, const View& view) {
+  const json* labels = member(view.json, kMetadata, "labels");
+  const std::string_view place = text_of(member(labels, kLabel));
+  push_text(lua, place.empty() ? text_of(member(labels, kOldLabel)) : place);
 }
 // A status that is none of Kubernetes' three words is as unknown as "Unknown".
 void push_node_ready_status(lua_State* lua, const View& view) {
@@ -69,6 +100,23 @@ void push_node_failures(lua_State* lua, const View&) {
   lua_pushinteger(lua, inputs_of(lua).facts.failures);
 }
 
+void push_node_created_at(lua_State* lua, const View& view) {
+  push_time(lua, member(view.json, kMetadata, "creationTimestamp"));
+}
+void push_node_lease_age(lua_State* lua, const View&) {
+  if (const auto& age = inputs_of(lua).facts.lease_age) {
+    lua_pushinteger(lua, std::chrono::floor<std::chrono::seconds>(*age).count());
+  } else {
+    lua_pushnil(lua);
+  }
+}
+void push_node_machine(lua_State* lua, const View&) {
+  push_text(lua, to_string(inputs_of(lua).facts.machine));
+}
+void push_node_raw(lua_State* lua, const View& view) {
+  push_view(lua, {.kind = View::Kind::Raw, .name = "node.raw", .json = view.json});
+}
+
 template <Evidence kEvidence>
 void push_evidence(lua_State* lua, const View&) {
   push_bool(lua, inputs_of(lua).facts.evidence.contains(kEvidence));
@@ -93,15 +141,35 @@ constexpr Shape kEvidenceShape{.name = "node.evidence",
 
 constexpr std::string_view kProviderId = "providerID";
 
-void push_system_uuid(lua_State* lua, const View& view) {
-  push_string(lua, member(member(view.json, kStatus, "nodeInfo"), "systemUUID"));
+constexpr std::string_view kBootId = "bootID";
+constexpr std::string_view kMachineId = "machineID";
+constexpr std::string_view kSystemUuid = "systemUUID";
+constexpr std::string_view kZone = "topology.kubernetes.io/zone";
+constexpr std::string_view kOldZone = "failure-domain.beta.kubernetes.io/zone";
+constexpr std::string_view kRegion = "topology.kubernetes.io/region";
+constexpr std::string_view kOldRegion = "failure-domain.beta.kubernetes.io/region";
+
+// Of status.nodeInfo, which the kubelet writes.
+template <const std::string_view& kKey>
+void push_node_info(lua_State* lua, const View& view) {
+  push_string(lua, member(member(view.json, kStatus, "nodeInfo"), kKey));
 }
 
-constexpr std::array<Field, 12> kNodeFields = {{
+constexpr std::array<Field, 24> kNodeFields = {{
     {"name", push_text_below<kMetadata, kName>, "string", "its name"},
+    {"uid", push_text_below<kMetadata, kUid>, "string", "its UID"},
     {"labels", push_node_labels, "table<string, string>", "by key, nil for one it lacks"},
     {"annotations", push_node_annotations, "table<string, string>", "by key, nil for one it lacks"},
+    {"created_at", push_node_created_at, "integer?", "Unix seconds"},
     {"taints", push_node_taints, "Taint[]", "of its spec"},
+    {"conditions", push_node_conditions, "NodeCondition[]", "of its status, in the order there"},
+    {"planned", push_node_planned, "Planned",
+     "what its lifecycle conditions say is planned for it"},
+    {"addresses", push_node_addresses, "NodeAddress[]", "of its status, by the kubelet"},
+    {"zone", push_node_topology<kZone, kOldZone>, "string",
+     "its label topology.kubernetes.io/zone; \"\" when it has none"},
+    {"region", push_node_topology<kRegion, kOldRegion>, "string",
+     "its label topology.kubernetes.io/region; \"\" when it has none"},
     {"ready_status", push_node_ready_status,
      "\"true\"|\"false\"|\"unknown\"|\"missing\"|\"deleted\"",
      "its Ready condition; deleted when the node is gone from the API"},
@@ -110,9 +178,18 @@ constexpr std::array<Field, 12> kNodeFields = {{
     {"failures", push_node_failures, "integer", "consecutive down observations"},
     {"provider_id", push_text_below<kSpec, kProviderId>, "string",
      "spec.providerID, such as metal3://…; \"\" when it has none"},
-    {"system_uuid", push_system_uuid, "string",
+    {"system_uuid", push_node_info<kSystemUuid>, "string",
      "status.nodeInfo.systemUUID, by the kubelet; \"\" when it has none"},
+    {"machine_id", push_node_info<kMachineId>, "string",
+     "status.nodeInfo.machineID, by the kubelet; \"\" when it has none"},
+    {"boot_id", push_node_info<kBootId>, "string",
+     "status.nodeInfo.bootID, by the kubelet; \"\" when it has none"},
     {"unschedulable", push_node_unschedulable, "boolean", "whether it is cordoned"},
+    {"lease_age", push_node_lease_age, "integer?",
+     "for how many seconds at least its kubelet has not renewed its Lease, by the engine's own "
+     "clock; nil when it was not read"},
+    {"machine", push_node_machine, "\"answers\"|\"unsure\"|\"silent\"|\"not_observable\"",
+     "what detection says of its machine; not_observable without detection. It is no evidence"},
     {"evidence",
      [](lua_State* lua, const View&) {
        push_view(lua, {.name = "node.evidence", .shape = &kEvidenceShape});
@@ -124,6 +201,8 @@ constexpr std::array<Field, 12> kNodeFields = {{
     {"exists", push_node_exists, "boolean",
      "false: gone from the API, the rest is what this incident read last, empty when it read "
      "nothing"},
+    {"raw", push_node_raw, "Raw",
+     "the API object without managedFields: node.raw:get('status.nodeInfo.kubeletVersion')"},
 }};
 constexpr Shape kNode{
     .name = "node", .class_name = "Node", .doc = "The node that is down.", .fields = kNodeFields};
@@ -192,8 +271,9 @@ const Shape& cluster_shape() {
 }
 
 std::span<const Shape* const> node_shapes() {
-  static constexpr std::array<const Shape*, 4> kShapes = {&kNode, &kTaint, &kCluster, &kTally};
-  return kShapes;
+  static const std::array<const Shape*, 7> shapes = {
+      &kNode, &kTaint, &condition_shape(), &planned_shape(), &kNodeAddress, &kCluster, &kTally};
+  return shapes;
 }
 
 }  // namespace moonfence::policy

@@ -29,12 +29,15 @@ constexpr std::array<std::string_view, 13> kOptionalOfPod = {"/metadata/labels",
                                                              "/status/reason",
                                                              "/status/conditions",
                                                              "/status"};
-constexpr std::array<std::string_view, 6> kOptionalOfNode = {
-    "/metadata/labels", "/metadata/annotations", "/spec/taints", "/spec", "/status/conditions",
+constexpr std::array<std::string_view, 10> kOptionalOfNode = {
+    "/metadata/labels", "/metadata/annotations", "/metadata/creationTimestamp",
+    "/spec/taints",     "/spec/providerID",      "/spec",
+    "/status/nodeInfo", "/status/addresses",     "/status/conditions",
     "/status"};
 constexpr std::array<std::string_view, 4> kListsOfPod = {
     "/metadata/ownerReferences", "/spec/volumes", "/spec/tolerations", "/status/conditions"};
-constexpr std::array<std::string_view, 2> kListsOfNode = {"/spec/taints", "/status/conditions"};
+constexpr std::array<std::string_view, 3> kListsOfNode = {"/spec/taints", "/status/addresses",
+                                                          "/status/conditions"};
 constexpr std::array<std::string_view, 3> kBrokenStates = {"unbound", "claim_missing",
                                                            "volume_missing"};
 
@@ -170,6 +173,12 @@ void add_missing_facts(const Scene& base, std::vector<Variant>& variants) {
     variant.scene.facts.candidates = std::vector<std::string>();
     variants.push_back(std::move(variant));
   }
+  if (node_facts_of(base).lease_age) {
+    Variant variant{.what = "nobody has read the node's Lease", .scene = base};
+    variant.scene.lease_renewed.reset();
+    variant.scene.node_facts.lease_age.reset();
+    variants.push_back(std::move(variant));
+  }
 }
 
 void add_clocks(const Scene& base, std::vector<Variant>& variants) {
@@ -212,6 +221,8 @@ std::string fingerprint(const Scene& scene) {
   for (const std::string& candidate : *scene.facts.candidates) {
     text += "|" + candidate;
   }
+  const auto lease_age = node_facts_of(scene).lease_age;
+  text += lease_age ? "|" + std::to_string(lease_age->count()) : "|-";
   return text;
 }
 

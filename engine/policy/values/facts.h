@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -89,6 +90,23 @@ struct ClusterFacts {
   Tally tally = {};
 };
 
+// What detection says of a node's machine: the words of cluster::Kernel, which this layer does not
+// know.
+enum class Machine { NotObservable, Answers, Unsure, Silent };
+[[nodiscard]] constexpr std::string_view to_string(Machine machine) {
+  switch (machine) {
+    case Machine::NotObservable:
+      return "not_observable";
+    case Machine::Answers:
+      return "answers";
+    case Machine::Unsure:
+      return "unsure";
+    case Machine::Silent:
+      return "silent";
+  }
+  return "not_observable";
+}
+
 // What the engine knows about the pod's node beside its object.
 struct NodeFacts {
   bool exists = true;          // false: gone from the API, `node` is what was read last
@@ -97,6 +115,9 @@ struct NodeFacts {
   // another machine's clock.
   std::optional<WallTime> since = std::nullopt;
   EvidenceSet evidence = {};  // what is known of a node that seems to be dead
+  // For how long at least its kubelet has not renewed its Lease; nullopt: nobody has read it.
+  std::optional<Duration> lease_age = std::nullopt;
+  Machine machine = Machine::NotObservable;
 };
 
 }  // namespace moonfence::policy

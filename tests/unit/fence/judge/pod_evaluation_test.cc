@@ -55,6 +55,14 @@ TEST_F(PodEvaluationTest, what_a_policy_logs_stands_in_the_log_with_its_name_and
   EXPECT_EQ(log.count("text=seen"), 1U);
 }
 
+// A stale Lease, as the pass has read it: what judges by its age must see one.
+TEST_F(PodEvaluationTest, a_policy_sees_how_long_the_lease_has_not_been_renewed) {
+  run_pass({says("a",
+                 "if node.lease_age and node.machine == 'not_observable' then "
+                 "return fence.delete_pod('stale') end return fence.skip('no age')")});
+  EXPECT_EQ(deletes(), Lines{"web-0 0s"});
+}
+
 TEST_F(PodEvaluationTest, what_one_forbids_nobody_does) {
   const auto pass = run_pass({deletes_it("a"), forbids_it("b")});
   EXPECT_EQ(told_by(), (Lines{"verdict policy_deletes_pod a", "verdict policy_forbids b",

@@ -52,6 +52,13 @@ TEST_F(KubeletLeaseTest,
   EXPECT_EQ(feel(lease(stamp), Readiness::Unknown, 20s + 1ns), KubeletLease::Dead);
 }
 
+TEST_F(KubeletLeaseTest, since_when_it_stands_still_is_told_of_a_living_one_too) {
+  unwritten = t0 - 5s;
+  EXPECT_EQ(find(lease(stamp), Readiness::Unknown, 0s).since, t0 - 5s);
+  EXPECT_EQ(find(lease(stamp), Readiness::Unknown, 40s).since, t0 - 5s);
+  EXPECT_EQ(find(failed(Error::Kind::Retryable), Readiness::Unknown, 41s).since, std::nullopt);
+}
+
 // Requests of its kubelet were lost for so long that Kubernetes called it Unknown; then it renewed
 // its Lease, which was not read before half of its duration was over. Its pods were deleted.
 TEST_F(KubeletLeaseTest, whoever_renews_after_being_called_unknown_has_the_whole_duration) {

@@ -40,6 +40,13 @@ TEST(DecodeNode, every_field_arrives) {
   EXPECT_NE(decode_node(node_json(), true)->raw, nullptr);
 }
 
+TEST(DecodeNode, what_is_kept_for_policies_lacks_managed_fields_alone) {
+  json node = node_json();
+  const json kept = node;
+  node["metadata"]["managedFields"] = json::array({{{"manager", "kubelet"}}});
+  EXPECT_EQ(*decode_node(node, true)->raw, kept);
+}
+
 TEST(DecodeNode, the_zone_is_the_label_or_its_predecessor) {
   json node = node_json();
   EXPECT_EQ(decode_node(node)->zone, "");

@@ -68,6 +68,48 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+TEST(Fixture, what_a_node_says_can_be_patched) {
+  const auto scene = scene_of({}, {{"node.provider_id", "aws:///i-1"},
+                                   {"node.boot_id", "b"},
+                                   {"node.zone", "z"},
+                                   {"node.created_at", 1767225600},
+                                   {"node.addresses", {{{"type", "InternalIP"}}}},
+                                   {"node.planned.Drained", "2026-11-20T10:00:00Z"},
+                                   {"node.planned.MaintenancePlanned", "unknown"},
+                                   {"node.lease_age", 75},
+                                   {"node.machine", "silent"}});
+  ASSERT_TRUE(scene) << scene.error().message();
+  EXPECT_EQ(scene->node["spec"]["providerID"], "aws:///i-1");
+  EXPECT_EQ(scene->node["status"]["nodeInfo"]["bootID"], "b");
+  EXPECT_EQ(scene->node["metadata"]["labels"]["topology.kubernetes.io/zone"], "z");
+  EXPECT_EQ(scene->node["metadata"]["creationTimestamp"], "2026-01-01T00:00:00Z");
+  EXPECT_EQ(scene->node["status"]["addresses"].size(), 1U);
+  EXPECT_EQ(scene->node["status"]["conditions"][1],
+            json({{"type", "Drained"},
+                  {"status", "True"},
+                  {"lastTransitionTime", "2026-11-20T10:00:00Z"}}));
+  EXPECT_EQ(scene->node["status"]["conditions"][2]["status"], "Unknown");
+  EXPECT_EQ(scene->node_facts.lease_age, std::chrono::seconds(75));
+  EXPECT_EQ(scene->node_facts.machine, Machine::Silent);
+  EXPECT_TRUE(has(patch_error("node.planned.Draind", true), "did you mean 'Drained'"));
+  EXPECT_TRUE(has(patch_error("node.planned.Drained", "soon"), "cannot stand there"));
+  EXPECT_TRUE(has(patch_error("node.lease_age", -1), "cannot stand there"));
+  EXPECT_TRUE(has(patch_error("node.machine", "dead"), "known are answers"));
+}
+
+TEST(Fixture, a_lease_of_the_node_tells_its_age) {
+  const json lease = {{"kind", "Lease"},
+                      {"metadata", {{"name", "n1"}, {"namespace", "kube-node-lease"}}},
+                      {"spec", {{"renewTime", "2026-11-20T10:00:00.000000Z"}}}};
+  auto scene = scene_of({lease});
+  ASSERT_TRUE(scene) << scene.error().message();
+  scene->cluster.now = *parse_rfc3339("2026-11-20T10:01:15Z");
+  EXPECT_EQ(node_facts_of(*scene).lease_age, std::chrono::seconds(75));
+  scene->cluster.now = *parse_rfc3339("2026-11-20T09:00:00Z");
+  EXPECT_EQ(node_facts_of(*scene).lease_age, Duration::zero());
+  EXPECT_EQ(node_facts_of(*scene_of()).lease_age, std::nullopt);
+}
+
 TEST(Fixture, a_claim_leads_to_its_volume_and_attachment) {
   const json attachment = {
       {"kind", "VolumeAttachment"},

@@ -391,6 +391,129 @@ TEST(NodeInput, ready_status_is_one_of_five_words) {
   EXPECT_EQ(reason(ready("True"), {.exists = false}), "deleted false 1");
 }
 
+nlohmann::json full_node() {
+  return nlohmann::json::parse(R"({
+    "metadata": {"name": "n1", "uid": "node-uid", "creationTimestamp": "2026-01-01T00:00:00Z",
+      "labels": {"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "r1",
+                 "failure-domain.beta.kubernetes.io/zone": "old"}},
+    "spec": {"providerID": "aws:///i-1",
+      "taints": [{"key": "a", "effect": "NoExecute", "timeAdded": "2026-01-02T03:00:05Z"},
+                 {"key": "b", "effect": "NoSchedule"}]},
+    "status": {
+      "nodeInfo": {"bootID": "boot", "machineID": "machine", "systemUUID": "system"},
+      "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname"}],
+      "conditions": [
+        {"type": "MemoryPressure", "status": "False", "reason": "KubeletHasSufficientMemory",
+         "message": "enough", "lastTransitionTime": "2026-01-02T03:00:00Z",
+         "lastHeartbeatTime": "2026-01-02T03:00:30Z"},
+        {"type": "Ready", "status": "Unknown"}, 7]}})");
+}
+
+std::string of_node(const nlohmann::json& node, const std::string& expression,
+                    const policy::NodeFacts& facts = {}) {
+  const auto policy = load_text(policy_text("return fence.skip(tostring(" + expression + "))"));
+  EXPECT_TRUE(policy) << policy.error().text;
+  const auto said = policy->decide(pod_of(sample_pod()), node_of(node), sample_cluster(), facts);
+  return said ? said->reason : said.error().text;
+}
+
+TEST(NodeInput, what_its_object_says) {
+  const auto of = [](const std::string& expression) { return of_node(full_node(), expression); };
+  EXPECT_EQ(of("node.uid .. ' ' .. node.created_at"), "node-uid 1767225600");
+  EXPECT_EQ(of("node.provider_id .. node.system_uuid .. node.machine_id .. node.boot_id"),
+            "aws:///i-1systemmachineboot");
+  EXPECT_EQ(of("node.zone .. node.region"), "z1r1");
+  EXPECT_EQ(of("node.taints[1].time_added"), "1767322805");
+  EXPECT_EQ(of("node.taints[2].time_added"), "nil");
+  EXPECT_EQ(of("#node.addresses .. node.addresses[1].type .. node.addresses[1].address"),
+            "2InternalIP10.0.0.1");
+  EXPECT_EQ(of("'<' .. node.addresses[2].address .. '>'"), "<>");
+  EXPECT_EQ(of("#node.conditions .. node.conditions[1].type .. node.conditions[1].status .. "
+               "node.conditions[1].reason .. node.conditions[1].message"),
+            "3MemoryPressureFalseKubeletHasSufficientMemoryenough");
+  EXPECT_EQ(of("node.conditions[1].last_heartbeat_time - node.conditions[1].last_transition_time"),
+            "30");
+  EXPECT_EQ(of("node.conditions[2].last_transition_time"), "nil");
+  EXPECT_EQ(of("'<' .. node.conditions[3].type .. '>'"), "<>");
+  EXPECT_EQ(of("node.raw:get('status.nodeInfo.bootID')"), "boot");
+}
+
+TEST(NodeInput, a_node_that_is_gone_is_empty_and_no_error) {
+  const nlohmann::json bare = {{"metadata", {{"name", "n1"}}}};
+  const auto of = [&bare](const std::string& expression) {
+    return of_node(bare, expression, {.exists = false});
+  };
+  EXPECT_EQ(of("'<' .. node.uid .. node.provider_id .. node.system_uuid .. node.machine_id .. "
+               "node.boot_id .. node.zone .. node.region .. '>'"),
+            "<>");
+  EXPECT_EQ(of("#node.conditions + #node.addresses + #node.planned.types + #node.planned.unknown"),
+            "0");
+  EXPECT_EQ(of("node.created_at"), "nil");
+  EXPECT_EQ(of("node.lease_age"), "nil");
+  EXPECT_EQ(of("node.machine"), "not_observable");
+  EXPECT_EQ(of("node.raw:get('spec.providerID')"), "nil");
+}
+
+TEST(NodeInput, a_zone_may_stand_in_the_label_that_had_this_meaning_before) {
+  nlohmann::json node = full_node();
+  node["metadata"]["labels"].erase("topology.kubernetes.io/zone");
+  EXPECT_EQ(of_node(node, "node.zone"), "old");
+}
+
+TEST(NodeInput, the_age_of_its_lease_and_what_detection_says) {
+  const policy::NodeFacts facts = {.lease_age = std::chrono::milliseconds(41'900),
+                                   .machine = policy::Machine::Unsure};
+  EXPECT_EQ(of_node(full_node(), "node.lease_age", facts), "41");
+  EXPECT_EQ(of_node(full_node(), "node.machine", facts), "unsure");
+}
+
+nlohmann::json with_conditions(const nlohmann::json& conditions) {
+  nlohmann::json node = full_node();
+  node["status"]["conditions"] = conditions;
+  return node;
+}
+
+nlohmann::json condition(const char* type, const char* status) {
+  return {{"type", type},
+          {"status", status},
+          {"reason", "AdminRequested"},
+          {"lastTransitionTime", "2026-01-02T03:00:00Z"}};
+}
+
+TEST(NodeInput, what_is_planned_is_what_is_true_and_unknown_is_said_separately) {
+  const auto node =
+      with_conditions({condition("MaintenanceInProgress", "Unknown"), condition("Drained", "False"),
+                       condition("DrainInProgress", "True"), condition("Ready", "True"),
+                       condition("MaintenancePlanned", "perhaps")});
+  const auto of = [&node](const std::string& expression) { return of_node(node, expression); };
+  EXPECT_EQ(of("node.planned.DrainInProgress.last_transition_time"), "1767322800");
+  EXPECT_EQ(of("node.planned.DrainInProgress.reason"), "AdminRequested");
+  EXPECT_EQ(of("node.planned.Drained"), "nil");
+  EXPECT_EQ(of("node.planned.MaintenanceInProgress"), "nil");
+  EXPECT_EQ(of("node.planned.GracefulNodeShutdownInProgress"), "nil");
+  EXPECT_EQ(of("#node.planned.types .. node.planned.types[1]"), "1DrainInProgress");
+  EXPECT_EQ(of("#node.planned.unknown .. node.planned.unknown[1] .. node.planned.unknown[2]"),
+            "2MaintenancePlannedMaintenanceInProgress");
+  EXPECT_THAT(of("node.planned.DrainInProgres"), HasSubstr("did you mean 'DrainInProgress'"));
+}
+
+TEST(NodeInput, of_a_condition_that_is_listed_twice_true_counts) {
+  for (const auto& node :
+       {with_conditions({condition("Drained", "Unknown"), condition("Drained", "True")}),
+        with_conditions({condition("Drained", "True"), condition("Drained", "False")})}) {
+    EXPECT_EQ(of_node(node,
+                      "node.planned.Drained.status .. #node.planned.types .. "
+                      "#node.planned.unknown"),
+              "True10");
+  }
+}
+
+TEST(NodeInput, a_condition_without_a_time_is_planned_all_the_same) {
+  const auto node = with_conditions({{{"type", "Drained"}, {"status", "True"}}});
+  EXPECT_EQ(of_node(node, "node.planned.Drained ~= nil"), "true");
+  EXPECT_EQ(of_node(node, "node.planned.Drained.last_transition_time"), "nil");
+}
+
 TEST(NodeInput, a_node_without_its_json_has_a_name) {
   const auto policy = load_text(policy_text("return fence.skip(node.name .. node.ready_status)"));
   kube::Node node;
