@@ -56,6 +56,7 @@
 ---@field volume_kinds string[] the kinds in spec.volumes, sorted: configMap, persistentVolumeClaim, ...
 ---@field placement Placement where it could run instead; needs "placement"
 ---@field root_owner Owner the end of the chain of controllers; needs "root_owner"
+---@field owner_chain Owner[] the chain: its controller, that one's controller, ...; it is followed through ReplicaSets and Jobs, and the last is root_owner; needs "root_owner"
 ---@field siblings Sibling[] pods that use one of its claims; needs "siblings"
 ---@field fetched table<string, Answer> the answers to what fetch asked for; needs "fetch"
 ---@field raw Raw the API object without managedFields: pod.raw:get('spec.nodeName')
@@ -66,6 +67,7 @@
 ---@field name string its name
 ---@field uid string its UID
 ---@field api_version string such as apps/v1
+---@field api_group string such as apps; "" of Kubernetes' core
 
 ---A claim of the pod on its way to PersistentVolume and attachment.
 ---@class Volume

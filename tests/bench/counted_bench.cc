@@ -190,7 +190,7 @@ std::uint64_t decisions(std::string_view name, int count) {
   policy::PodFacts facts;
   facts.volumes.emplace();
   facts.candidates.emplace();
-  facts.root_owner.emplace();
+  facts.owner_chain.emplace();
   facts.siblings.emplace();
   return counted([&] {
     for (int i = 0; i < count; ++i) {

@@ -75,7 +75,7 @@ policy::PodFacts volumes_of_a_database(int times) {
                               .attachment = "csi-" + std::string(64, 'f')});
   }
   facts.candidates = std::vector<std::string>{"n2", "n3"};
-  facts.root_owner.emplace();
+  facts.owner_chain.emplace();
   facts.siblings.emplace();
   return facts;
 }

@@ -48,7 +48,7 @@ policy::PodFacts empty_facts() {
   policy::PodFacts facts;
   facts.volumes.emplace();
   facts.candidates.emplace();
-  facts.root_owner.emplace();
+  facts.owner_chain.emplace();
   facts.siblings.emplace();
   return facts;
 }

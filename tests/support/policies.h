@@ -127,7 +127,9 @@ inline policy::PodFacts sample_facts() {
                     .storage_class = "nfs",
                     .access_modes = {"ReadWriteMany", "ReadOnlyMany"}}};
   facts.candidates = {"n2", "n3"};
-  facts.root_owner = {.kind = "Widget", .name = "w", .uid = "u9", .api_version = "x.io/v1"};
+  facts.owner_chain = {
+      {.kind = "StatefulSet", .name = "web", .uid = "u2", .api_version = "apps/v1"},
+      {.kind = "Widget", .name = "w", .uid = "u9", .api_version = "x.io/v1"}};
   facts.siblings = {{.name = "web-1",
                      .uid = "u8",
                      .node_name = "n2",

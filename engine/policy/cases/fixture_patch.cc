@@ -311,8 +311,9 @@ Result<void> patch_pod(Scene& scene, const InputPath& path, const json& value) {
       (field == "ready" || field == "is_static" || field == "terminating")) {
     return patch_pod_state(scene, path, value);
   }
-  std::vector<std::string_view> known = {"owner",   "ready",    "is_static", "terminating", "raw",
-                                         "volumes", "siblings", "placement", "root_owner"};
+  std::vector<std::string_view> known = {"owner",      "ready",      "is_static", "terminating",
+                                         "raw",        "volumes",    "siblings",  "placement",
+                                         "root_owner", "owner_chain"};
   for (const Stored& stored : kPodFields) {
     if (stored.name == field) {
       return store(scene.pod, stored, path, value);
@@ -477,9 +478,9 @@ Failure bad_patch(const InputPath& path, const std::string& why, const std::stri
 
 bool is_object_patch(const InputPath& path) {
   const std::string_view field = path.name(1);
-  const bool is_fact =
-      path.root() == "pod" && (field == "volumes" || field == "claims" || field == "siblings" ||
-                               field == "placement" || field == "root_owner");
+  const bool is_fact = path.root() == "pod" &&
+                       (field == "volumes" || field == "claims" || field == "siblings" ||
+                        field == "placement" || field == "root_owner" || field == "owner_chain");
   return (path.root() == "pod" || path.root() == "node") && !is_fact;
 }
 

@@ -209,7 +209,18 @@ Result<void> patch_facts(Scene& scene, const InputPath& path, const json& value)
   }
   if (path.root() == "pod" && path.name(1) == "root_owner") {
     scene.gaps.erase("root_owner");
-    return set_text(*scene.facts.root_owner, kOwner, path, 2, value);
+    if (scene.facts.owner_chain->empty()) {
+      scene.facts.owner_chain->emplace_back();
+    }
+    return set_text(scene.facts.owner_chain->back(), kOwner, path, 2, value);
+  }
+  if (path.root() == "pod" && path.name(1) == "owner_chain") {
+    OwnerFacts* owner = element(*scene.facts.owner_chain, path);
+    if (owner == nullptr) {
+      return no_element(*scene.facts.owner_chain, path);
+    }
+    scene.gaps.erase("root_owner");
+    return set_text(*owner, kOwner, path, 3, value);
   }
   if (path.root() == "pod" && path.name(1) == "placement") {
     if (path.steps.size() != 3 || path.name(2) != "candidates") {

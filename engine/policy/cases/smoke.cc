@@ -98,7 +98,7 @@ PodFacts nothing_found() {
   PodFacts facts;
   facts.volumes.emplace();
   facts.candidates.emplace();
-  facts.root_owner.emplace();
+  facts.owner_chain.emplace();
   facts.siblings.emplace();
   return facts;
 }
@@ -107,8 +107,8 @@ PodFacts everything_found() {
   PodFacts facts = nothing_found();
   facts.volumes->push_back(bound_volume());
   facts.candidates->emplace_back("node-2");
-  facts.root_owner = OwnerFacts{
-      .kind = "StatefulSet", .name = "smoke", .uid = "owner-uid", .api_version = "apps/v1"};
+  facts.owner_chain->push_back(
+      {.kind = "StatefulSet", .name = "smoke", .uid = "owner-uid", .api_version = "apps/v1"});
   facts.siblings->push_back(SiblingFacts{.name = "smoke-1",
                                          .uid = "sibling-uid",
                                          .node_name = "node-2",
@@ -140,7 +140,7 @@ std::vector<SmokeCase> make_cases() {
   json orphan = full_object();
   orphan["metadata"].erase("ownerReferences");
   PodFacts ownerless = everything_found();
-  ownerless.root_owner = OwnerFacts{};
+  ownerless.owner_chain->clear();
   PodFacts unresolved = everything_found();
   unresolved.volumes->front() = unresolved_volume();
   unresolved.siblings->clear();

@@ -45,7 +45,7 @@ PodFacts declared_facts(const Policy& policy, const PodFacts& all) {
     facts.candidates.reset();
   }
   if (!policy.needs().root_owner) {
-    facts.root_owner.reset();
+    facts.owner_chain.reset();
   }
   if (!policy.needs().siblings) {
     facts.siblings.reset();

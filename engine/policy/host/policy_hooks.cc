@@ -304,7 +304,7 @@ std::optional<Need> missing_need(const Needs& needs, const PodFacts& known) {
   if (needs.placement && !known.candidates) {
     return Need::Placement;
   }
-  if (needs.root_owner && !known.root_owner) {
+  if (needs.root_owner && !known.owner_chain) {
     return Need::RootOwner;
   }
   if (needs.siblings && !known.siblings) {

@@ -82,8 +82,11 @@ void add_pod_facts(Inputs& inputs, const PodFacts& facts, const Needs& needs) {
   if (needs.placement && facts.candidates) {
     inputs.placement = {{"candidates", *facts.candidates}};
   }
-  if (needs.root_owner && facts.root_owner) {
-    inputs.root_owner = owner_json(*facts.root_owner);
+  inputs.owner_chain = json::array();
+  if (needs.root_owner && facts.owner_chain) {
+    for (const OwnerFacts& owner : *facts.owner_chain) {
+      inputs.owner_chain.push_back(owner_json(owner));
+    }
   }
   inputs.siblings = json::array();
   if (needs.siblings && facts.siblings) {

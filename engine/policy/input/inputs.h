@@ -31,7 +31,7 @@ struct Inputs {
   nlohmann::json bound;               // those of them that have a PV
   std::vector<std::size_t> bound_at;  // where each of these stands in `volumes`
   nlohmann::json placement;
-  nlohmann::json root_owner;
+  nlohmann::json owner_chain;
   nlohmann::json siblings;
   nlohmann::json volume_kinds;
   const nlohmann::json* answers = nullptr;  // of fetch or source; outlives the sandbox

@@ -201,23 +201,25 @@ std::vector<std::string> find_candidates(const Objects& objects, const json& pod
 
 // ---- owner and siblings ----------------------------------------------------------------------
 
-OwnerFacts find_root_owner(const Objects& objects, const json& pod, std::string& gap) {
-  constexpr int kLongestChain = 8;
-  OwnerFacts root;
+std::vector<OwnerFacts> find_owner_chain(const Objects& objects, const json& pod,
+                                         std::string& gap) {
+  constexpr std::size_t kLongestChain = 8;
+  std::vector<OwnerFacts> chain;
   const json* owner = controller_of(&pod);
-  for (int i = 0; owner != nullptr && i < kLongestChain; ++i) {
-    root = {.kind = std::string(text_of(member(owner, "kind"))),
-            .name = std::string(text_of(member(owner, "name"))),
-            .uid = std::string(text_of(member(owner, "uid"))),
-            .api_version = std::string(text_of(member(owner, "apiVersion")))};
-    const json* object = find(objects, root.kind, namespace_of(&pod), root.name);
-    if (object == nullptr && may_be_owned(root.api_version, root.kind)) {
-      gap = "add " + root.kind + " " + namespace_of(&pod) + "/" + root.name +
+  while (owner != nullptr && chain.size() < kLongestChain) {
+    const OwnerFacts next = {.kind = std::string(text_of(member(owner, "kind"))),
+                             .name = std::string(text_of(member(owner, "name"))),
+                             .uid = std::string(text_of(member(owner, "uid"))),
+                             .api_version = std::string(text_of(member(owner, "apiVersion")))};
+    const json* object = find(objects, next.kind, namespace_of(&pod), next.name);
+    if (object == nullptr && may_be_owned(next.api_version, next.kind)) {
+      gap = "add " + next.kind + " " + namespace_of(&pod) + "/" + next.name +
             " to the objects; it may have an owner itself";
     }
+    chain.push_back(next);
     owner = controller_of(object);
   }
-  return root;
+  return chain;
 }
 
 std::string newest_attach_error(const Objects& objects, const json* pod) {
@@ -345,7 +347,7 @@ PodFacts facts_of(const json& pod, const Objects& objects, const Needs& needs,
   }
   if (needs.root_owner) {
     std::string gap;
-    facts.root_owner = find_root_owner(objects, pod, gap);
+    facts.owner_chain = find_owner_chain(objects, pod, gap);
     if (!gap.empty()) {
       gaps["root_owner"] = gap;
     }

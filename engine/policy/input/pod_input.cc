@@ -16,11 +16,19 @@ using nlohmann::json;
 constexpr std::string_view kKind = "kind";
 constexpr std::string_view kApiVersion = "apiVersion";
 
-constexpr std::array<Field, 4> kOwnerFields = {{
+// What stands before the '/' of an apiVersion; "" of v1, which is of the core group.
+void push_api_group(lua_State* lua, const View& view) {
+  const std::string_view version = text_of(member(view.json, kApiVersion));
+  const auto slash = version.find('/');
+  push_text(lua, slash == std::string_view::npos ? std::string_view() : version.substr(0, slash));
+}
+
+constexpr std::array<Field, 5> kOwnerFields = {{
     {"kind", push_text_member<kKind>, "string", "such as StatefulSet; \"\" when there is none"},
     {"name", push_text_member<kName>, "string", "its name"},
     {"uid", push_text_member<kUid>, "string", "its UID"},
     {"api_version", push_text_member<kApiVersion>, "string", "such as apps/v1"},
+    {"api_group", push_api_group, "string", "such as apps; \"\" of Kubernetes' core"},
 }};
 constexpr Shape kOwner{.name = "owner",
                        .class_name = "Owner",
@@ -185,7 +193,16 @@ void push_placement(lua_State* lua, const View&) {
             {.name = "pod.placement", .json = &inputs_of(lua).placement, .shape = &kPlacement});
 }
 void push_root_owner(lua_State* lua, const View&) {
-  push_view(lua, {.name = "pod.root_owner", .json = &inputs_of(lua).root_owner, .shape = &kOwner});
+  const json& chain = inputs_of(lua).owner_chain;
+  push_view(lua, {.name = "pod.root_owner",
+                  .json = chain.empty() ? nullptr : &chain.back(),
+                  .shape = &kOwner});
+}
+void push_owner_chain(lua_State* lua, const View&) {
+  push_view(lua, {.kind = View::Kind::List,
+                  .name = "pod.owner_chain",
+                  .json = &inputs_of(lua).owner_chain,
+                  .shape = &kOwner});
 }
 void push_siblings(lua_State* lua, const View&) {
   push_view(lua, {.kind = View::Kind::List,
@@ -201,7 +218,7 @@ void push_raw(lua_State* lua, const View& view) {
   push_view(lua, {.kind = View::Kind::Raw, .name = "pod.raw", .json = view.json});
 }
 
-constexpr std::array<Field, 27> kPodFields = {{
+constexpr std::array<Field, 28> kPodFields = {{
     {"name", push_text_below<kMetadata, kName>, "string", "its name"},
     {"namespace", push_text_below<kMetadata, kNamespace>, "string", "its namespace"},
     {"uid", push_text_below<kMetadata, kUid>, "string", "its UID"},
@@ -232,6 +249,11 @@ constexpr std::array<Field, 27> kPodFields = {{
      "the kinds in spec.volumes, sorted: configMap, persistentVolumeClaim, ..."},
     {"placement", push_placement, "Placement", "where it could run instead", Need::Placement},
     {"root_owner", push_root_owner, "Owner", "the end of the chain of controllers",
+     Need::RootOwner},
+    {"owner_chain", push_owner_chain, "Owner[]",
+     "the chain: its controller, that one's controller, ...; it is followed through ReplicaSets "
+     "and "
+     "Jobs, and the last is root_owner",
      Need::RootOwner},
     {"siblings", push_siblings, "Sibling[]", "pods that use one of its claims", Need::Siblings},
     {"fetched", push_fetched, "table<string, Answer>", "the answers to what fetch asked for",

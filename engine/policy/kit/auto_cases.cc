@@ -68,7 +68,7 @@ void forget_facts(Scene& scene, std::string_view place) {
     scene.facts.volumes = std::vector<VolumeFacts>();
     scene.facts.siblings = std::vector<SiblingFacts>();
   } else if (place == "/metadata/ownerReferences") {
-    scene.facts.root_owner = OwnerFacts();
+    scene.facts.owner_chain = std::vector<OwnerFacts>();
   }
 }
 

@@ -149,7 +149,7 @@ Reference reference() {
   all.needs = {
       {"volumes", "pod.volumes and pod.claims: claim, PersistentVolume, VolumeAttachment"},
       {"placement", "pod.placement: the nodes that could take the pod"},
-      {"root_owner", "pod.root_owner: the end of the chain of controllers"},
+      {"root_owner", "pod.root_owner and pod.owner_chain: the controllers above the pod"},
       {"siblings", "pod.siblings: the pods that use the same claims"},
   };
   all.setting_types = {

@@ -69,9 +69,10 @@ struct SiblingFacts {
 struct PodFacts {
   std::optional<std::vector<VolumeFacts>> volumes;     // need "volumes"
   std::optional<std::vector<std::string>> candidates;  // need "placement": nodes that can take it
-  std::optional<OwnerFacts> root_owner;                // need "root_owner"
-  std::optional<std::vector<SiblingFacts>> siblings;   // need "siblings"
-  nlohmann::json fetched = nlohmann::json::object();   // by name: {"status": 200, "body": …}
+  // Need "root_owner": from the pod's controller on; the last is the root. Empty: it has none.
+  std::optional<std::vector<OwnerFacts>> owner_chain;
+  std::optional<std::vector<SiblingFacts>> siblings;  // need "siblings"
+  nlohmann::json fetched = nlohmann::json::object();  // by name: {"status": 200, "body": …}
 };
 
 // What a policy has come to in an incident so far.

@@ -72,8 +72,10 @@ TEST_F(FactReaderTest, the_root_owner_is_looked_up_behind_a_replica_set) {
       test::FakeAnswer{.body = R"({"kind":"ReplicaSet","metadata":{"name":"web","namespace":"db",
             "ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"shop","uid":"d",
             "controller":true}]}})"});
-  judge("'root_owner'", "return fence.skip(pod.root_owner.kind .. ' ' .. pod.root_owner.name)");
-  EXPECT_EQ(said(), Lines{"policy_skips: Deployment shop"});
+  judge("'root_owner'",
+        "return fence.skip(pod.root_owner.kind .. ' ' .. pod.root_owner.name .. ' ' .. "
+        "#pod.owner_chain .. pod.owner_chain[1].kind)");
+  EXPECT_EQ(said(), Lines{"policy_skips: Deployment shop 2ReplicaSet"});
 }
 
 // A batch system has Jobs of its own, which nobody lets us read.

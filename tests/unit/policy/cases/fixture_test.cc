@@ -171,7 +171,9 @@ TEST(Fixture, a_need_without_data_is_a_gap) {
         {"ownerReferences", {{{"kind", "Deployment"}, {"name", "pg"}, {"controller", true}}}}}}};
   const auto full = scene_of({replica_set, node("n1")});
   EXPECT_TRUE(full->gaps.empty()) << full->gaps.begin()->first;
-  EXPECT_EQ(full->facts.root_owner->kind, "Deployment");
+  ASSERT_EQ(full->facts.owner_chain->size(), 2U);
+  EXPECT_EQ(full->facts.owner_chain->front().kind, "ReplicaSet");
+  EXPECT_EQ(full->facts.owner_chain->back().kind, "Deployment");
 }
 
 TEST(Fixture, candidates_are_nodes_that_could_take_the_pod) {
@@ -292,6 +294,7 @@ TEST(FixturePatch, facts_are_changed_after_they_were_gathered) {
   const auto scene = scene_of({}, {{"pod.volumes[1].driver", "other"},
                                    {"pod.claims[2].state", "claim_missing"},
                                    {"pod.placement.candidates", {"n7"}},
+                                   {"pod.owner_chain[1].name", "first"},
                                    {"pod.root_owner.kind", "CronJob"},
                                    {"cluster.nodes_ready", 4},
                                    {"cluster.now", "2026-11-20T10:06:00Z"}});
@@ -299,7 +302,8 @@ TEST(FixturePatch, facts_are_changed_after_they_were_gathered) {
   EXPECT_EQ((*scene->facts.volumes)[0].driver, "other");
   EXPECT_EQ((*scene->facts.volumes)[1].state, "claim_missing");
   EXPECT_EQ(*scene->facts.candidates, (std::vector<std::string>{"n7"}));
-  EXPECT_EQ(scene->facts.root_owner->kind, "CronJob");
+  EXPECT_EQ(scene->facts.owner_chain->back().kind, "CronJob");
+  EXPECT_EQ(scene->facts.owner_chain->front().name, "first");
   EXPECT_EQ(scene->cluster.nodes_ready, 4);
   EXPECT_TRUE(scene->now_given);
   EXPECT_TRUE(scene->gaps.empty());

@@ -138,6 +138,12 @@ TEST(NeededInput, placement_owner_siblings_and_answers) {
                      "pod.root_owner.api_version",
                      root),
             "Widgetwu9x.io/v1");
+  EXPECT_EQ(value_of("#pod.owner_chain .. pod.owner_chain[1].kind .. pod.owner_chain[1].api_group "
+                     ".. ' ' .. pod.owner_chain[2].kind .. pod.owner_chain[2].api_group",
+                     root),
+            "2StatefulSetapps Widgetx.io");
+  EXPECT_THAT(value_of("pod.owner_chain"), HasSubstr("declare needs = { 'root_owner' }"));
+  EXPECT_EQ(value_of("'<' .. pod.owners[1].api_group .. '>' .. pod.owner.api_group"), "<>apps");
   const std::string siblings = "needs = { 'siblings' },";
   EXPECT_EQ(value_of("#pod.siblings .. pod.siblings[1].name .. pod.siblings[1].uid .. "
                      "pod.siblings[1].node_name .. pod.siblings[1].claim .. pod.siblings[1].phase",
@@ -269,18 +275,19 @@ TEST(NeededInput, without_what_it_needs_the_policy_is_not_called) {
 TEST(NeededInput, nothing_found_is_an_empty_list) {
   const auto policy =
       load_text(policy_text("return fence.skip(#pod.volumes .. #pod.claims .. #pod.siblings .. "
-                            "#pod.placement.candidates .. '<' .. pod.root_owner.kind .. '>')",
+                            "#pod.placement.candidates .. #pod.owner_chain .. '<' .. "
+                            "pod.root_owner.kind .. '>')",
                             "needs = { 'volumes', 'siblings', 'placement', 'root_owner' },"));
   ASSERT_TRUE(policy) << policy.error().text;
   policy::PodFacts facts;
   facts.volumes.emplace();
   facts.siblings.emplace();
   facts.candidates.emplace();
-  facts.root_owner.emplace();
+  facts.owner_chain.emplace();
   EXPECT_EQ(
       policy->evaluate(pod_of(sample_pod()), node_of(sample_node()), sample_cluster(), {}, facts)
           .verdict->reason,
-      "0000<>");
+      "00000<>");
 }
 
 TEST(PodInput, volume_kinds_are_those_of_the_spec_sorted) {
