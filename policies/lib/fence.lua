@@ -230,6 +230,11 @@
 ---@field plan fun(s: Settings, got: table<string, Answer>): table<string, Request>? Names what has to be read; called again with the answers until it returns nil.
 ---@field nodes fun(s: Settings, got: table<string, Answer>): table<string, "healthy"|"failed"|"unknown"> The state of each node by name.
 
+---Options of fence.list.
+---@class ListOptions
+---@field labels? string A label selector: only objects that it selects; all of them without it.
+---@field metadata? boolean Of each object its metadata alone, which is a fraction of it: no spec, no status; false.
+
 ---Options of fence.delete_pod and fence.taint_out_of_service.
 ---@class ProofOptions
 ---@field proof? ("silent"|"unreachable"|"isolated"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
@@ -550,13 +555,14 @@ function fence.http(endpoint, path, ...) end
 ---@nodiscard
 function fence.get(apiVersion, resource, namespace, name) end
 
----All objects of one kind that the engine's configuration allows, in plan() of a fencer; answered whole, in at most 512 KiB, or not at all.
+---All objects of one kind that the engine's configuration allows, of all namespaces without one or with "": body.items. Answered whole, at most 1000 objects and 512 KiB, or not at all.
 ---@param apiVersion string
 ---@param resource string
 ---@param namespace? string
+---@param options? ListOptions
 ---@return Request
 ---@nodiscard
-function fence.list(apiVersion, resource, namespace) end
+function fence.list(apiVersion, resource, namespace, options) end
 
 ---What switches a machine off, in off() of a fencer: a POST of a flat table as JSON. What follows it is as with fence.http.
 ---@param endpoint string

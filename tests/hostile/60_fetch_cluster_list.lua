@@ -1,5 +1,5 @@
 -- row: 60
 -- where: fetch
 -- expect: error
--- says: lists are not read
+-- says: must be the name of one object
 return { a = fence.get('v1', 'persistentvolumes', '') }

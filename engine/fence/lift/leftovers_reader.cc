@@ -67,7 +67,7 @@ void LeftoversReader::read_storage() {
   pending_ = 2 + leftovers_.pods.size();
   calls_.push_back(around_.access.reader.get_list(
       "/apis/storage.k8s.io/v1/volumeattachments", {},
-      [this](Result<kube::ApiReply> reply) { attachments_arrived(std::move(reply)); }));
+      [this](Result<kube::ApiReply> reply) { attachments_arrived(std::move(reply)); }, {}));
   constexpr Duration kLeaseLimit = std::chrono::seconds(5);
   calls_.push_back(around_.access.reader.get_node_lease(
       node_, kLeaseLimit, [this](const Result<kube::Lease>& lease) { lease_arrived(lease); }));

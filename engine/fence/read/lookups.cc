@@ -30,10 +30,9 @@ void Lookups::get_of(const Collection& collection, const std::string& name,
 }
 
 void Lookups::list(const Result<std::string>& path, const kube::Query& query, Done done,
-                   std::size_t limit) {
-  if (Lookup* lookup = look_up(path, query, std::move(done))) {
+                   kube::Reader::ListForm form) {
+  if (Lookup* lookup = look_up(path, query, std::move(done), form)) {
     lookup->is_list = true;
-    lookup->limit = limit;
     queue_.push_back(lookup);
     pump();
   }
@@ -41,12 +40,13 @@ void Lookups::list(const Result<std::string>& path, const kube::Query& query, Do
 
 // Null when nothing new is to be read.
 Lookups::Lookup* Lookups::look_up(const Result<std::string>& path, const kube::Query& query,
-                                  Done done) {
+                                  Done done, kube::Reader::ListForm form) {
   if (!path) {
     done(failure(Error(path.error())));
     return nullptr;
   }
-  const auto [entry, is_new] = lookups_.try_emplace(*path + "?" + kube::encoded_query(query));
+  const auto [entry, is_new] = lookups_.try_emplace(*path + "?" + kube::encoded_query(query) +
+                                                    (form.metadata_only ? " metadata" : ""));
   Lookup& lookup = entry->second;
   if (lookup.answer) {
     done(*lookup.answer);
@@ -55,6 +55,7 @@ Lookups::Lookup* Lookups::look_up(const Result<std::string>& path, const kube::Q
   lookup.waiting.push_back(std::move(done));
   lookup.path = *path;
   lookup.query = query;
+  lookup.form = form;
   return is_new ? &lookup : nullptr;
 }
 
@@ -94,7 +95,7 @@ void Lookups::send(Lookup& next) {
   };
   next.is_listed = next.group != nullptr && next.group->may_be_only_listed &&
                    reader_.is_only_listed(next.group->path);
-  next.call = next.is_list            ? reader_.get_list(next.path, next.query, done, next.limit)
+  next.call = next.is_list            ? reader_.get_list(next.path, next.query, done, next.form)
               : next.is_listed        ? reader_.get_listed(next.group->path, next.name, done)
               : next.group != nullptr ? reader_.get_named(next.path, next.name, done)
                                       : reader_.get(next.path, done);

@@ -73,9 +73,9 @@ class Lookups {
   // The same of an object whose collection may be listed; `path` tells it apart from others.
   void get_of(const Collection& collection, const std::string& name,
               const Result<std::string>& path, Done done);
-  // A collection: it may be large, and goes where it holds up no live read. `limit`: of its answer.
+  // A collection: it may be large, and goes where it holds up no live read.
   void list(const Result<std::string>& path, const kube::Query& query, Done done,
-            std::size_t limit = kube::Reader::kListLimit);
+            kube::Reader::ListForm form = {});
 
   [[nodiscard]] std::size_t requests() const { return lookups_.size(); }
 
@@ -86,10 +86,10 @@ class Lookups {
     std::string path;
     kube::Query query;
     bool is_list = false;
-    std::size_t limit = kube::Reader::kListLimit;  // of a list's answer
-    Group* group = nullptr;                        // null: it is read by itself
-    std::string name;                              // within the group
-    bool is_listed = false;                        // read from a list of its name
+    kube::Reader::ListForm form;  // of a list
+    Group* group = nullptr;       // null: it is read by itself
+    std::string name;             // within the group
+    bool is_listed = false;       // read from a list of its name
     std::optional<Result<Body>> answer;
     std::vector<Done> waiting;
     kube::CallHandle call;
@@ -104,7 +104,7 @@ class Lookups {
     kube::CallHandle list;
   };
   [[nodiscard]] Lookup* look_up(const Result<std::string>& path, const kube::Query& query,
-                                Done done);
+                                Done done, kube::Reader::ListForm form = {});
   void pump();
   void pump(Group& group);
   void send(Lookup& next);
@@ -115,9 +115,10 @@ class Lookups {
   void answer(Lookup& lookup, Result<Body> answer);
 
   kube::Reader& reader_;
-  std::map<std::string, Lookup> lookups_;  // by path and query; its elements stay where they are
-  std::map<std::string, Group> groups_;    // by path; so do these
-  std::deque<Lookup*> queue_;              // those without a group
+  // By path, query and form; its elements stay where they are.
+  std::map<std::string, Lookup> lookups_;
+  std::map<std::string, Group> groups_;  // by path; so do these
+  std::deque<Lookup*> queue_;            // those without a group
   std::size_t in_flight_ = 0;
   std::size_t held_ = 0;  // by so many Together
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

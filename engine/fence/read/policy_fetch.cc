@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kube/wire/url.h"
+#include "policy/values/list_answer.h"
 
 namespace moonfence::fence {
 
@@ -39,17 +40,15 @@ std::optional<policy::FailedAnswer> told_of(const cluster::EndpointFailure& fail
 
 namespace {
 
-bool is_whole_list(const nlohmann::json& body) {
-  if (!body.is_object() || !body.contains("items") ||
-      !(body["items"].is_array() || body["items"].is_null())) {
-    return false;
+std::string fault_of(const policy::Request& request, const Result<Lookups::Body>& found) {
+  if (!found && found.error().kind == Error::Kind::Limit) {
+    return policy::too_large_list(request, PolicyFetch::kListLimit);
   }
-  const auto more = body.find("metadata");
-  if (more == body.end() || !more->is_object() || !more->contains("continue")) {
-    return true;
+  if (!found) {
+    return found.error().message();
   }
-  const auto* rest = (*more)["continue"].get_ptr<const std::string*>();
-  return rest != nullptr && rest->empty();
+  // 404: there is no such kind, which is an answer.
+  return *found == nullptr ? std::string() : policy::fault_of_list(request, **found);
 }
 
 }  // namespace
@@ -161,20 +160,22 @@ void PolicyFetch::perform(const std::shared_ptr<Job>& job, const std::string& na
 // All of them, or none: who judges by a part takes what it does not see for absent.
 void PolicyFetch::list(const std::shared_ptr<Job>& job, const std::string& name,
                        const policy::Request& request, const std::function<void()>& ended) {
-  lookups_.list(
-      kube::objects_path(request.api_version, request.resource, Namespace(request.space)), {},
-      [job, ended, name, text = request.text()](const Result<Lookups::Body>& found) {
-        if (!found) {
-          job->lacks(found.error().message());
-        } else if (*found != nullptr && !is_whole_list(**found)) {
-          job->lacks(text + ": the answer is no list, or not all of it");
-        } else {
-          job->fetched.answers[name] =
-              policy::answer_json(*found == nullptr ? 404 : 200, found->get());
-        }
-        ended();
-      },
-      kListLimit);
+  kube::Query query = {{"limit", std::to_string(policy::kMostListed)}};
+  if (!request.labels.empty()) {
+    query.emplace_back("labelSelector", request.labels);
+  }
+  lookups_.list(kube::objects_path(request.api_version, request.resource, Namespace(request.space)),
+                query,
+                [job, ended, name, request](const Result<Lookups::Body>& found) {
+                  if (const std::string fault = fault_of(request, found); !fault.empty()) {
+                    job->lacks(fault);
+                  } else {
+                    job->fetched.answers[name] =
+                        policy::answer_json(*found == nullptr ? 404 : 200, found->get());
+                  }
+                  ended();
+                },
+                {.limit = kListLimit, .metadata_only = request.metadata_only});
 }
 
 std::string PolicyFetch::refusal(const policy::Request& request) const {

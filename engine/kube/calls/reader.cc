@@ -178,12 +178,13 @@ CallHandle Reader::get_listed(std::string path, const std::string& name,
 }
 
 CallHandle Reader::get_list(std::string path, Query query,
-                            std::function<void(Result<ApiReply>)> done, std::size_t limit) {
+                            std::function<void(Result<ApiReply>)> done, ListForm form) {
   ApiRequest request = read_request(std::move(path));
   request.query = std::move(query);
   request.lane = port::Lane::Bulk;
   request.timeout = kListTimeout;
-  request.body_limit = limit;
+  request.body_limit = form.limit;
+  request.metadata_only = form.metadata_only;
   return caller_.call(std::move(request), std::move(done));
 }
 

@@ -86,10 +86,14 @@ class Reader {
     return only_listed_.contains(path);
   }
   static constexpr std::size_t kListLimit = std::size_t{64} << 20U;
+  // How a collection is to be answered.
+  struct ListForm {
+    std::size_t limit = kListLimit;  // bytes
+    bool metadata_only = false;      // see ApiRequest
+  };
   // A collection in one answer, on the lane of the lists.
   [[nodiscard]] CallHandle get_list(std::string path, Query query,
-                                    std::function<void(Result<ApiReply>)> done,
-                                    std::size_t limit = kListLimit);
+                                    std::function<void(Result<ApiReply>)> done, ListForm form);
   // Many named objects of one collection by listing it; see find_items.
   [[nodiscard]] CallHandle find(std::string path, std::function<std::set<std::string>()> names,
                                 std::function<void(FoundItems, const Result<void>&)> done);

@@ -34,6 +34,8 @@ struct ApiRequest {
   Query query;       // encoded by the caller
   std::string body;
   std::string content_type;  // set exactly when there is a body
+  // Of a read: of each object its metadata alone (PartialObjectMetadata), of whatever kind it is.
+  bool metadata_only = false;
   port::Lane lane = port::Lane::Writes;
   Duration timeout = std::chrono::seconds(5);
   std::size_t body_limit = 4U << 20U;

@@ -9,6 +9,10 @@
 namespace moonfence::kube {
 namespace {
 
+// Nothing else would do: who asked for the metadata must not be given a spec by some servers.
+constexpr const char* kMetadataList =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
 // Of a refusal. A Status is a few hundred bytes; an error page may be megabytes.
 constexpr std::size_t kRefusalLimit = 256U << 10U;
 constexpr std::size_t kMostWarnings = 256;
@@ -90,7 +94,7 @@ void Exchange::send(std::vector<port::Header> identity) {
     http.url += "?" + query;
   }
   http.headers = std::move(identity);
-  http.headers.push_back({"Accept", "application/json"});
+  http.headers.push_back({"Accept", request_.metadata_only ? kMetadataList : "application/json"});
   http.headers.push_back({"User-Agent", context_.user_agent});
   if (!request_.content_type.empty()) {
     http.headers.push_back({"Content-Type", request_.content_type});

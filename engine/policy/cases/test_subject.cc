@@ -11,6 +11,7 @@
 #include "kube/text/json.h"
 #include "policy/lua/views.h"
 #include "policy/values/failed_answer.h"
+#include "policy/values/list_answer.h"
 
 namespace moonfence::policy {
 namespace {
@@ -64,7 +65,8 @@ Result<std::optional<FailedAnswer>> failure_in(const Request& request, const jso
                    "write { status = 200, body = ... } or { error = \"timeout\", since = 300 }");
   }
   const int code = status == nullptr ? 0 : status->get<int>();
-  const bool is_object = request.kind == Request::Kind::Object;
+  const bool is_object =
+      request.kind == Request::Kind::Object || request.kind == Request::Kind::List;
   const bool answers = code == 404 || (is_object ? code == 200 : code >= 200 && code <= 299);
   if (error == nullptr && answers) {
     return std::nullopt;
@@ -125,6 +127,13 @@ Result<json> responses_to(const Requests& requests, const Responses& responses, 
     if (*failed && !request.tries) {
       answer.outcome = Outcome::Deferred;
       answer.error = (*failed)->message;
+    }
+    const json* body = member(&*found, "body");
+    if (!*failed && request.kind == Request::Kind::List && body != nullptr) {
+      if (const std::string fault = fault_of_list(request, *body); !fault.empty()) {
+        answer.outcome = Outcome::Deferred;
+        answer.error = fault;
+      }
     }
     got[name] = !*failed        ? answer_of(request, *found)
                 : request.tries ? failed_json(**failed)

@@ -102,6 +102,13 @@ inline constexpr std::array<Key, 8> kSettingKeys = {{
     {"clamp", "boolean", "Moves a value out of range to the limit, with a notice; false."},
 }};
 
+// The options of fence.list.
+inline constexpr std::array<Key, 2> kListOptionKeys = {{
+    {"labels", "string", "A label selector: only objects that it selects; all of them without it."},
+    {"metadata", "boolean",
+     "Of each object its metadata alone, which is a fraction of it: no spec, no status; false."},
+}};
+
 // The options of fence.delete_pod and of fence.taint_out_of_service.
 inline constexpr std::array<Key, 1> kProofOptionKeys = {{
     {"proof", "(\"silent\"|\"unreachable\"|\"isolated\"|\"off\"|\"attested\")[]",

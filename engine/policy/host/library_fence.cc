@@ -37,9 +37,11 @@ constexpr std::array<HostFunction, 16> kFence = {{
     {"get", fence_get,
      "(apiVersion: string, resource: string, namespace: string, name: string): Request",
      "One object of the Kubernetes API that the engine's configuration allows; never a secret."},
-    {"list", fence_list, "(apiVersion: string, resource: string, namespace?: string): Request",
-     "All objects of one kind that the engine's configuration allows, in plan() of a fencer; "
-     "answered whole, in at most 512 KiB, or not at all."},
+    {"list", fence_list,
+     "(apiVersion: string, resource: string, namespace?: string, options?: ListOptions): Request",
+     "All objects of one kind that the engine's configuration allows, of all namespaces without "
+     "one or with \"\": body.items. Answered whole, at most 1000 objects and 512 KiB, or not at "
+     "all."},
     {"post", fence_post,
      "(endpoint: string, path: string, body: table, ...: string|integer|table): Request",
      "What switches a machine off, in off() of a fencer: a POST of a flat table as JSON. What "

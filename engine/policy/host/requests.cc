@@ -5,7 +5,9 @@
 
 #include "base/text.h"
 #include "kube/wire/url.h"
+#include "policy/host/keys.h"
 #include "policy/host/request_values.h"
+#include "policy/host/selector.h"
 #include "policy/input/inputs.h"
 #include "policy/lua/library.h"
 #include "policy/lua/sandbox.h"
@@ -181,9 +183,6 @@ int push_request(lua_State* lua, Request request) {
   if (is_order) {
     check_order(lua);
   }
-  if (request.kind == Request::Kind::List && session.hook != Hook::Power) {
-    raise(lua, function_name(lua) + ": is for plan() of a fencer");
-  }
   if (!is_order && session.hook != Hook::Fetch && session.hook != Hook::Plan &&
       session.hook != Hook::Power) {
     raise(lua, function_name(lua) + ": requests are made inside of fetch() and source.plan()");
@@ -208,7 +207,7 @@ std::string fault_of_entry(lua_State* lua, const nlohmann::json& answers) {
   }
   if (to_opaque(lua, -1, kRequestType) == nullptr) {
     return given + ", which is " + described(lua, -1) +
-           "; it must be a request made by fence.http or fence.get";
+           "; it must be a request made by fence.http, fence.get or fence.list";
   }
   if (answers.is_object() && answers.contains(name)) {
     return given + " again, which has its answer in got already";
@@ -230,7 +229,8 @@ std::string Request::text() const {
            (space.empty() ? "" : space + "/") + name + " " + body;
   }
   if (kind == Kind::List) {
-    return "list " + api_version + " " + resource + (space.empty() ? "" : " " + space);
+    return (metadata_only ? "list-metadata " : "list ") + api_version + " " + resource +
+           (space.empty() ? "" : " " + space) + (labels.empty() ? "" : " labels: " + labels);
   }
   return "get " + api_version + " " + resource + " " + (space.empty() ? "" : space + "/") + name;
 }
@@ -325,15 +325,44 @@ void check_kind(lua_State* lua, std::string_view api_version, std::string_view r
 
 }  // namespace
 
+namespace {
+
+// An empty selector would list everything, which nobody means who gives one.
+std::string labels_option(const SpecTable& options) {
+  constexpr std::size_t kLongestLabels = 1024;
+  if (!options.has("labels")) {
+    return {};
+  }
+  std::string labels(trimmed(options.text("labels", kLongestLabels)));
+  Sandbox::of(options.lua).charge(options.lua, labels.size());
+  if (labels.empty()) {
+    raise_spec(options.lua, options.place("labels"), "is empty; leave it out for all objects");
+  }
+  if (const auto selector = LabelSelector::parse(labels); !selector) {
+    raise_spec(options.lua, options.place("labels"), selector.error().text);
+  }
+  return labels;
+}
+
+}  // namespace
+
 int fence_list(lua_State* lua) {
   const std::string_view api_version = text_argument(lua, 1);
   const std::string_view resource = text_argument(lua, 2);
   const std::string_view space = text_argument(lua, 3, "");
   check_kind(lua, api_version, resource, space);
-  return push_request(lua, {.kind = Request::Kind::List,
-                            .api_version = std::string(api_version),
-                            .resource = std::string(resource),
-                            .space = std::string(space)});
+  Request request = {.kind = Request::Kind::List,
+                     .api_version = std::string(api_version),
+                     .resource = std::string(resource),
+                     .space = std::string(space)};
+  if (!lua_isnoneornil(lua, 4)) {
+    table_argument(lua, 4);
+    const SpecTable options{.lua = lua, .index = 4, .name = function_name(lua)};
+    options.check_keys(kListOptionKeys);
+    request.labels = labels_option(options);
+    request.metadata_only = options.boolean_or("metadata", false);
+  }
+  return push_request(lua, std::move(request));
 }
 
 int fence_get(lua_State* lua) {
@@ -341,7 +370,8 @@ int fence_get(lua_State* lua) {
   const std::string_view resource = text_argument(lua, 2);
   const std::string_view space = text_argument(lua, 3, "");
   if (lua_isnoneornil(lua, 4) || (lua_type(lua, 4) == LUA_TSTRING && text_at(lua, 4).empty())) {
-    raise(lua, "fence.get: argument 4 must be the name of one object; lists are not read");
+    raise(lua,
+          "fence.get: argument 4 must be the name of one object; fence.list reads all of a kind");
   }
   const std::string_view name = text_argument(lua, 4);
   check_kind(lua, api_version, resource, space);

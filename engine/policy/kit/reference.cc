@@ -89,6 +89,7 @@ std::vector<TableReference> tables() {
       table_of("PolicySetting", "One setting that a binding may set.", kSettingKeys),
       table_of("PolicyTrigger", "When a node counts as down.", kTriggerKeys),
       table_of("PolicySource", "A policy's own source of node health.", kSourceKeys),
+      table_of("ListOptions", "Options of fence.list.", kListOptionKeys),
       table_of("ProofOptions", "Options of fence.delete_pod and fence.taint_out_of_service.",
                kProofOptionKeys),
       table_of("ReleaseOptions", "Options of fence.delete_pod_and_attachments.",

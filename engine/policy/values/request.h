@@ -1,11 +1,12 @@
 #pragma once
 
-// What a policy asks to be read for it (`fetch`, `source.plan`): one GET of a vendor's endpoint, or
-// one object of the Kubernetes API. A fencer may ask for all objects of a kind too, and says what
-// is to be sent so that a machine is switched off or refused by its storage. Policies make
-// requests; the engine checks them against its configuration, performs them and hands the answers
-// over in the next round.
+// What a policy asks to be read for it (`fetch`, `source.plan`): one GET of a vendor's endpoint,
+// one object of the Kubernetes API, or all objects of a kind. A fencer also says what is to be sent
+// so that a machine is switched off or refused by its storage. Policies make requests; the engine
+// checks them against its configuration, performs them and hands the answers over in the next
+// round.
 
+#include <cstddef>
 #include <map>
 #include <string>
 
@@ -15,7 +16,7 @@ struct Request {
   enum class Kind {
     Http,      // fence.http(endpoint, path)
     Object,    // fence.get(apiVersion, resource, namespace, name)
-    List,      // fence.list(apiVersion, resource, namespace), of a fencer
+    List,      // fence.list(apiVersion, resource, namespace, options)
     Post,      // fence.post(endpoint, path, body)
     Create,    // fence.create(apiVersion, resource, namespace, object)
     Annotate,  // fence.annotate(apiVersion, resource, namespace, name, uid, annotations)
@@ -34,9 +35,12 @@ struct Request {
   std::string space;
   std::string name;
   std::string uid = {};  // of Annotate: another object of that name is left alone
+  // Of List: a label selector, "" for all objects; and of each object its metadata alone.
+  std::string labels = {};
+  bool metadata_only = false;
 
-  // "http vendor /v2/nodes", "get example.com/v1 volumes storage/pvc-1": equal for
-  // equal requests; what fixtures call it by.
+  // "http vendor /v2/nodes", "get example.com/v1 volumes storage/pvc-1", "list v1 pods db",
+  // "list-metadata v1 pods labels: app=db": equal for equal requests; what fixtures call it by.
   [[nodiscard]] std::string text() const;
   // It is for doing something, and only a fencer makes it.
   [[nodiscard]] bool is_order() const {
@@ -49,6 +53,9 @@ struct Request {
 
   friend bool operator==(const Request&, const Request&) = default;
 };
+
+// More objects than this are no answer to fence.list, for nobody judges by a part of them.
+inline constexpr std::size_t kMostListed = 1000;
 
 // By the name that the policy will find the answer under. Empty: it has enough.
 using Requests = std::map<std::string, Request>;

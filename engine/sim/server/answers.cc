@@ -62,7 +62,11 @@ std::string list_text(const Route& route, const ListPage& page) {
   }
   std::string out;
   out.reserve(size);
-  append_head(out, route.kind->kind, "List", route.version);
+  if (page.metadata_only) {
+    append_head(out, "PartialObjectMetadata", "List", "meta.k8s.io/v1");
+  } else {
+    append_head(out, route.kind->kind, "List", route.version);
+  }
   Json metadata = {{"resourceVersion", std::to_string(page.version)}};
   if (!page.continue_token.empty()) {
     metadata["continue"] = page.continue_token;
@@ -78,7 +82,9 @@ std::string list_text(const Route& route, const ListPage& page) {
     if (!std::exchange(first, false)) {
       out += ',';
     }
-    out += shows_core_event(route) ? dumped(core_event(item->json())) : item->text();
+    out += page.metadata_only        ? dumped({{"metadata", item->json().at("metadata")}})
+           : shows_core_event(route) ? dumped(core_event(item->json()))
+                                     : item->text();
   }
   out += "]}\n";
   return out;

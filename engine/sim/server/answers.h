@@ -24,6 +24,7 @@ struct ListPage {
   std::int64_t version = 0;
   std::string continue_token;
   std::optional<std::size_t> remaining;
+  bool metadata_only = false;  // as a PartialObjectMetadataList
 };
 [[nodiscard]] std::string list_text(const Route& route, const ListPage& page);
 

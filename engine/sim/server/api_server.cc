@@ -56,6 +56,14 @@ std::string_view verb_of(const ServerRequest& request, const Route& route, const
   return "get";
 }
 
+bool wants_metadata_only(const ServerRequest& request) {
+  return std::any_of(
+      request.headers.begin(), request.headers.end(), [](const port::Header& header) {
+        return header.name == "accept" &&
+               header.value.find("as=PartialObjectMetadataList;") != std::string::npos;
+      });
+}
+
 // "/api/v1/nodes/NAME/proxy/…"
 bool is_for_kubelet(const Target& target) {
   const auto& segments = target.segments;
@@ -155,7 +163,7 @@ struct ApiServer::State : ServerState {
         return refusal_answer(forbidden(*route, message));
       }
     }
-    return request.method == port::Method::Get ? read(*route, target, sink)
+    return request.method == port::Method::Get ? read(*route, target, request, sink)
                                                : write(*route, target, request);
   }
 
@@ -180,13 +188,14 @@ struct ApiServer::State : ServerState {
         node.name, std::string_view(target.path).substr(target.path.find(kProxy) + kProxy.size()));
   }
 
-  ServerAnswer read(const Route& route, const Target& target, WatchSink* sink) {
+  ServerAnswer read(const Route& route, const Target& target, const ServerRequest& request,
+                    WatchSink* sink) {
     if (!is_collection(route)) {
       auto hidden_away = hidden_answer(hidden, route, loop.now());
       return hidden_away ? *std::move(hidden_away) : answer_get(*this, route, target);
     }
     return target.flag("watch") ? answer_watch(*this, route, target, sink)
-                                : answer_list(*this, route, target);
+                                : answer_list(*this, route, target, wants_metadata_only(request));
   }
 
   ServerAnswer write(const Route& route, const Target& target, const ServerRequest& request) {

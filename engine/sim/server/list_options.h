@@ -28,6 +28,7 @@ struct ListOptions {
   std::optional<std::int64_t> timeout_seconds;
   Selection selection;
   bool initial_events = false;
+  bool metadata_only = false;  // by the request's Accept
 };
 [[nodiscard]] Answer<ListOptions> read_list_options(const Route& route, const Target& target,
                                                     bool watch, bool watch_list);

@@ -76,7 +76,11 @@ bool is_behind(const Json& object, const Position& position) {
 
 ListPage make_page(const Route& route, const ListOptions& options,
                    const std::vector<DocumentPtr>& documents, std::int64_t version) {
-  ListPage page{.items = {}, .version = version, .continue_token = {}, .remaining = {}};
+  ListPage page{.items = {},
+                .version = version,
+                .continue_token = {},
+                .remaining = {},
+                .metadata_only = options.metadata_only};
   auto at = documents.begin();
   if (options.token) {
     const Position position = position_of(route, options.token->start);
@@ -170,12 +174,14 @@ ServerAnswer answer_get(ServerState& server, const Route& route, const Target& t
   return answer;
 }
 
-ServerAnswer answer_list(ServerState& server, const Route& route, const Target& target) {
+ServerAnswer answer_list(ServerState& server, const Route& route, const Target& target,
+                         bool metadata_only) {
   using Match = ListOptions::Match;
   auto options = read_list_options(route, target, false, server.rules.watch_list);
   if (!options) {
     return refusal_answer(options.error());
   }
+  options->metadata_only = metadata_only;
   if (options->token) {
     return list_at(server, route, *options, options->token->version);
   }

@@ -10,7 +10,7 @@ namespace moonfence::sim {
 [[nodiscard]] ServerAnswer answer_get(ServerState& server, const Route& route,
                                       const Target& target);
 [[nodiscard]] ServerAnswer answer_list(ServerState& server, const Route& route,
-                                       const Target& target);
+                                       const Target& target, bool metadata_only);
 [[nodiscard]] ServerAnswer answer_watch(ServerState& server, const Route& route,
                                         const Target& target, WatchSink* sink);
 

@@ -176,9 +176,10 @@ struct ListQuestionTest : PowerQuestionTest {
 
 TEST_F(ListQuestionTest, a_fencer_may_read_all_objects_of_a_kind_that_is_allowed) {
   EXPECT_EQ(asks(R"(fence.list("longhorn.io/v1beta2", "volumes"))"), "lists: off, 1");
-  EXPECT_EQ(path, "/apis/longhorn.io/v1beta2/volumes?") << "never from a cache of the server";
+  EXPECT_EQ(path, "/apis/longhorn.io/v1beta2/volumes?limit=1000")
+      << "never from a cache of the server";
   EXPECT_EQ(asks(R"(fence.list("longhorn.io/v1beta2", "volumes", "db"))"), "lists: off, 1");
-  EXPECT_EQ(path, "/apis/longhorn.io/v1beta2/namespaces/db/volumes?");
+  EXPECT_EQ(path, "/apis/longhorn.io/v1beta2/namespaces/db/volumes?limit=1000");
   path.clear();
   EXPECT_NE(asks(R"(fence.list("longhorn.io/v1beta2", "nodes"))").find("not among allowedReads"),
             std::string::npos);

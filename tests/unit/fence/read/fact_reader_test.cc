@@ -1,6 +1,7 @@
 #include "fence/read/fact_reader.h"
 
 #include <algorithm>
+#include <set>
 
 #include "unit/fence/storage_fixture.h"
 
@@ -117,6 +118,77 @@ TEST_F(FactReaderTest, what_is_not_allowed_is_not_read) {
       << said().front();
   EXPECT_EQ(http.count("longhorn.io"), 0U);
   EXPECT_TRUE(deleted().empty());
+}
+
+constexpr const char* kLists = R"(
+  fetch = function(pod, s, got)
+    if got.all then return nil end
+    return { all = fence.list("longhorn.io/v1beta2", "volumes", "db", { labels = "app=db" }) }
+  end,)";
+
+TEST_F(FactReaderTest, a_list_is_read_once_for_all_pods_of_a_pass) {
+  add_pod("web-0");
+  add_pod("web-1");
+  http.on(port::Method::Get, "/apis/longhorn.io/v1beta2/namespaces/db/volumes",
+          test::FakeAnswer{.body = R"({"items":[{"metadata":{"name":"a"}},{}]})"});
+  judge("",
+        "local all = pod.fetched.all.body.items return fence.skip(#all .. all[1].metadata.name)",
+        kLists, 10s);
+  EXPECT_EQ(said(), (Lines{"policy_skips: 2a", "policy_skips: 2a"}));
+  EXPECT_EQ(http.count("volumes?limit=1000&labelSelector=app%3Ddb"), 1U);
+}
+
+// As of 50,000 of them: one page is read, and nobody judges by it.
+TEST_F(FactReaderTest, a_list_of_too_many_is_told_and_no_part_of_it_is_judged_by) {
+  add_pod("web-0");
+  http.on(port::Method::Get, "/apis/longhorn.io/v1beta2/namespaces/db/volumes",
+          test::FakeAnswer{
+              .body = R"({"metadata":{"continue":"next","remainingItemCount":49000},"items":[]})"});
+  judge("", "return fence.delete_pod('nothing is there')", kLists);
+  ASSERT_FALSE(said().empty());
+  EXPECT_EQ(said().front(),
+            "needs_unread: list longhorn.io/v1beta2 volumes db labels: app=db: there are more than "
+            "1000 objects; ask for one namespace, by labels, or for the metadata alone");
+  EXPECT_EQ(http.count("continue="), 0U);
+  EXPECT_TRUE(deleted().empty());
+}
+
+TEST_F(FactReaderTest, a_list_that_is_too_large_says_so_by_its_name) {
+  add_pod("web-0");
+  http.on(port::Method::Get, "/apis/longhorn.io/v1beta2/namespaces/db/volumes",
+          test::FakeAnswer{.body = std::string(PolicyFetch::kListLimit + 1, ' ')});
+  judge("", "return fence.delete_pod('dead')", kLists);
+  ASSERT_FALSE(said().empty());
+  EXPECT_EQ(said().front(),
+            "needs_unread: list longhorn.io/v1beta2 volumes db labels: app=db: the objects are "
+            "larger than 512 KiB; ask for one namespace, by labels, or for the metadata alone");
+  EXPECT_TRUE(deleted().empty());
+}
+
+TEST_F(FactReaderTest, metadata_alone_is_asked_for_by_the_accept_header_and_read_apart) {
+  add_pod("web-0");
+  http.on(port::Method::Get, "/apis/longhorn.io/v1beta2/volumes",
+          test::FakeAnswer{.body = R"({"items":[]})"});
+  judge("", "return fence.skip(tostring(#pod.fetched.a.body.items + #pod.fetched.b.body.items))",
+        R"(
+  fetch = function(pod, s, got)
+    if got.a then return nil end
+    return { a = fence.list("longhorn.io/v1beta2", "volumes"),
+             b = fence.list("longhorn.io/v1beta2", "volumes", "", { metadata = true }) }
+  end,)",
+        10s);
+  EXPECT_EQ(said(), Lines{"policy_skips: 0"});
+  std::set<std::string> accepted;
+  for (const test::FakeRequest& request : http.requests) {
+    for (const port::Header& header : request.headers) {
+      if (request.path == "/apis/longhorn.io/v1beta2/volumes" && header.name == "Accept") {
+        accepted.insert(header.value);
+      }
+    }
+  }
+  EXPECT_EQ(accepted, (std::set<std::string>{
+                          "application/json",
+                          "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}));
 }
 
 constexpr const char* kAsks = R"(

@@ -220,11 +220,19 @@ TEST(Fencer, lists_are_read_where_power_is_read_and_never_secrets) {
   EXPECT_EQ(planned("fence.list('v1', 'nodes')"), "list v1 nodes");
   EXPECT_EQ(planned("fence.list('a.example.com/v1', 'things', 'db')"),
             "list a.example.com/v1 things db");
+  EXPECT_EQ(planned("fence.list('v1', 'pods', '', { labels = ' app=db, tier in (a, b)' })"),
+            "list v1 pods labels: app=db, tier in (a, b)");
+  EXPECT_EQ(planned("fence.list('v1', 'pods', 'db', { labels = 'app', metadata = true })"),
+            "list-metadata v1 pods db labels: app");
   EXPECT_EQ(planned("fence.list('v1', 'nodes')", false), "error");
   for (const char* request :
        {"fence.list('v1', 'secrets')", "fence.list('v1', '')", "fence.list('v1', 'a/b')",
         "fence.list('', 'nodes')", "fence.list('v1', 'nodes', '..')", "fence.list('v1')",
-        "fence.try(fence.list('v1', 'nodes'))"}) {
+        "fence.list('v1', 'pods', '', 'app=db')", "fence.list('v1', 'pods', '', { labels = '' })",
+        "fence.list('v1', 'pods', '', { labels = '  ' })",
+        "fence.list('v1', 'pods', '', { labels = 'app=(' })",
+        "fence.list('v1', 'pods', '', { label = 'app=db' })",
+        "fence.list('v1', 'pods', '', { metadata = 1 })", "fence.try(fence.list('v1', 'nodes'))"}) {
     EXPECT_EQ(planned(request), "error") << request;
   }
 }

@@ -167,17 +167,21 @@ TEST(Fetch, whatever_else_is_returned_is_refused) {
   EXPECT_EQ(error_of(planned("return { fence.http('a', '/') }")),
             where + "a table with an integer as a key; write { name = request }");
   EXPECT_EQ(error_of(planned("return { a = '/v2' }")),
-            where + "'a', which is a text; it must be a request made by fence.http or fence.get");
+            where +
+                "'a', which is a text; it must be a request made by fence.http, fence.get "
+                "or fence.list");
   EXPECT_EQ(error_of(planned("return { a = pod }")),
-            where + "'a', which is pod; it must be a request made by fence.http or fence.get");
+            where +
+                "'a', which is pod; it must be a request made by fence.http, fence.get "
+                "or fence.list");
   EXPECT_EQ(error_of(planned("return { [''] = fence.http('a', '/') }")),
             where + "'' as a name; a name has 1 to 253 bytes of plain text");
   EXPECT_EQ(error_of(planned("return { a = fence.http('a', '/') }", {{"a", {{"status", 200}}}})),
             where + "'a' again, which has its answer in got already");
   EXPECT_EQ(error_of(planned("return { b = 1, a = 2 }")),
             where +
-                "'a', which is an integer; it must be a request made by fence.http or "
-                "fence.get");
+                "'a', which is an integer; it must be a request made by fence.http, "
+                "fence.get or fence.list");
 }
 
 TEST(Fetch, a_request_is_opaque) {
@@ -236,8 +240,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"get('v1', 'pods', 'a', 'b/c')",
                    "get: argument 4 'b/c' is no name of an object"},
         BadRequest{"get('v1', 'pods', 'a', {})", "get: argument 4 must be a text, not a table"},
-        BadRequest{"get('v1', 'pods', 'a')",
-                   "get: argument 4 must be the name of one object; lists are not read"}));
+        BadRequest{
+            "get('v1', 'pods', 'a')",
+            "get: argument 4 must be the name of one object; fence.list reads all of a kind"}));
 
 TEST(Fetch, a_request_is_built_from_parts_and_each_is_escaped) {
   const auto path = [](const std::string& call) {
