@@ -7,7 +7,7 @@
 ---A decision about a node; made by fence.* inside of node().
 ---@class NodeVerdict
 
----Something to read; made by fence.http, fence.get and fence.try.
+---Something to read; made by fence.http, fence.get, fence.list and fence.try.
 ---@class Request
 
 ---What policy{} returns and the file has to return.
@@ -123,6 +123,7 @@
 ---@field machine "answers"|"unsure"|"silent"|"not_observable" what detection says of its machine; not_observable without detection. It is no evidence
 ---@field evidence Evidence what is known of it; to wait for some, demand `proof` with a verdict, which is looked at again when the call leaves
 ---@field exists boolean false: gone from the API, the rest is what this incident read last, empty when it read nothing
+---@field fetched table<string, Answer> in node(): the answers to what node_fetch asked for; needs "node_fetch"
 ---@field raw Raw the API object without managedFields: node.raw:get('status.nodeInfo.kubeletVersion')
 
 ---A taint of a node.
@@ -183,6 +184,7 @@
 ---@field trigger? PolicyTrigger|fun(s: Settings): PolicyTrigger When a node counts as down for it; the first observation without it.
 ---@field source? PolicySource|fun(s: Settings): PolicySource Where it learns itself which nodes are down, instead of from the Node.
 ---@field node? fun(node: Node, s: Settings, cluster: Cluster): NodeVerdict Judges the node before any of its pods is looked at.
+---@field node_fetch? fun(node: Node, s: Settings, got: table<string, Answer>): table<string, Request>? Names what has to be read before node() is called; called again with the answers until it returns nil.
 ---@field fetch? fun(pod: Pod, s: Settings, got: table<string, Answer>): table<string, Request>? Names what has to be read for a pod; called again with the answers until it returns nil.
 ---@field pod fun(pod: Pod, s: Settings, cluster: Cluster, node: Node): Verdict Judges one pod of the node.
 

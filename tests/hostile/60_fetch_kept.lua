@@ -1,5 +1,5 @@
 -- row: 60
 -- where: pod
 -- expect: error
--- says: requests are made inside of fetch() and source.plan()
+-- says: requests are made inside of fetch(), node_fetch() and source.plan()
 return fence.http('storage', '/v2')

@@ -33,8 +33,8 @@ policy::ReloadRules reload_rules(const Assignment& told, bool watches_machines) 
   policy::ReloadRules rules;
   rules.ceiling = told.mode.value_or(policy::Mode::Enforce);
   rules.least_after = told.settings.least_after;
-  rules.validation.needs = {"node",     "volumes", "placement", "root_owner",
-                            "siblings", "fetch",   "source"};
+  rules.validation.needs = {"node",       "node_fetch", "volumes", "placement",
+                            "root_owner", "siblings",   "fetch",   "source"};
   for (const policy::BuiltinPolicy& builtin : policy::builtin_policies()) {
     rules.builtins.emplace(builtin.name, builtin.source);
   }

@@ -22,6 +22,8 @@ namespace {
 
 // When a policy that failed over the node is asked again.
 constexpr Duration kNodeRetry = std::chrono::seconds(30);
+// When what a policy fetches for the node, and nobody could read, is asked for again.
+constexpr Duration kUnreadRetry = std::chrono::seconds(10);
 // When what keeps a release from beginning is looked at again.
 constexpr Duration kObstacleRetry = std::chrono::seconds(5);
 
@@ -134,6 +136,10 @@ Wants PodEvaluation::wants_of(const kube::Pod& pod) const {
       if (binding(index).policy->fetches()) {
         wants.fetchers.push_back(binding(index).policy);
       }
+      if (binding(index).policy->node_fetches() && is_to_judge_node(index)) {
+        wants.node_fetchers.push_back(
+            {.policy = binding(index).policy, .node = node_, .facts = node_facts(index)});
+      }
     }
   }
   return wants;
@@ -180,7 +186,7 @@ std::optional<PodPlan> PodEvaluation::judge(kube::Pod pod, const Gathered& known
     untouchable = untouchable ? untouchable : reason;
     touchable = touchable || !reason;
     if (!reason) {
-      ask_about_node(index, cluster);
+      ask_about_node(index, known, cluster);
     }
     if (taint_wish_ && !taint_wish_->pod) {
       taint_wish_->pod = pod;
@@ -236,15 +242,25 @@ std::vector<std::size_t> PodEvaluation::selecting(const kube::Pod& pod) const {
 }
 
 // Once for every reading, when the first of its pods comes up.
-void PodEvaluation::ask_about_node(std::size_t index, const policy::ClusterFacts& cluster) {
-  const Binding& asking = binding(index);
-  Standing& standing = standings_[index];
-  if (standing.kind != Standing::Kind::MayAct || node_judged_[index] ||
-      !asking.policy->judges_node() || !memory_.side(asking.mode).breaker.may_run(key_of(asking))) {
+void PodEvaluation::ask_about_node(std::size_t index, const Gathered& known,
+                                   const policy::ClusterFacts& cluster) {
+  if (!is_to_judge_node(index)) {
     return;
   }
+  const Binding& asking = binding(index);
+  Standing& standing = standings_[index];
   node_judged_[index] = true;
-  const auto run = asking.policy->judge_node(node_, cluster, node_facts(index));
+  policy::NodeFacts facts = node_facts(index);
+  if (asking.policy->node_fetches()) {
+    const auto found = known.node_fetched.find(asking.policy.get());
+    if (found == known.node_fetched.end() || !found->second->missing.empty()) {
+      hold_unread_node(index, found == known.node_fetched.end() ? "nothing was fetched"
+                                                                : found->second->missing);
+      return;
+    }
+    facts.fetched = {found->second, &found->second->answers};
+  }
+  const auto run = asking.policy->judge_node(node_, cluster, facts);
   tell_usage(asking, run.usage);
   const auto tripped =
       memory_.side(asking.mode)
@@ -285,6 +301,20 @@ void PodEvaluation::ask_about_node(std::size_t index, const policy::ClusterFacts
       }
       break;
   }
+}
+
+bool PodEvaluation::is_to_judge_node(std::size_t index) const {
+  const Binding& asking = binding(index);
+  return standings_[index].kind == Standing::Kind::MayAct && !node_judged_[index] &&
+         asking.policy->judges_node() && memory_.side(asking.mode).breaker.may_run(key_of(asking));
+}
+
+void PodEvaluation::hold_unread_node(std::size_t index, const std::string& missing) {
+  drop_wish(index);
+  standings_[index] = {.kind = Standing::Kind::NodeHeld, .due_in = kUnreadRetry};
+  node_holds_[index] =
+      Verdict{.kind = Verdict::Kind::Hold, .reason = missing, .wait = kUnreadRetry};
+  verdict_log_.mention_once(binding(index), Reason::NeedsUnread, missing);
 }
 
 // What its policy demands to be known of the node before is missing: it holds the node.

@@ -93,7 +93,11 @@ class PodEvaluation {
   [[nodiscard]] bool guard_reads_spec() const;
   struct Case;
   [[nodiscard]] std::vector<std::size_t> selecting(const kube::Pod& pod) const;
-  void ask_about_node(std::size_t index, const policy::ClusterFacts& cluster);
+  void ask_about_node(std::size_t index, const Gathered& known,
+                      const policy::ClusterFacts& cluster);
+  [[nodiscard]] bool is_to_judge_node(std::size_t index) const;
+  // What node_fetch asked for could not be had: the policy holds the node.
+  void hold_unread_node(std::size_t index, const std::string& missing);
   [[nodiscard]] bool hold_unproven_node(std::size_t index, const policy::NodeVerdict& verdict);
   void wish_taint(std::size_t index, const policy::NodeVerdict& verdict);
   // Asked again, it wants it no more, or could not say.

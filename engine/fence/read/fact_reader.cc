@@ -146,7 +146,39 @@ void FactReader::gather(const kube::Pod& pod, Wants wants, Done done) {
   if (needs.root_owner) {
     follow_owner(job, *pod.raw, 0);
   }
+  for (const Wants::NodeFetcher& fetcher : job->wants.node_fetchers) {
+    fetch_for_node(job, fetcher);
+  }
   close(job);
+}
+
+void FactReader::fetch_for_node(const std::shared_ptr<Job>& job,
+                                const Wants::NodeFetcher& fetcher) {
+  const policy::Policy* by = fetcher.policy.get();
+  const auto [entry, is_new] = node_answers_.try_emplace(by);
+  NodeAnswers& answers = entry->second;
+  if (answers.found != nullptr) {
+    job->gathered.node_fetched.insert_or_assign(by, answers.found);
+    return;
+  }
+  ++job->open;
+  answers.waiting.push_back([this, job, by, &answers] {
+    job->gathered.node_fetched.insert_or_assign(by, answers.found);
+    close(job);
+  });
+  if (!is_new) {
+    return;
+  }
+  policy_fetch_.ask(
+      [fetcher](const auto& got) {
+        return fetcher.policy->plan_node_fetch(fetcher.node, fetcher.facts, got);
+      },
+      [&answers](Fetched found) {
+        answers.found = std::make_shared<const Fetched>(std::move(found));
+        for (const auto& told : std::exchange(answers.waiting, {})) {
+          told();
+        }
+      });
 }
 
 // One step of the job has ended. After the last the facts are made, and what policies fetch by them

@@ -34,13 +34,24 @@ namespace moonfence::fence {
 struct Wants {
   policy::Needs needs;
   std::vector<std::shared_ptr<const policy::Policy>> fetchers;  // policies with a fetch function
+  // Policies with a node_fetch function that are yet to judge the pod's node, as each would see it.
+  struct NodeFetcher {
+    std::shared_ptr<const policy::Policy> policy;
+    kube::Node node;
+    policy::NodeFacts facts;
+  };
+  std::vector<NodeFetcher> node_fetchers;
 
-  [[nodiscard]] bool nothing() const { return needs == policy::Needs{} && fetchers.empty(); }
+  [[nodiscard]] bool nothing() const {
+    return needs == policy::Needs{} && fetchers.empty() && node_fetchers.empty();
+  }
 };
 
 struct Gathered {
   policy::PodFacts facts;
   std::map<const policy::Policy*, Fetched> fetched;
+  // For the node, shared by its pods.
+  std::map<const policy::Policy*, std::shared_ptr<const Fetched>> node_fetched;
   std::string missing;          // why a need could not be met; "" when each was
   std::string volumes_missing;  // the same of the volumes alone
   // To the pod's node, by name; also those of volumes that do not exist any more.
@@ -89,6 +100,7 @@ class FactReader {
   void follow_owner(const std::shared_ptr<Job>& job, const nlohmann::json& object, int depth);
   void find_siblings(const std::shared_ptr<Job>& job);
   void find_nodes(const std::shared_ptr<Job>& job);
+  void fetch_for_node(const std::shared_ptr<Job>& job, const Wants::NodeFetcher& fetcher);
   void close(const std::shared_ptr<Job>& job);
 
   const Leases attachers_;
@@ -99,6 +111,12 @@ class FactReader {
   std::map<Namespace, std::multimap<std::string, Lookups::Body>> users_;  // pods, by claim
   std::map<Namespace, policy::Objects> events_;
   std::optional<policy::Objects> nodes_;  // reduced to what placement asks
+  // What was fetched for the node, by policy: once, however many of its pods wait for it.
+  struct NodeAnswers {
+    std::shared_ptr<const Fetched> found;  // null while it is being read
+    std::vector<std::function<void()>> waiting;
+  };
+  std::map<const policy::Policy*, NodeAnswers> node_answers_;
   // Attachments by node and PersistentVolume, once a volume was seen whose handle nobody knows.
   std::optional<std::multimap<std::string, Lookups::Body>> attached_;
 };

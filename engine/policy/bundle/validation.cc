@@ -19,14 +19,15 @@ using nlohmann::json;
 // What the engine has to do for the policy beside calling pod(), in the words of the file.
 std::vector<std::string> needs_of(const Policy& policy) {
   const Needs& needs = policy.needs();
-  const std::array<std::pair<bool, std::string_view>, 7> words = {
+  const std::array<std::pair<bool, std::string_view>, 8> words = {
       {{needs.volumes, "volumes"},
        {needs.placement, "placement"},
        {needs.root_owner, "root_owner"},
        {needs.siblings, "siblings"},
        {policy.fetches(), "fetch"},
        {policy.health_source().has_value(), "source"},
-       {policy.judges_node(), "node"}}};
+       {policy.judges_node(), "node"},
+       {policy.node_fetches(), "node_fetch"}}};
   std::vector<std::string> out;
   for (const auto& [is_needed, word] : words) {
     if (is_needed) {
@@ -174,13 +175,26 @@ std::optional<Error> Validation::judge(const SmokeCase& each) const {
   if (auto fault = judge_pod(each)) {
     return fault;
   }
-  if (policy_->judges_node()) {
-    const auto node = policy_->judge_node(each.node, each.cluster, each.facts);
-    if (!node.result) {
-      return node.result.error();
-    }
+  return judge_node(each);
+}
+
+std::optional<Error> Validation::judge_node(const SmokeCase& each) const {
+  if (!policy_->judges_node()) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  NodeFacts facts = each.facts;
+  if (policy_->node_fetches()) {
+    const auto plan = policy_->plan_node_fetch(each.node, facts, json::object());
+    if (!plan.result) {
+      return plan.result.error();
+    }
+    if (!plan.result->empty()) {
+      return std::nullopt;  // what it would be answered is for its own tests to say
+    }
+    facts.fetched = std::make_shared<const json>(json::object());
+  }
+  const auto node = policy_->judge_node(each.node, each.cluster, facts);
+  return node.result ? std::nullopt : std::optional(node.result.error());
 }
 
 std::optional<Error> Validation::judge_pod(const SmokeCase& each) const {

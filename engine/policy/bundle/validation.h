@@ -53,8 +53,8 @@ struct ValidationRules {
   Limits limits;
   Duration cpu = std::chrono::seconds(2);  // over all slices
   // What this engine can serve beside the pod, its node and the cluster: volumes, placement,
-  // root_owner, siblings, fetch, source, node. A policy that declares another is rejected: it would
-  // be called without what it decides by.
+  // root_owner, siblings, fetch, source, node, node_fetch. A policy that declares another is
+  // rejected: it would be called without what it decides by.
   std::set<std::string> needs;
 };
 
@@ -83,6 +83,7 @@ class Validation {
   void smoke();
   [[nodiscard]] std::optional<Error> judge(const SmokeCase& each) const;
   [[nodiscard]] std::optional<Error> judge_pod(const SmokeCase& each) const;
+  [[nodiscard]] std::optional<Error> judge_node(const SmokeCase& each) const;
   void self_test();
   void reject(std::string stage, const Error& error);
   void accept();

@@ -153,11 +153,11 @@ Result<void> check_mocks(const Subject& subject, const Stand& stand, const TestC
           "the policy declares " + listed(declared));
     }
   }
-  if (!test.responses.empty() && !subject.policy.fetches() && !subject.policy.health_source()) {
+  if (!test.responses.empty() && !subject.policy.fetches() && !subject.policy.node_fetches() &&
+      !subject.policy.health_source()) {
     return failure(Error::Kind::Invalid,
                    "responses: " + subject.file +
-                       " has neither fetch nor source, so it asks for "
-                       "nothing",
+                       " has neither fetch, node_fetch nor source, so it asks for nothing",
                    "remove them");
   }
   return {};
@@ -173,15 +173,24 @@ std::string gap_of(const Stand& stand, const Scene& scene) {
   return "";
 }
 
-// `hold` is a word about a pod as well: where the policy says nothing like it of the node.
+// `hold` is a word about a pod as well: where the policy says nothing like it of the node. So is
+// `deferred`, where all was read that node() is to see.
 bool asks_pod(const Prepared& prepared, const TestCase& test) {
+  const auto asked_about_node = [&] {
+    return ask_node(prepared.stand, *prepared.scene, {.by_request = test.responses});
+  };
+  if (prepared.scene && test.expect.outcome == Outcome::Deferred &&
+      prepared.stand.policy.node_fetches()) {
+    const auto of_node = asked_about_node();
+    return !of_node || of_node->outcome != Outcome::Deferred;
+  }
   if (!prepared.scene || test.expect.of == Expectation::Of::Pod) {
     return prepared.scene.has_value();
   }
   if (test.expect.verdict != "hold") {
     return false;
   }
-  const auto of_node = ask_node(prepared.stand, *prepared.scene);
+  const auto of_node = asked_about_node();
   return !of_node || of_node->verdict == "proceed";
 }
 
@@ -191,7 +200,7 @@ Result<Answer> put(const Prepared& prepared, const TestCase& test) {
     return ask_source(prepared.stand, responses);
   }
   return asks_pod(prepared, test) ? ask(prepared.stand, *prepared.scene, responses)
-                                  : ask_node(prepared.stand, *prepared.scene);
+                                  : ask_node(prepared.stand, *prepared.scene, responses);
 }
 
 // What another state says than the first did; "" when all agree.

@@ -291,14 +291,31 @@ Result<Answer> ask(const Stand& stand, const Scene& scene, const Responses& resp
   return judge_pod(stand, scene, *pod, responses);
 }
 
-Result<Answer> ask_node(const Stand& stand, const Scene& scene) {
+Result<Answer> ask_node(const Stand& stand, const Scene& scene, const Responses& responses) {
   if (!stand.policy.judges_node()) {
     return failure(Error::Kind::Invalid, "the policy has no node function",
                    "expect a verdict about the pod");
   }
   *stand.trace = Trace();
-  auto run = stand.policy.judge_node(node_of(scene), scene.cluster, node_facts_of(scene));
   Answer answer;
+  const kube::Node node = node_of(scene);
+  NodeFacts facts = node_facts_of(scene);
+  if (stand.policy.node_fetches()) {
+    json got = json::object();
+    const auto plan = [&](const json& known) {
+      return stand.policy.plan_node_fetch(node, facts, known);
+    };
+    const auto enough = read_rounds(plan, responses, got, answer);
+    answer.trace = *stand.trace;
+    if (!enough) {
+      return failure(enough.error());
+    }
+    if (!*enough) {
+      return answer;
+    }
+    facts.fetched = std::make_shared<const json>(std::move(got));
+  }
+  auto run = stand.policy.judge_node(node, scene.cluster, facts);
   answer.usage = run.usage;
   answer.log = std::move(run.log);
   answer.trace = *stand.trace;

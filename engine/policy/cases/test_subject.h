@@ -67,7 +67,8 @@ struct Responses {
 // An error means that the question cannot be put: the pod is no pod, a request has no response.
 [[nodiscard]] Result<Answer> ask(const Stand& stand, const Scene& scene,
                                  const Responses& responses);
-[[nodiscard]] Result<Answer> ask_node(const Stand& stand, const Scene& scene);
+[[nodiscard]] Result<Answer> ask_node(const Stand& stand, const Scene& scene,
+                                      const Responses& responses);
 [[nodiscard]] Result<Answer> ask_source(const Stand& stand, const Responses& responses);
 
 // The needs that a policy declares, as it writes them.

@@ -274,6 +274,10 @@ void read_declaration(lua_State* lua, Declaration& declaration) {
   });
   declaration.judges_node = has_function(table, "node");
   declaration.fetches = has_function(table, "fetch");
+  declaration.node_fetches = has_function(table, "node_fetch");
+  if (declaration.node_fetches && !declaration.judges_node) {
+    raise_spec(lua, "node_fetch", "reads for a node function, and there is none");
+  }
   if (!has_function(table, "pod")) {
     raise_spec(lua, "pod", "is missing; it must be a function");
   }

@@ -26,9 +26,10 @@ struct Declaration {
   DeclaredSettings settings;
   Trigger trigger;
   std::optional<Source> source;
-  bool judges_node = false;  // has a node function
-  bool fetches = false;      // has a fetch function
-  bool is_fencer = false;    // declared by fencer{}: it has plan and state, and none of the above
+  bool judges_node = false;   // has a node function
+  bool fetches = false;       // has a fetch function
+  bool node_fetches = false;  // has a node_fetch function
+  bool is_fencer = false;     // declared by fencer{}: it has plan and state, and none of the above
   FencerAct act = FencerAct::None;  // it has off, or isolate
 };
 

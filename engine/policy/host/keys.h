@@ -10,7 +10,7 @@
 
 namespace moonfence::policy {
 
-inline constexpr std::array<Key, 13> kPolicyKeys = {{
+inline constexpr std::array<Key, 14> kPolicyKeys = {{
     {"api", "integer", "The version of the policy API: 1.", true},
     {"name", "string", "[a-z][a-z0-9-]* of at most 40 letters; the file's name demands it.", true},
     {"version", "string", "The policy's own semantic version, such as 1.0.0.", true},
@@ -27,6 +27,10 @@ inline constexpr std::array<Key, 13> kPolicyKeys = {{
      "Where it learns itself which nodes are down, instead of from the Node."},
     {"node", "fun(node: Node, s: Settings, cluster: Cluster): NodeVerdict",
      "Judges the node before any of its pods is looked at."},
+    {"node_fetch",
+     "fun(node: Node, s: Settings, got: table<string, Answer>): table<string, Request>?",
+     "Names what has to be read before node() is called; called again with the answers until it "
+     "returns nil."},
     {"fetch", "fun(pod: Pod, s: Settings, got: table<string, Answer>): table<string, Request>?",
      "Names what has to be read for a pod; called again with the answers until it returns nil."},
     {"pod", "fun(pod: Pod, s: Settings, cluster: Cluster, node: Node): Verdict",

@@ -107,6 +107,7 @@ Result<Policy> Policy::load(std::string source, const std::string& file, port::C
   state->acts = job.scan.acts;
   state->program.needs = state->declaration.needs;
   state->program.fetches = state->declaration.fetches;
+  state->program.node_fetches = state->declaration.node_fetches;
   state->program.settings =
       std::make_shared<const nlohmann::json>(default_values(state->declaration.settings));
   state->source_digest = sha256_hex(state->program.source);
@@ -194,6 +195,9 @@ bool Policy::judges_node() const {
 }
 bool Policy::fetches() const {
   return state_->declaration.fetches;
+}
+bool Policy::node_fetches() const {
+  return state_->declaration.node_fetches;
 }
 bool Policy::is_fencer() const {
   return state_->declaration.is_fencer;

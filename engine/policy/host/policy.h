@@ -93,6 +93,7 @@ class Policy {
   [[nodiscard]] const std::optional<Source>& health_source() const;  // instead of the trigger
   [[nodiscard]] bool judges_node() const;                            // has a node function
   [[nodiscard]] bool fetches() const;                                // has a fetch function
+  [[nodiscard]] bool node_fetches() const;                           // has a node_fetch function
   // It asks for the power of machines, and judges nothing: declared by fencer{}.
   [[nodiscard]] bool is_fencer() const;
   // What it can do about them.
@@ -129,6 +130,7 @@ class Policy {
                                        const NodeFacts& facts = {}) const;
 
   // What the node function says; Proceed without one. On an Error the caller holds the node.
+  // `facts` must hold what was fetched if it node_fetches().
   [[nodiscard]] Run<NodeVerdict> judge_node(const kube::Node& node, const ClusterFacts& cluster,
                                             const NodeFacts& facts = {}) const;
 
@@ -137,6 +139,9 @@ class Policy {
   // PodFacts::fetched. At most 8 requests; the caller counts the rounds.
   [[nodiscard]] Run<Requests> plan_fetch(const kube::Pod& pod, const PodFacts& known,
                                          const nlohmann::json& got) const;
+  // The same for the node function; at the end it is NodeFacts::fetched.
+  [[nodiscard]] Run<Requests> plan_node_fetch(const kube::Node& node, const NodeFacts& facts,
+                                              const nlohmann::json& got) const;
   // The same for the health source, and what it makes of the answers. Invalid without a
   // health_source().
   [[nodiscard]] Run<Requests> plan_source(const nlohmann::json& got) const;

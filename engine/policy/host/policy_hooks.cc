@@ -48,6 +48,7 @@ Run<T> run_hook(const Program& program, Hook hook, Inputs inputs,
   sandbox.session.inputs = std::make_shared<const Inputs>(std::move(inputs));
   sandbox.session.needs = program.needs;
   sandbox.session.fetches = program.fetches;
+  sandbox.session.node_fetches = program.node_fetches;
   if (trace == nullptr) {
     trace = program.trace;
   }
@@ -106,6 +107,17 @@ Requests fetch(lua_State* lua, const Program& program) {
   push_answers(lua);
   lua_call(lua, 3, 1);
   return take_requests(lua, -1, place + ": fetch", *Sandbox::of(lua).session.inputs->answers);
+}
+
+Requests node_fetch(lua_State* lua, const Program& program) {
+  push_declared(lua, "node_fetch");
+  require_function(lua, program, "node_fetch");
+  const std::string place = place_of_function(lua, -1);
+  push_node(lua);
+  push_settings(lua, *program.settings);
+  push_answers(lua);
+  lua_call(lua, 3, 1);
+  return take_requests(lua, -1, place + ": node_fetch", *Sandbox::of(lua).session.inputs->answers);
 }
 
 Requests plan(lua_State* lua, const Program& program) {
@@ -366,8 +378,16 @@ Run<NodeVerdict> Policy::judge_node(const kube::Node& node, const ClusterFacts& 
   if (!judges_node()) {
     return {.result = NodeVerdict{.reason = "the policy does not judge nodes"}};
   }
+  if (node_fetches() && facts.fetched == nullptr) {
+    return {.result =
+                failure(Error::Kind::Invalid, state_->program.file + ": node " + node.name.text() +
+                                                  " was read without what node_fetch asks for")};
+  }
   return run_hook<NodeVerdict>(state_->program, Hook::Node,
-                               Inputs{.node = node_json(node), .cluster = cluster, .facts = facts},
+                               Inputs{.node = node_json(node),
+                                      .cluster = cluster,
+                                      .facts = facts,
+                                      .answers = facts.fetched.get()},
                                judge);
 }
 
@@ -383,6 +403,16 @@ Run<Requests> Policy::plan_fetch(const kube::Pod& pod, const PodFacts& known,
   add_pod_facts(inputs, known, state_->program.needs);
   inputs.answers = &got;
   return run_hook<Requests>(state_->program, Hook::Fetch, std::move(inputs), fetch);
+}
+
+Run<Requests> Policy::plan_node_fetch(const kube::Node& node, const NodeFacts& facts,
+                                      const json& got) const {
+  if (!node_fetches()) {
+    return {.result = Requests{}};
+  }
+  return run_hook<Requests>(state_->program, Hook::NodeFetch,
+                            Inputs{.node = node_json(node), .facts = facts, .answers = &got},
+                            node_fetch);
 }
 
 Run<Requests> Policy::plan_source(const json& got) const {

@@ -42,6 +42,7 @@ struct Program {
   std::shared_ptr<const nlohmann::json> settings;  // in force
   Needs needs;
   bool fetches = false;
+  bool node_fetches = false;
   Trace* trace = nullptr;  // tools: what every run does is noted here
 };
 

@@ -183,9 +183,10 @@ int push_request(lua_State* lua, Request request) {
   if (is_order) {
     check_order(lua);
   }
-  if (!is_order && session.hook != Hook::Fetch && session.hook != Hook::Plan &&
-      session.hook != Hook::Power) {
-    raise(lua, function_name(lua) + ": requests are made inside of fetch() and source.plan()");
+  if (!is_order && session.hook != Hook::Fetch && session.hook != Hook::NodeFetch &&
+      session.hook != Hook::Plan && session.hook != Hook::Power) {
+    raise(lua, function_name(lua) +
+                   ": requests are made inside of fetch(), node_fetch() and source.plan()");
   }
   if (session.requests.size() >= kMostMade) {
     raise(lua, function_name(lua) + ": more than " + std::to_string(kMostMade) +

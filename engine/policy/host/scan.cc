@@ -225,7 +225,9 @@ class Scanner {
     for (const Field& field : shape.fields) {
       if (field.name == name) {
         if (field.need != Need::None) {
-          scan_.uses.push_back({.field = std::string(name), .need = field.need, .line = line});
+          scan_.uses.push_back({.field = std::string(shape.name) + "." + std::string(name),
+                                .need = field.need,
+                                .line = line});
         }
         return;
       }
@@ -267,6 +269,8 @@ bool is_declared(const Declaration& declaration, Need need) {
       return declaration.needs.siblings;
     case Need::Fetch:
       return declaration.fetches;
+    case Need::NodeFetch:
+      return declaration.node_fetches;
   }
   return true;
 }
@@ -301,10 +305,11 @@ Scan scan_chunk(lua_State* lua) {
 void compare_with(const Declaration& declaration, Scan& scan) {
   for (const Scan::Use& use : scan.uses) {
     // What depends on the settings is found out when it is read.
-    const bool may_be_declared = declaration.needs_by_settings && use.need != Need::Fetch;
+    const bool may_be_declared =
+        declaration.needs_by_settings && use.need != Need::Fetch && use.need != Need::NodeFetch;
     if (!is_declared(declaration, use.need) && !may_be_declared) {
       scan.errors.push_back(
-          {.line = use.line, .text = "pod." + use.field + ": " + how_to_declare(use.need)});
+          {.line = use.line, .text = use.field + ": " + how_to_declare(use.need)});
     }
   }
   for (const Need need : {Need::Volumes, Need::Placement, Need::RootOwner, Need::Siblings}) {
@@ -369,8 +374,8 @@ Result<void> test_scan() {
       "t:1: unknown global 'fnce' (did you mean 'fence'?)",
       "t:3: unknown function 'uper' of 'string' (did you mean 'upper'?)",
       "t:3: cannot set global 'x': the environment is read-only; use 'local' for a variable"};
-  const bool used =
-      scan.uses.size() == 1 && scan.uses.front().field == "volumes" && scan.uses.front().line == 2;
+  const bool used = scan.uses.size() == 1 && scan.uses.front().field == "pod.volumes" &&
+                    scan.uses.front().line == 2;
   if (texts_of(scan.errors, "t") != expected || !scan.forbids || !used) {
     return failure(Error::Kind::Invalid,
                    "policy self-test: the scan of policies does not read this Lua's bytecode",

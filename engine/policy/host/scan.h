@@ -29,9 +29,9 @@ struct Scan {
   bool demands_proof = false;  // names "proof": likewise a guard
   bool acts = false;           // names a verdict that does something to a pod or a node
 
-  // Fields of `pod` that have to be declared, where they are read.
+  // Fields of `pod` and `node` that have to be declared, where they are read.
   struct Use {
-    std::string field;
+    std::string field;  // "pod.volumes"
     Need need = Need::None;
     int line = 0;
   };

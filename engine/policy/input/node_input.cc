@@ -8,6 +8,7 @@
 #include "policy/input/inputs.h"
 #include "policy/input/node_conditions.h"
 #include "policy/lua/library.h"
+#include "policy/lua/sandbox.h"
 
 namespace moonfence::policy {
 namespace {
@@ -113,6 +114,14 @@ void push_node_lease_age(lua_State* lua, const View&) {
 void push_node_machine(lua_State* lua, const View&) {
   push_text(lua, to_string(inputs_of(lua).facts.machine));
 }
+// What was read for the node was read for its judgement: a pod has answers of its own.
+void push_node_fetched(lua_State* lua, const View&) {
+  if (Sandbox::of(lua).session.hook != Hook::Node) {
+    raise(lua, "node.fetched: is for node(); a pod's answers are in pod.fetched");
+  }
+  push_view(lua,
+            {.kind = View::Kind::Answers, .name = "node.fetched", .json = inputs_of(lua).answers});
+}
 void push_node_raw(lua_State* lua, const View& view) {
   push_view(lua, {.kind = View::Kind::Raw, .name = "node.raw", .json = view.json});
 }
@@ -155,7 +164,7 @@ void push_node_info(lua_State* lua, const View& view) {
   push_string(lua, member(member(view.json, kStatus, "nodeInfo"), kKey));
 }
 
-constexpr std::array<Field, 24> kNodeFields = {{
+constexpr std::array<Field, 25> kNodeFields = {{
     {"name", push_text_below<kMetadata, kName>, "string", "its name"},
     {"uid", push_text_below<kMetadata, kUid>, "string", "its UID"},
     {"labels", push_node_labels, "table<string, string>", "by key, nil for one it lacks"},
@@ -201,6 +210,8 @@ constexpr std::array<Field, 24> kNodeFields = {{
     {"exists", push_node_exists, "boolean",
      "false: gone from the API, the rest is what this incident read last, empty when it read "
      "nothing"},
+    {"fetched", push_node_fetched, "table<string, Answer>",
+     "in node(): the answers to what node_fetch asked for", Need::NodeFetch},
     {"raw", push_node_raw, "Raw",
      "the API object without managedFields: node.raw:get('status.nodeInfo.kubeletVersion')"},
 }};

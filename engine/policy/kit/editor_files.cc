@@ -197,17 +197,18 @@ return tests {
 | `name` | unique in its file |
 | `objects` | a fixture, an object as a table, or a list of both |
 | `pod` | `NAME` or `NAMESPACE/NAME`, when there are several Pods |
-| `patch` | values by input path: `pod.owner.kind`, `pod.labels["a/b"]`, `pod.claims[1].state`, `pod.placement.candidates`, `pod.siblings[1].ready`, `node.ready_status`, `cluster.nodes_ready`, `pod.raw.spec.priority`; `false` removes what is no truth value |
+| `patch` | values by input path: `pod.owner.kind`, `pod.labels["a/b"]`, `pod.claims[1].state`, `pod.placement.candidates`, `pod.siblings[1].ready`, `node.ready_status`, `node.planned.Drained`, `node.lease_age`, `cluster.nodes_ready`, `pod.raw.spec.priority`; `false` removes what is no truth value |
 | `settings` | values as a binding sets them |
-| `responses` | answers to `fetch` and `source`: `["http vendor /v2/nodes"] = { status = 200, body = ... }`, or a failure: `{ error = "timeout", since = 300 }`, `{ status = 503 }` |
+| `responses` | answers to `fetch`, `node_fetch` and `source`: `["http vendor /v2/nodes"] = { status = 200, body = ... }`, or a failure: `{ error = "timeout", since = 300 }`, `{ status = 503 }` |
 | `fail` | needs that cannot be had, and `"fetch"`; the pod is then deferred without asking the policy |
 | `now` | the cluster's time: RFC 3339 or Unix seconds. A case whose policy reads `cluster.now` fails without it |
 | `expect` | required: `verdict` with `reason` (exact, or a part after `~`), `seconds`, `reads` (paths that must have been read), `volumes` (claims that the verdict names), `release`, `on_timeout`, `proof`; or `outcome`: `not_selected`, `deferred`, `error` with `message`; or `nodes`: what `source.nodes` says |
 
 A verdict `proceed` or `taint_out_of_service` is expected of `node`, `hold` of `node` where that says so and of `pod`
-otherwise, every other of `pod`.
+otherwise, every other of `pod`; `deferred` of `node` where what `node_fetch` asks for cannot be had.
 
-Without the pod's Node among the objects the node is one of that name whose Ready is Unknown. Counts of the cluster are
+Without the pod's Node among the objects the node is one of that name whose Ready is Unknown. `node.lease_age` is the age of the
+stamp in the node's Lease (namespace `kube-node-lease`), or nil without one. Counts of the cluster are
 of the Node objects given. Candidates of a placement are the other Nodes that are Ready, not cordoned, match the pod's
 nodeSelector and have no NoSchedule or NoExecute taint it does not tolerate; affinity and resources are not looked at.
 A need that the policy declares (with the settings of the case) and the objects cannot serve fails the case.

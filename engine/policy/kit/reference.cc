@@ -134,7 +134,7 @@ Reference reference() {
   all.opaque = {
       {"Verdict", "A decision about a pod; made by fence.* inside of pod()."},
       {"NodeVerdict", "A decision about a node; made by fence.* inside of node()."},
-      {"Request", "Something to read; made by fence.http, fence.get and fence.try."},
+      {"Request", "Something to read; made by fence.http, fence.get, fence.list and fence.try."},
       {"Policy", "What policy{} returns and the file has to return."},
       {"Settings", "The policy's settings by name; a duration as its number of seconds."},
       {"Answer",

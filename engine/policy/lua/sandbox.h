@@ -29,7 +29,7 @@ struct TestSession;
 struct Trace;
 
 // Which function of the policy is running: verdicts and requests are made in their own ones only.
-enum class Hook { None, Pod, Node, Fetch, Plan, Nodes, Power, Off };
+enum class Hook { None, Pod, Node, NodeFetch, Fetch, Plan, Nodes, Power, Off };
 
 // What host functions need to know about the run they are part of.
 struct Session {
@@ -40,6 +40,7 @@ struct Session {
   Duration prepared{};            // CPU time when the hook began, zero before
   Needs needs;                    // what the policy declared: which fields may be read
   bool fetches = false;           // and whether it has a fetch function
+  bool node_fetches = false;      // and a node_fetch function
   std::vector<Request> requests;  // those made in this run; scripts hold their positions
   std::vector<std::string> log;
   std::uint64_t log_dropped = 0;

@@ -80,6 +80,8 @@ bool is_declared(const Session& session, Need need) {
       return session.needs.siblings;
     case Need::Fetch:
       return session.fetches;
+    case Need::NodeFetch:
+      return session.node_fetches;
   }
   return false;
 }
@@ -351,6 +353,8 @@ std::string_view to_string(Need need) {
       return "siblings";
     case Need::Fetch:
       return "fetch";
+    case Need::NodeFetch:
+      return "node_fetch";
   }
   return "";
 }
@@ -358,6 +362,9 @@ std::string_view to_string(Need need) {
 std::string how_to_declare(Need need) {
   if (need == Need::Fetch) {
     return "declare fetch = function(pod, s, got) ... end";
+  }
+  if (need == Need::NodeFetch) {
+    return "declare node_fetch = function(node, s, got) ... end";
   }
   return "declare needs = { '" + std::string(to_string(need)) + "' }";
 }

@@ -17,9 +17,10 @@ namespace moonfence::policy {
 struct View;
 
 // What a policy has to declare before it may read a field.
-enum class Need { None, Volumes, Placement, RootOwner, Siblings, Fetch };
+enum class Need { None, Volumes, Placement, RootOwner, Siblings, Fetch, NodeFetch };
 
-// "volumes" as it stands in `needs`; "fetch" for the key of that name, "" for none.
+// "volumes" as it stands in `needs`; "fetch" and "node_fetch" for the keys of these names, "" for
+// none.
 [[nodiscard]] std::string_view to_string(Need need);
 
 // "declare needs = { 'volumes' }".

@@ -6,6 +6,7 @@
 // all.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -119,6 +120,8 @@ struct NodeFacts {
   // For how long at least its kubelet has not renewed its Lease; nullopt: nobody has read it.
   std::optional<Duration> lease_age = std::nullopt;
   Machine machine = Machine::NotObservable;
+  // By name, of node_fetch; null: nothing was fetched for this node.
+  std::shared_ptr<const nlohmann::json> fetched = nullptr;
 };
 
 }  // namespace moonfence::policy

@@ -191,6 +191,48 @@ TEST_F(FactReaderTest, metadata_alone_is_asked_for_by_the_accept_header_and_read
                           "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}));
 }
 
+// What reads for the node, and what it makes of it.
+std::string by_rack() {
+  return R"(
+  node_fetch = function(node, s, got)
+    if got.rack then return nil end
+    return { rack = fence.http("vendor", "/racks", node.name) }
+  end,
+  node = function(node)
+    if node.fetched.rack.body.power == "on" then return fence.hold("its rack has power", 20) end
+    return fence.proceed("its rack has none")
+  end,)";
+}
+
+TEST_F(FactReaderTest, what_is_fetched_for_the_node_is_read_once_for_all_of_its_pods) {
+  add_pod("web-0");
+  add_pod("web-1");
+  http.on(port::Method::Get, "/vendor/racks/n1",
+          test::FakeAnswer{.body = R"({"power":"off"})", .delay = 300ms});
+  judge("", "return fence.skip('judged')", by_rack(), 10s);
+  EXPECT_EQ(said(), (Lines{"policy_skips: judged", "policy_skips: judged"}));
+  EXPECT_EQ(http.count("GET /vendor/racks/n1"), 1U);
+}
+
+TEST_F(FactReaderTest, by_what_is_fetched_the_node_is_held) {
+  add_pod("web-0");
+  http.on(port::Method::Get, "/vendor/racks/n1", test::FakeAnswer{.body = R"({"power":"on"})"});
+  judge("", "return fence.delete_pod('dead')", by_rack());
+  EXPECT_TRUE(deleted().empty());
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, audit::Reason::PolicyHoldsNode), 1U);
+}
+
+TEST_F(FactReaderTest, a_node_is_held_while_what_is_to_be_fetched_for_it_fails) {
+  add_pod("web-0");
+  http.on(port::Method::Get, "/vendor/racks/n1", test::FakeAnswer{.status = 503});
+  judge("", "return fence.delete_pod('dead')", by_rack());
+  EXPECT_TRUE(deleted().empty());
+  EXPECT_EQ(story.count(Record::Kind::IncidentHeld, audit::Reason::NeedsUnread), 1U);
+  http.on(port::Method::Get, "/vendor/racks/n1", test::FakeAnswer{.body = R"({"power":"off"})"});
+  run_for(30s);
+  EXPECT_EQ(deleted(), Lines{"pod web-0"});
+}
+
 constexpr const char* kAsks = R"(
   fetch = function(pod, s, got)
     if got.volume then return nil end

@@ -307,8 +307,35 @@ TEST(TestRun, fetch_is_answered_by_responses) {
                   "malformed: the policy asks for 'http vendor /v/web-0', which has no response"));
   EXPECT_TRUE(has(first("return fence.skip('a')",
                         "responses = { x = { status = 200 } }, expect = { verdict = 'skip' }"),
-                  "has neither fetch nor source"));
+                  "has neither fetch, node_fetch nor source"));
   EXPECT_EQ(first(body, "fail = { 'fetch' }, expect = { outcome = 'deferred' }", more), "passed");
+}
+
+TEST(TestRun, node_fetch_is_answered_by_responses) {
+  const std::string more =
+      "node_fetch = function(node, s, got) if got.all then return nil end return { all = "
+      "fence.list('example.com/v1', 'racks', '', { metadata = true }) } end, "
+      "node = function(node) local n = #node.fetched.all.body.items if n > 1 then "
+      "return fence.hold('racks: ' .. n, 7) end return fence.proceed('one rack') end,";
+  const auto with = [&more](const std::string& response, const std::string& expect) {
+    return first("return fence.skip('a')",
+                 "responses = { ['list-metadata example.com/v1 racks'] = " + response +
+                     " }, expect = { " + expect + " }",
+                 more);
+  };
+  EXPECT_EQ(with("{ status = 200, body = { items = { { metadata = {} } } } }",
+                 "verdict = 'proceed', reason = 'one rack'"),
+            "passed");
+  EXPECT_EQ(with("{ status = 200, body = { items = { { metadata = {} }, { metadata = {} } } } }",
+                 "verdict = 'hold', reason = 'racks: 2', seconds = 7"),
+            "passed");
+  EXPECT_EQ(with("{ status = 503 }", "outcome = 'deferred'"), "passed");
+  EXPECT_EQ(with("{ status = 200, body = { items = { { metadata = {}, spec = {} } } } }",
+                 "outcome = 'deferred'"),
+            "passed");
+  EXPECT_EQ(with("{ status = 200, body = { metadata = { continue = 'more' }, items = {} } }",
+                 "outcome = 'deferred'"),
+            "passed");
 }
 
 TEST(TestRun, a_request_that_fails_is_deferred_but_for_one_of_try) {

@@ -77,7 +77,45 @@ TEST(NodeHook, whatever_else_is_returned_is_refused) {
   EXPECT_THAT(error_of(judged("return fence.hold('x', 0/0)")), HasSubstr("0/0"));
   EXPECT_THAT(error_of(judged("return fence.hold('', 5)")), HasSubstr("empty text"));
   EXPECT_THAT(error_of(judged("return fence.http('a', '/')")),
-              HasSubstr("requests are made inside of fetch() and source.plan()"));
+              HasSubstr("requests are made inside of fetch(), node_fetch() and source.plan()"));
+}
+
+// ---- node_fetch ------------------------------------------------------------------------------
+
+constexpr const char* kNodeFetch =
+    "node_fetch = function(node, s, got) if got.rack then return nil end "
+    "return { rack = fence.get('example.com/v1', 'racks', '', node.labels.rack) } end, ";
+
+TEST(NodeFetch, what_it_asks_for_is_what_node_sees) {
+  const auto policy = with(std::string(kNodeFetch) +
+                           "node = function(node) "
+                           "return fence.proceed(node.fetched.rack.body.power) end,");
+  const kube::Node node = node_of(sample_node());
+  const auto first = policy.plan_node_fetch(node, {}, json::object());
+  ASSERT_TRUE(first.result) << first.result.error().text;
+  EXPECT_EQ(first.result->at("rack").text(), "get example.com/v1 racks r2");
+  const json got = {{"rack", {{"status", 200}, {"body", {{"power", "lost"}}}}}};
+  EXPECT_TRUE(policy.plan_node_fetch(node, {}, got).result->empty());
+  policy::NodeFacts facts;
+  facts.fetched = std::make_shared<const json>(got);
+  EXPECT_EQ(policy.judge_node(node, sample_cluster(), facts).result->reason, "lost");
+}
+
+TEST(NodeFetch, nobody_judges_a_node_whose_answers_were_not_read) {
+  const auto policy =
+      with(std::string(kNodeFetch) + "node = function() return fence.proceed('x') end,");
+  EXPECT_EQ(policy.judge_node(node_of(sample_node()), sample_cluster()).result.error().text,
+            "test.lua: node n1 was read without what node_fetch asks for");
+}
+
+TEST(NodeFetch, it_needs_a_node_function_and_only_that_sees_the_answers) {
+  EXPECT_THAT(load_error(policy_text("return fence.skip('x')", kNodeFetch)),
+              HasSubstr("node_fetch reads for a node function, and there is none"));
+  EXPECT_THAT(load_error(policy_text("return fence.skip(node.fetched.x.body)")),
+              HasSubstr("node.fetched: declare node_fetch = function(node, s, got) ... end"));
+  EXPECT_THAT(outcome("return fence.skip(tostring(node.fetched))",
+                      std::string(kNodeFetch) + "node = function() return fence.proceed('x') end,"),
+              HasSubstr("node.fetched: is for node()"));
 }
 
 // ---- fetch -----------------------------------------------------------------------------------
