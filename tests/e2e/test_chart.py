@@ -227,11 +227,21 @@ def test_an_endpoint_lets_its_port_and_name_servers_out(helm):
         values = {"config": {"endpoints": {"a": {"url": url, **more}}}}
         rules = one(helm.template(values), "NetworkPolicy")["spec"]["egress"]
         return [(port["protocol"], port["port"]) for port in rules[1]["ports"]]
-    names = [("UDP", 53), ("TCP", 53)]
+    names = [("UDP", 53), ("TCP", 53), ("UDP", 5353), ("TCP", 5353)]  # the second are OpenShift's
     assert ports("https://a.example.com:9443/api") == [*names, ("TCP", 9443)]
     assert ports("https://a.example.com") == names, "443 is let out already"
     assert ports("http://a.example.com", auth={
         "type": "login", "url": "https://b.example.com:5000", "path": "/login", "tokenField": "token"}) == [*names, ("TCP", 80), ("TCP", 5000)]
+
+
+def test_the_admission_policies_can_be_there_before_the_right_to_delete(helm):
+    def policies(found: list) -> dict:
+        return {name: each for name, each in by_identity(found).items() if each["kind"].startswith("ValidatingAdmission")}
+    observing, early, enforcing = (helm.template(values) for values in ({}, {"admissionPolicies": "always"}, {"mode": "enforce"}))
+    assert not policies(observing) and policies(early) == policies(enforcing) != {}
+    assert [each for each in early if each not in policies(early).values()] == observing, "and nothing else"
+    assert helm.template({"admissionPolicies": "always", "mode": "enforce"}) == enforcing
+    assert not policies(helm.template({"admissionPolicies": False, "mode": "enforce"}))
 
 
 def test_the_leader_policy_alone_can_be_left_out(helm):

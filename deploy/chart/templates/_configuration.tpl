@@ -115,5 +115,5 @@ policies.mode is {{ $policies.mode }}
 {{/* "yes" where the API server's admission policies go along: with all that they keep in bounds. */}}
 {{- define "moonfence.admission" -}}
 {{- $rights := include "moonfence.rights" . | fromJson -}}
-{{- if and .Values.admissionPolicies (or (eq .Values.mode "enforce") $rights.taint $rights.release) }}yes{{ end -}}
+{{- if and .Values.admissionPolicies (or (eq "always" (toString .Values.admissionPolicies)) (eq .Values.mode "enforce") $rights.taint $rights.release) }}yes{{ end -}}
 {{- end -}}
