@@ -70,8 +70,7 @@ void Delivery::add(Message message) {
 // The one that is under way stays: it may have arrived.
 void Delivery::make_room(std::size_t bytes) {
   const Limits& limits = manner_.limits;
-  while (!queue_.empty() &&
-         (queue_.size() >= limits.messages || bytes_ + bytes > limits.bytes)) {
+  while (!queue_.empty() && (queue_.size() >= limits.messages || bytes_ + bytes > limits.bytes)) {
     const std::size_t oldest = call_ != nullptr && queue_.size() > 1 ? 1 : 0;
     if (oldest == 0) {
       call_.reset();
@@ -174,9 +173,9 @@ void Delivery::failed(const Error& error) {
 
 Duration Delivery::pause_after(const Error& error) {
   pause_ = pause_ == Duration::zero() ? kFirstPause : std::min(pause_ * 2, kLongestPause);
-  const auto more = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double, Duration::period>(static_cast<double>(pause_.count()) / 2 *
-                                                      around_.random.unit()));
+  const auto more =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double, Duration::period>(
+          static_cast<double>(pause_.count()) / 2 * around_.random.unit()));
   return std::max(pause_ + more, error.retry_after.value_or(Duration::zero()));
 }
 

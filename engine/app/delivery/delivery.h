@@ -71,7 +71,7 @@ class Delivery {
     port::Random& random;
     port::Log& log;
     cluster::EndpointSender& sender;
-    std::function<bool()> may_send;  // asked as the bytes leave
+    std::function<bool()> may_send;   // asked as the bytes leave
     std::function<bool()> is_acting;  // calls that act are under way
   };
   // Why messages were not delivered.
@@ -122,7 +122,7 @@ class Delivery {
   Counts counts_;
   bool leads_ = false;
   bool is_unwanted_ = false;
-  Duration pause_{};       // zero: the last attempt succeeded
+  Duration pause_{};        // zero: the last attempt succeeded
   Moment put_off_until_{};  // for calls that act
   bool is_put_off_ = false;
   std::string problem_;

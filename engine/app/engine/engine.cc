@@ -21,6 +21,7 @@
 #include "app/telling/announcer.h"
 #include "app/telling/failover_times.h"
 #include "app/telling/records.h"
+#include "app/webhook/webhook.h"
 #include "audit/trail.h"
 #include "base/text.h"
 #include "cluster/endpoints/endpoint.h"
@@ -201,6 +202,21 @@ class Engine::Graph final : public fence::Leadership {
                                                                 .log = log_,
                                                                 .leadership = *this},
                            Namespace(told_.engine_namespace), display_host_)
+                     : nullptr),
+        webhook_random_(around.random.fork("webhook")),
+        webhook_(told_.settings.webhook && !told_.on_demand
+                     ? std::make_unique<Webhook>(
+                           Webhook::Surroundings{
+                               .endpoints = {loop_, around.http, around.files, log_, user_agent()},
+                               .random = *webhook_random_,
+                               .now = [this] { return server_now(); },
+                               .may_send =
+                                   [this] {
+                                     const auto until = acts_until();
+                                     return until && loop_.live_now() < *until;
+                                   },
+                               .is_acting = [this] { return actions_.in_flight() > 0; }},
+                           *told_.settings.webhook, "/moonfence/" + told_.engine_namespace)
                      : nullptr),
         watch_random_(around.random.fork("watch")),
         node_watch_(
@@ -448,6 +464,11 @@ class Engine::Graph final : public fence::Leadership {
   // Nothing is done before what other leaders left behind is known.
   void read_records() {
     journal_.read([this](const std::vector<fence::Journal::Found>& found) {
+      if (webhook_ != nullptr) {
+        for (const fence::Journal::Found& each : found) {
+          webhook_->recall(each.record);
+        }
+      }
       incidents_.take_over(found);
       review_records();
       for (const fence::Journal::Found& each : found) {
@@ -495,6 +516,9 @@ class Engine::Graph final : public fence::Leadership {
     }
     if (display_ != nullptr) {
       leads ? display_->lead() : display_->step_down();
+    }
+    if (webhook_ != nullptr) {
+      leads ? webhook_->lead() : webhook_->step_down();
     }
   }
 
@@ -577,6 +601,9 @@ class Engine::Graph final : public fence::Leadership {
     }
     if (display_ != nullptr && record.kind == audit::Record::Kind::IncidentOpened) {
       display_->give_way();
+    }
+    if (webhook_ != nullptr) {
+      webhook_->hear(record);
     }
     if (const auto news = news_of(record)) {
       events_.record(*news);
@@ -663,6 +690,10 @@ class Engine::Graph final : public fence::Leadership {
     if (display_ != nullptr) {
       display_->look();
     }
+    if (webhook_ != nullptr) {
+      webhook_->look(*board_.read(), *active_.current());
+      metrics_.set_delivery(webhook_->delivery());
+    }
     if (nodes_.synced() && !told_synced_) {
       told_synced_ = true;
       log_.info("synced", {{"nodes", nodes_.counts().total}, {"ready", nodes_.counts().ready}});
@@ -709,6 +740,10 @@ class Engine::Graph final : public fence::Leadership {
     if (display_ != nullptr) {
       health_.set_ready("incident-objects", "");
       health_.note("incident-objects", display_->problem());
+    }
+    if (webhook_ != nullptr) {
+      health_.set_ready("webhook", "");
+      health_.note("webhook", webhook_->delivery().problem());
     }
   }
 
@@ -874,6 +909,8 @@ class Engine::Graph final : public fence::Leadership {
   DisplayHost display_host_;
   std::unique_ptr<port::Random> display_random_;
   const std::unique_ptr<fence::IncidentDisplay> display_;  // null: nobody wants the objects
+  std::unique_ptr<port::Random> webhook_random_;
+  const std::unique_ptr<Webhook> webhook_;  // null: nobody outside is told
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;

@@ -58,7 +58,8 @@ void EndpointAccess::headers(Ready ready) {
   } else if (is_aws()) {
     auto identity = aws_identity(files_, rules_.aws);
     http_.sign_with(identity ? identity->signature : nullptr);
-    ready(identity ? with_ours(std::move(identity->headers)) : failure(std::move(identity.error())));
+    ready(identity ? with_ours(std::move(identity->headers))
+                   : failure(std::move(identity.error())));
   } else {
     credentials_.headers([this, ready = std::move(ready)](auto headers) {
       ready(headers ? with_ours(*std::move(headers)) : std::move(headers));

@@ -54,7 +54,7 @@ class EndpointSender final : private kube::Credentials {
 
   const std::string name_;
   const EndpointRules rules_;
-  std::string path_;  // of the URL, at least "/"
+  std::string path_;                   // of the URL, at least "/"
   std::vector<port::Header> headers_;  // of the one under way
   Silence silence_;
   EndpointAccess access_;
