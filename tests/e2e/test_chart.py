@@ -50,6 +50,7 @@ EVERYTHING = {
                "fencers": [{"fencer": "metal3"}, {"fencer": "fence-agents-remediation"}, {**NETWORK_FENCE, "isolate": True}]}}
 OWN, OWN_FILE = {"fencer": "my", "file": "/etc/moonfence/my.lua", "isolate": True}, {"configFiles": {"my.lua": "--"}}
 DIGEST = f"sha256:{'a' * 64}"
+HOOK = {"url": "https://hooks.example.com:9443/moonfence", "secretFile": "/etc/moonfence/webhook/secret", "events": ["attention", "settled"]}
 
 
 @pytest.fixture
@@ -234,6 +235,18 @@ def test_an_endpoint_lets_its_port_and_name_servers_out(helm):
         "type": "login", "url": "https://b.example.com:5000", "path": "/login", "tokenField": "token"}) == [*names, ("TCP", 80), ("TCP", 5000)]
 
 
+def test_the_webhook_lets_its_port_out_and_has_its_secret_mounted(helm):
+    values = {"config": {"webhook": HOOK}, "credentials": [{"name": "webhook", "secretName": "moonfence-webhook"}]}
+    made = helm.template(values)
+    ports = one(made, "NetworkPolicy")["spec"]["egress"][1]["ports"]
+    assert [(port["protocol"], port["port"]) for port in ports] == [("UDP", 53), ("TCP", 53), ("TCP", 9443)]
+    pod = one(made, "Deployment")["spec"]["template"]["spec"]
+    (volume,) = [each["name"] for each in pod["volumes"] if each.get("secret", {}).get("secretName") == "moonfence-webhook"]
+    assert "/etc/moonfence/webhook" in [each["mountPath"] for each in pod["containers"][0]["volumeMounts"] if each["name"] == volume]
+    config = yaml.safe_load(one(made, "ConfigMap", "moonfence-config")["data"]["config.yaml"])
+    assert config["webhook"] == HOOK
+
+
 def test_the_leader_policy_alone_can_be_left_out(helm):
     every, without = ({(each["kind"], each["metadata"]["name"]) for each in helm.template({"mode": "enforce", "leaderPolicy": leader})}
                       for leader in (True, False))
@@ -296,6 +309,8 @@ STARTS_NOT = {"config": {
     "proof": [{"everywhere": ["zzz"]}, {"everywhere": []}, {"namespaces": {"A B": ["off"]}}], "holdMarks": [["a b"], ["/a"]],
     "fencers": [[{"fencer": "nobody"}], [{**OWN, "nodes": ""}], [{**OWN, "nodes": "{"}], [{**OWN, "file": "/etc/moonfence/../my.lua"}], [{**OWN, "file": "/my.lua"}]],
     "allowedReads": [["foo/v1/secrets"]],
+    "webhook": [{"url": "https://a"}, {**HOOK, "events": []}, {**HOOK, "events": ["closed"]}, {**HOOK, "source": "a b"}, {**HOOK, "url": "http://a", "tls": {"ca": "/etc/moonfence/a/ca"}},
+                {**HOOK, "auth": {"type": "aws", "region": "a", "accessKeyFile": "/etc/moonfence/a/a", "secretKeyFile": "/etc/moonfence/a/b"}}],
     "endpoints": [{"A B": {"url": "https://a"}}, *({"a": {"url": url}} for url in ("https://a:99999", "https://a/?x=1", "https://a:0", "ftp://a", "https://b@a")),
                   {"a": {"url": "http://a", "tls": {"ca": "/etc/moonfence/a/ca"}}}, {"a": {"url": "https://a", "tls": {"clientCertificate": "/etc/moonfence/a/c"}}},
                   *({"a": {"url": "https://a", "auth": auth}} for auth in (
@@ -349,6 +364,7 @@ def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
     ({"config": {"silentTaint": "on"}}, "config.silentTaint is on, and knows of silence by config.detection alone"),
     ({"config": {"fencers": [{"fencer": "my", "file": "/etc/moonfence/my.lua"}]}}, "my: file is /etc/moonfence/my.lua, which no pod has"),
     ({"config": {"endpoints": {"storageos": ENDPOINT}}}, "config.endpoints.storageos.auth.passwordFile is /etc/moonfence/storageos/password, which no pod has"),
+    ({"config": {"webhook": HOOK}}, "config.webhook.secretFile is /etc/moonfence/webhook/secret, which no pod has"),
     ({"policies": {"bindings": [{"policy": "my-db", "source": "my-db.lua", "namespaces": ["db"]}]}}, "is my-db.lua, which is not in policies.files"),
     ({"policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"], "actOn": "lost"}]}}, "does nothing without config.detection"),
     ({"policies": {"files": {"my-db.lua": "return policy {}"}}}, "do nothing without policies.bindings"),
