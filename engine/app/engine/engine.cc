@@ -92,7 +92,7 @@ class Engine::Graph final : public fence::Leadership {
         endpoints_({loop_, around.http, around.files, log_, user_agent()},
                    told_.settings.endpoints),
         records_(around.append_audit, log_, metrics_,
-                 [this](const audit::Record& record) { announce(record); }),
+                 [this](const audit::Record& record, WallTime at) { announce(record, at); }),
         trail_(wall_clock_, records_),
         protections_({.namespaces = told_.settings.protected_namespaces,
                       .own_node = NodeName(told_.node_name),
@@ -591,9 +591,9 @@ class Engine::Graph final : public fence::Leadership {
             .nodes_schedulable = counts.schedulable};
   }
 
-  void announce(const audit::Record& record) {
+  void announce(const audit::Record& record, WallTime at) {
     if (status_) {
-      status_->hear(record, wall_clock_.now());
+      status_->hear(record, at);
     }
     times_.note(record, loop_.now(), down_for(record.node));
     if (remediations_ != nullptr) {
