@@ -118,7 +118,8 @@ void Delivery::attempt() {
   call_ = around_.sender.send({.body = first.message.body,
                                .content_type = first.message.content_type,
                                .headers = *std::move(headers),
-                               .may_send = around_.may_send},
+                               .may_send = around_.may_send,
+                               .heard = manner_.heard},
                               [this](const Result<void>& outcome) { attempted(outcome); });
 }
 
@@ -160,7 +161,7 @@ void Delivery::failed(const Error& error) {
     is_unwanted_ = true;
     problem_ += ": the receiver wants no more messages; none is sent until moonfence starts again";
     drop_all(Loss::Unwanted);
-  } else if (refusal == Refusal::OfMessage && queue_.front().tries >= kTriesOfRefused) {
+  } else if (refusal == Refusal::OfMessage && queue_.front().tries >= manner_.tries_of_refused) {
     drop_first(Loss::Refused);
   }
   if (was_well || is_unwanted_) {

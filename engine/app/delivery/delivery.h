@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "base/result.h"
 #include "base/time.h"
 #include "cluster/endpoints/endpoint_sender.h"
@@ -63,8 +65,11 @@ class Delivery {
     std::string name;  // "webhook": in log, metrics and messages
     Limits limits = {};
     Refusal (*refusal_of)(int http_status) = nullptr;
+    int tries_of_refused = kTriesOfRefused;
     // The headers of one attempt, made as it begins; an error is a failed attempt.
     std::function<Result<std::vector<port::Header>>(const Message& message)> stamp = {};
+    // Hears what the receiver says of a message that it took; see EndpointSender.
+    std::function<void(const nlohmann::json& answer)> heard = {};
   };
   struct Surroundings {
     loop::Loop& loop;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "kube/text/json.h"
 
 namespace moonfence::cluster {
 namespace {
@@ -11,6 +12,12 @@ namespace {
 std::size_t path_of(const std::string& url) {
   const std::size_t host = url.find("://") + 3;
   return std::min(url.find('/', host), url.size());
+}
+
+// What it says of a success is no reason to doubt the success.
+Result<nlohmann::json> read_leniently(std::string_view body) {
+  auto read = kube::parse_json(body);
+  return read ? *std::move(read) : nlohmann::json();
 }
 
 }  // namespace
@@ -37,11 +44,16 @@ kube::CallHandle EndpointSender::send(Letter letter, const Done& done) {
   request.content_type = std::move(letter.content_type);
   request.timeout = rules_.timeout;
   request.may_send = std::move(letter.may_send);
-  request.ignores_body = true;
+  request.ignores_body = letter.heard == nullptr;
+  request.reads = read_leniently;
   request.logs_warnings = false;
-  return caller_.call(std::move(request), [this, done](Result<kube::ApiReply> reply) {
-    done(reply ? Result<void>() : failure(told(std::move(reply.error()))));
-  });
+  return caller_.call(std::move(request),
+                      [this, done, heard = std::move(letter.heard)](Result<kube::ApiReply> reply) {
+                        if (reply && heard) {
+                          heard(reply->body);
+                        }
+                        done(reply ? Result<void>() : failure(told(std::move(reply.error()))));
+                      });
 }
 
 void EndpointSender::headers(Ready ready) {

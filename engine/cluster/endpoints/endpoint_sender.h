@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "base/result.h"
 #include "cluster/endpoints/endpoint.h"
 #include "cluster/endpoints/endpoint_access.h"
@@ -26,6 +28,8 @@ class EndpointSender final : private kube::Credentials {
     std::string content_type;
     std::vector<port::Header> headers;  // beside those of the endpoint
     std::function<bool()> may_send;     // see port::HttpRequest
+    // Hears what a 2xx says, null if that is no JSON. Without it the answer is not read.
+    std::function<void(const nlohmann::json& answer)> heard = {};
   };
   // Nothing: it was answered 2xx. Else http_status is the answer's, 0 where none came, and
   // retry_after what it asked for in seconds, at most five minutes.
