@@ -21,6 +21,7 @@
 #include "app/telling/announcer.h"
 #include "app/telling/failover_times.h"
 #include "app/telling/records.h"
+#include "app/traces/tracer.h"
 #include "app/webhook/webhook.h"
 #include "audit/trail.h"
 #include "base/text.h"
@@ -51,6 +52,8 @@ namespace {
 
 // How long deletions that have left are waited for when we are asked to stop.
 constexpr Duration kDrainLimit = std::chrono::seconds(6);
+// How long a receiver of traces may take for the last ones.
+constexpr Duration kLastWords = std::chrono::seconds(1);
 constexpr Duration kDrainPoll = std::chrono::milliseconds(20);
 
 // "3f09c1d2a7": short enough to read out at night, long enough not to repeat.
@@ -218,6 +221,19 @@ class Engine::Graph final : public fence::Leadership {
                                .is_acting = [this] { return actions_.in_flight() > 0; }},
                            *told_.settings.webhook, "/moonfence/" + told_.engine_namespace)
                      : nullptr),
+        traces_random_(around.random.fork("traces")),
+        tracer_(told_.settings.traces && !told_.on_demand
+                    ? std::make_unique<Tracer>(
+                          Tracer::Surroundings{
+                              .endpoints = {loop_, around.http, around.files, log_, user_agent()},
+                              .random = *traces_random_,
+                              .is_acting = [this] { return actions_.in_flight() > 0; }},
+                          *told_.settings.traces,
+                          Tracer::Identity{.space = told_.engine_namespace,
+                                           .instance = told_.instance,
+                                           .version = std::string(version()),
+                                           .run = identity_})
+                    : nullptr),
         watch_random_(around.random.fork("watch")),
         node_watch_(
             loop_, caller_, *watch_random_, log_,
@@ -464,9 +480,12 @@ class Engine::Graph final : public fence::Leadership {
   // Nothing is done before what other leaders left behind is known.
   void read_records() {
     journal_.read([this](const std::vector<fence::Journal::Found>& found) {
-      if (webhook_ != nullptr) {
-        for (const fence::Journal::Found& each : found) {
+      for (const fence::Journal::Found& each : found) {
+        if (webhook_ != nullptr) {
           webhook_->recall(each.record);
+        }
+        if (tracer_ != nullptr) {
+          tracer_->recall(each.record, server_ahead());
         }
       }
       incidents_.take_over(found);
@@ -596,6 +615,9 @@ class Engine::Graph final : public fence::Leadership {
       status_->hear(record, at);
     }
     times_.note(record, loop_.now(), down_for(record.node));
+    if (tracer_ != nullptr) {
+      tracer_->hear(record, at, fell_at(record.node));
+    }
     if (remediations_ != nullptr) {
       remediations_->hear(record);
     }
@@ -608,6 +630,21 @@ class Engine::Graph final : public fence::Leadership {
     if (const auto news = news_of(record)) {
       events_.record(*news);
     }
+  }
+
+  // How far the API server's clock is ahead of ours; zero where that may be the resolution alone,
+  // so that every replica names the same time.
+  [[nodiscard]] Duration server_ahead() const {
+    constexpr Duration kResolution = std::chrono::seconds(2);
+    const Duration ahead = server_now() - wall_clock_.now();
+    return ahead < kResolution && -ahead < kResolution ? Duration::zero() : ahead;
+  }
+
+  // When its Ready condition changed, by our clock.
+  [[nodiscard]] std::optional<WallTime> fell_at(const NodeName& name) const {
+    const cluster::NodeView* node = nodes_.find(name);
+    return node == nullptr || !node->since ? std::nullopt
+                                           : std::optional(*node->since - server_ahead());
   }
 
   // By Kubernetes' own stamp.
@@ -694,6 +731,10 @@ class Engine::Graph final : public fence::Leadership {
       webhook_->look(*board_.read(), *active_.current());
       metrics_.set_delivery(webhook_->delivery());
     }
+    if (tracer_ != nullptr) {
+      metrics_.set_delivery(tracer_->delivery());
+      metrics_.set_rejected_spans(tracer_->rejected());
+    }
     if (nodes_.synced() && !told_synced_) {
       told_synced_ = true;
       log_.info("synced", {{"nodes", nodes_.counts().total}, {"ready", nodes_.counts().ready}});
@@ -744,6 +785,10 @@ class Engine::Graph final : public fence::Leadership {
     if (webhook_ != nullptr) {
       health_.set_ready("webhook", "");
       health_.note("webhook", webhook_->delivery().problem());
+    }
+    if (tracer_ != nullptr) {
+      health_.set_ready("traces", "");
+      health_.note("traces", tracer_->delivery().problem());
     }
   }
 
@@ -837,13 +882,30 @@ class Engine::Graph final : public fence::Leadership {
       // Freed last: what we started must not run beside what the next leader starts.
       if (elector_) {
         metrics_.set_leader(false);  // another may lead before we hear that it is free
-        elector_->release([this] { leave(); });
+        elector_->release([this] { say_the_rest(); });
       } else {
-        leave();
+        say_the_rest();
       }
       return;
     }
     drain_poll_ = loop_.after(kDrainPoll, [this] { leave_when_drained(); });
+  }
+
+  // Another may act by now, so the last spans hold up nobody.
+  void say_the_rest() {
+    if (tracer_ != nullptr) {
+      tracer_->flush();
+    }
+    say_until_ = loop_.now() + kLastWords;
+    leave_when_said();
+  }
+
+  void leave_when_said() {
+    if (tracer_ == nullptr || tracer_->is_idle() || loop_.now() >= say_until_) {
+      leave();
+      return;
+    }
+    drain_poll_ = loop_.after(kDrainPoll, [this] { leave_when_said(); });
   }
 
   void leave() {
@@ -911,6 +973,8 @@ class Engine::Graph final : public fence::Leadership {
   const std::unique_ptr<fence::IncidentDisplay> display_;  // null: nobody wants the objects
   std::unique_ptr<port::Random> webhook_random_;
   const std::unique_ptr<Webhook> webhook_;  // null: nobody outside is told
+  std::unique_ptr<port::Random> traces_random_;
+  const std::unique_ptr<Tracer> tracer_;  // null: nobody wants traces
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;
@@ -924,6 +988,7 @@ class Engine::Graph final : public fence::Leadership {
   loop::Timer tick_;
   loop::Timer drain_deadline_;
   loop::Timer drain_poll_;
+  Moment say_until_{};
   loop::Timer yield_poll_;
   bool leads_ = false;              // or will as soon as a rewind was heeded
   Moment own_node_failed_until_{};  // by a health source's word, when we last led

@@ -12,6 +12,7 @@
 #include "app/settings/proof_settings.h"
 #include "app/settings/release_settings.h"
 #include "app/settings/settings_values.h"
+#include "app/settings/traces_settings.h"
 #include "app/settings/webhook_settings.h"
 #include "base/text.h"
 #include "fence/leadership/limits.h"
@@ -21,7 +22,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 28> kKeys = {"allowedWrites",
+constexpr std::array<std::string_view, 29> kKeys = {"allowedWrites",
                                                     "allowedReads",
                                                     "api",
                                                     "attacherLeases",
@@ -48,6 +49,7 @@ constexpr std::array<std::string_view, 28> kKeys = {"allowedWrites",
                                                     "retryInterval",
                                                     "retryWindow",
                                                     "silentTaint",
+                                                    "traces",
                                                     "webhook"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
@@ -245,6 +247,9 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   }
   if (key == "endpoints") {
     return read_endpoints(file, name, value, settings.endpoints);
+  }
+  if (key == "traces") {
+    return read_traces(file, name, value, settings.traces);
   }
   if (key == "webhook") {
     return read_webhook(file, name, value, settings.webhook);

@@ -49,6 +49,12 @@ struct WebhookSetting {
                                     IncidentPhase::Attention, IncidentPhase::Settled};
 };
 
+// A receiver of OpenTelemetry traces (app/traces).
+struct TracesSetting {
+  cluster::EndpointRules endpoint;  // its URL is the receiver's base, without /v1/traces
+  std::string cluster = {};         // its name; "": not told
+};
+
 struct Settings {
   // How long the belief about a down node lasts before it is looked at again; zero: for ever.
   Duration cache_expiry = std::chrono::hours(1);
@@ -95,6 +101,8 @@ struct Settings {
   bool incident_objects = false;
   // Who is told of incidents (app/webhook/webhook.h).
   std::optional<WebhookSetting> webhook = {};
+  // Who receives traces of incidents (app/traces/tracer.h).
+  std::optional<TracesSetting> traces = {};
   // The least `after` of bindings that do not wait for Kubernetes (`actOn`).
   Duration least_after = policy::kLostAfter;
   // What has to be known of a node before a pod of it is deleted, whatever policies say.

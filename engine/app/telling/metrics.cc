@@ -294,6 +294,10 @@ void Metrics::set_delivery(const Delivery& delivery) {
   delivery_waiting_.Add(to).Set(static_cast<double>(counts.waiting));
 }
 
+void Metrics::set_rejected_spans(std::uint64_t rejected) {
+  raise_to(rejected_spans_.Add({}), static_cast<double>(rejected));
+}
+
 void Metrics::set_missed_heartbeats(int misses) {
   missed_heartbeats_.Add({}).Set(misses);
 }

@@ -83,6 +83,7 @@ class Metrics final : public kube::CallObserver {
   void set_events(std::size_t queued, std::uint64_t dropped);
   // Messages to a receiver outside the cluster, which the delivery names.
   void set_delivery(const Delivery& delivery);
+  void set_rejected_spans(std::uint64_t rejected);
   void set_missed_heartbeats(int misses);
   // Where machines are watched.
   void set_detection(const cluster::Detection::Counts& counts,
@@ -227,6 +228,9 @@ class Metrics final : public kube::CallObserver {
       counter("moonfence_delivery_lost_total", "Messages that were not delivered, by why");
   Gauges& delivery_waiting_ =
       gauge("moonfence_delivery_waiting", "Messages that wait to be delivered");
+  Counters& rejected_spans_ =
+      counter("moonfence_traces_rejected_spans_total",
+              "Spans that the receiver of traces did not keep of requests that it took");
   Gauges& missed_heartbeats_ = gauge("moonfence_api_server_missed_heartbeats",
                                      "Heartbeats in a row that the API server did not answer");
   Gauges& kernels_ = gauge("moonfence_detection_nodes",
