@@ -247,6 +247,14 @@ def test_the_webhook_lets_its_port_out_and_has_its_secret_mounted(helm):
     assert config["webhook"] == HOOK
 
 
+def test_the_receiver_of_traces_is_let_out(helm):
+    setting = {"url": "http://otel-collector.observability:4318", "cluster": "berlin-1"}
+    made = helm.template({"config": {"traces": setting}})
+    ports = one(made, "NetworkPolicy")["spec"]["egress"][1]["ports"]
+    assert [(port["protocol"], port["port"]) for port in ports] == [("UDP", 53), ("TCP", 53), ("TCP", 4318)]
+    assert yaml.safe_load(one(made, "ConfigMap", "moonfence-config")["data"]["config.yaml"])["traces"] == setting
+
+
 def test_the_leader_policy_alone_can_be_left_out(helm):
     every, without = ({(each["kind"], each["metadata"]["name"]) for each in helm.template({"mode": "enforce", "leaderPolicy": leader})}
                       for leader in (True, False))
@@ -311,6 +319,8 @@ STARTS_NOT = {"config": {
     "allowedReads": [["foo/v1/secrets"]],
     "webhook": [{"url": "https://a"}, {**HOOK, "events": []}, {**HOOK, "events": ["closed"]}, {**HOOK, "source": "a b"}, {**HOOK, "url": "http://a", "tls": {"ca": "/etc/moonfence/a/ca"}},
                 {**HOOK, "auth": {"type": "aws", "region": "a", "accessKeyFile": "/etc/moonfence/a/a", "secretKeyFile": "/etc/moonfence/a/b"}}],
+    "traces": [{"cluster": "a"}, {"url": "https://a/v1/traces"}, {"url": "https://a", "cluster": "a b"}, {"url": "http://a", "tls": {"ca": "/etc/moonfence/a/ca"}},
+               {"url": "https://a", "auth": {"type": "aws", "region": "a", "accessKeyFile": "/etc/moonfence/a/a", "secretKeyFile": "/etc/moonfence/a/b"}}],
     "endpoints": [{"A B": {"url": "https://a"}}, *({"a": {"url": url}} for url in ("https://a:99999", "https://a/?x=1", "https://a:0", "ftp://a", "https://b@a")),
                   {"a": {"url": "http://a", "tls": {"ca": "/etc/moonfence/a/ca"}}}, {"a": {"url": "https://a", "tls": {"clientCertificate": "/etc/moonfence/a/c"}}},
                   *({"a": {"url": "https://a", "auth": auth}} for auth in (
@@ -365,6 +375,7 @@ def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
     ({"config": {"fencers": [{"fencer": "my", "file": "/etc/moonfence/my.lua"}]}}, "my: file is /etc/moonfence/my.lua, which no pod has"),
     ({"config": {"endpoints": {"storageos": ENDPOINT}}}, "config.endpoints.storageos.auth.passwordFile is /etc/moonfence/storageos/password, which no pod has"),
     ({"config": {"webhook": HOOK}}, "config.webhook.secretFile is /etc/moonfence/webhook/secret, which no pod has"),
+    ({"config": {"traces": {"url": "https://otel", "tls": {"ca": "/etc/moonfence/otel/ca.crt"}}}}, "config.traces.tls.ca is /etc/moonfence/otel/ca.crt, which no pod has"),
     ({"policies": {"bindings": [{"policy": "my-db", "source": "my-db.lua", "namespaces": ["db"]}]}}, "is my-db.lua, which is not in policies.files"),
     ({"policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"], "actOn": "lost"}]}}, "does nothing without config.detection"),
     ({"policies": {"files": {"my-db.lua": "return policy {}"}}}, "do nothing without policies.bindings"),

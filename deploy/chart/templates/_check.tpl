@@ -35,6 +35,16 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- with $config.traces -}}
+{{- $traces := . -}}
+{{- range $part := list "auth" "tls" -}}
+{{- range $key, $file := default dict (get $traces $part) -}}
+{{- if or (hasSuffix "File" $key) (eq $part "tls") -}}
+{{- include "moonfence.checkFile" (dict "root" $ "what" (printf "config.traces.%s.%s" $part $key) "file" $file) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $places := keys .Values.configFiles -}}
 {{- range .Values.credentials -}}
 {{- if has .name $places -}}
