@@ -24,6 +24,27 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- with $config.webhook -}}
+{{- include "moonfence.checkFile" (dict "root" $ "what" "config.webhook.secretFile" "file" .secretFile) -}}
+{{- $webhook := . -}}
+{{- range $part := list "auth" "tls" -}}
+{{- range $key, $file := default dict (get $webhook $part) -}}
+{{- if or (hasSuffix "File" $key) (eq $part "tls") -}}
+{{- include "moonfence.checkFile" (dict "root" $ "what" (printf "config.webhook.%s.%s" $part $key) "file" $file) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with $config.traces -}}
+{{- $traces := . -}}
+{{- range $part := list "auth" "tls" -}}
+{{- range $key, $file := default dict (get $traces $part) -}}
+{{- if or (hasSuffix "File" $key) (eq $part "tls") -}}
+{{- include "moonfence.checkFile" (dict "root" $ "what" (printf "config.traces.%s.%s" $part $key) "file" $file) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $places := keys .Values.configFiles -}}
 {{- range .Values.credentials -}}
 {{- if has .name $places -}}

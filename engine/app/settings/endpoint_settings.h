@@ -1,8 +1,11 @@
 #pragma once
 
-// The key `endpoints` of the engine's configuration: services that policies may ask.
+// The key `endpoints` of the engine's configuration: services that policies may ask. Each entry is
+// read by what is also used for a service that is only told something (webhook_settings.h).
 
+#include <array>
 #include <string>
+#include <string_view>
 
 #include <yaml-cpp/yaml.h>
 
@@ -12,6 +15,17 @@
 namespace moonfence::app {
 
 // `name` is the key's node.
+inline constexpr std::array<std::string_view, 5> kEndpointKeys = {"auth", "headers", "timeout",
+                                                                  "tls", "url"};
+// One of these keys.
+[[nodiscard]] Result<void> read_endpoint_entry(const std::string& file, const std::string& key,
+                                               const YAML::Node& name, const YAML::Node& value,
+                                               cluster::EndpointRules& rules);
+// What they say together. `place` begins every message.
+[[nodiscard]] Result<void> check_endpoint(const std::string& file, const YAML::Node& name,
+                                          const std::string& place,
+                                          const cluster::EndpointRules& rules);
+
 [[nodiscard]] Result<void> read_endpoints(const std::string& file, const YAML::Node& name,
                                           const YAML::Node& value, cluster::EndpointTable& table);
 

@@ -282,6 +282,22 @@ void Metrics::set_events(std::size_t queued, std::uint64_t dropped) {
   raise_to(events_dropped_.Add({}), static_cast<double>(dropped));
 }
 
+void Metrics::set_delivery(const Delivery& delivery) {
+  const Delivery::Counts counts = delivery.counts();
+  const prometheus::Labels to = {{"to", delivery.name()}};
+  raise_to(delivered_.Add(to), static_cast<double>(counts.delivered));
+  raise_to(delivery_failures_.Add(to), static_cast<double>(counts.failed_attempts));
+  for (const auto& [why, number] : counts.lost) {
+    raise_to(delivery_lost_.Add({{"to", delivery.name()}, {"reason", std::string(to_string(why))}}),
+             static_cast<double>(number));
+  }
+  delivery_waiting_.Add(to).Set(static_cast<double>(counts.waiting));
+}
+
+void Metrics::set_rejected_spans(std::uint64_t rejected) {
+  raise_to(rejected_spans_.Add({}), static_cast<double>(rejected));
+}
+
 void Metrics::set_missed_heartbeats(int misses) {
   missed_heartbeats_.Add({}).Set(misses);
 }

@@ -14,6 +14,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include "app/delivery/delivery.h"
 #include "app/status/status_snapshot.h"
 #include "audit/trail.h"
 #include "cluster/detection/detection.h"
@@ -80,6 +81,9 @@ class Metrics final : public kube::CallObserver {
   // What one run of a policy took.
   void count_run(const std::string& policy, const policy::Usage& usage);
   void set_events(std::size_t queued, std::uint64_t dropped);
+  // Messages to a receiver outside the cluster, which the delivery names.
+  void set_delivery(const Delivery& delivery);
+  void set_rejected_spans(std::uint64_t rejected);
   void set_missed_heartbeats(int misses);
   // Where machines are watched.
   void set_detection(const cluster::Detection::Counts& counts,
@@ -216,6 +220,17 @@ class Metrics final : public kube::CallObserver {
       gauge("moonfence_events_queued", "Kubernetes events that wait to be sent");
   Counters& events_dropped_ =
       counter("moonfence_events_dropped_total", "Kubernetes events that were not sent");
+  Counters& delivered_ =
+      counter("moonfence_delivery_delivered_total", "Messages that their receiver took");
+  Counters& delivery_failures_ = counter("moonfence_delivery_failed_attempts_total",
+                                         "Attempts to deliver a message that failed");
+  Counters& delivery_lost_ =
+      counter("moonfence_delivery_lost_total", "Messages that were not delivered, by why");
+  Gauges& delivery_waiting_ =
+      gauge("moonfence_delivery_waiting", "Messages that wait to be delivered");
+  Counters& rejected_spans_ =
+      counter("moonfence_traces_rejected_spans_total",
+              "Spans that the receiver of traces did not keep of requests that it took");
   Gauges& missed_heartbeats_ = gauge("moonfence_api_server_missed_heartbeats",
                                      "Heartbeats in a row that the API server did not answer");
   Gauges& kernels_ = gauge("moonfence_detection_nodes",

@@ -125,6 +125,17 @@ TEST_F(GuardedCallTest, the_records_say_who_decided_what_about_which_object) {
   EXPECT_EQ(story.records[1].took, 40ms);
 }
 
+TEST_F(GuardedCallTest, an_outcome_has_what_the_server_answered_and_a_lost_one_nothing) {
+  const auto told = [this](const test::FakeAnswer& answer) {
+    (void)answered(answer);
+    return story.records.back().http_status;
+  };
+  EXPECT_EQ(told({.status = 200}), 200);
+  EXPECT_EQ(told({.status = 403}), 403);
+  EXPECT_EQ(story.records.at(story.records.size() - 2).http_status, 0) << "an intent";
+  EXPECT_EQ(told(test::FakeAnswer::lost()), 0);
+}
+
 TEST_F(GuardedCallTest, the_request_carries_the_uid_no_grace_and_a_limit_for_the_server) {
   start(deletion());
   run_for(1s);
