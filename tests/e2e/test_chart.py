@@ -1,6 +1,7 @@
 """The Helm chart without a cluster: it renders what kustomize makes of deploy/, and refuses values that contradict each other."""
 
 import copy
+import os
 import re
 
 import pytest
@@ -39,7 +40,7 @@ RIGHTS = {
     "metal3": {"config": {"fencers": [{"fencer": "metal3"}], "allowedReads": HOSTS}},
     "fence-agents-remediation": {"config": {"fencers": [{"fencer": "fence-agents-remediation"}], "allowedReads": AGENTS}},
     "publish-evidence": {"config": {"publishEvidence": "on"}}, "incidents": {"config": {"incidentObjects": "on"}}, "detection": {"config": {"detection": "on"}},
-    "remediation": {"config": {"remediation": "nodeHealthCheck"}}}
+    "remediation": {"config": {"remediation": "nodeHealthCheck"}}, "serving": {"rights": {"serving": True}}}
 AND = {"isolate": ["network-fence"]}
 EVERYTHING = {
     "mode": "enforce", "rights": {"kubelet": True, "attest": True},
@@ -121,6 +122,31 @@ def test_it_renders_what_monitoring_has(helm):
     check_same(helm.template(watched), [*kustomized(DEPLOY / "overlays" / "observe"), *kustomized(DEPLOY / "monitoring")])
 
 
+def test_secure_serving_renders_what_the_component_has(helm, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    parts = [os.path.relpath(DEPLOY.resolve() / name, own.resolve()) for name in ("overlays/observe", "monitoring", "components/secure-serving")]
+    (own / "kustomization.yaml").write_text(yaml.safe_dump({"resources": parts[:2], "components": parts[2:]}))
+    check_same(helm.template({"monitoring": EVERYTHING["monitoring"], "secureServing": {"enabled": True}}), kustomized(own))
+
+
+def test_a_certificate_of_a_secret_is_mounted_and_checked_by_prometheus(helm):
+    found = helm.template({"monitoring": EVERYTHING["monitoring"], "secureServing": {"enabled": True, "certificateSecret": "moonfence-tls"}})
+    pod = one(found, "Deployment")["spec"]["template"]["spec"]
+    assert {"name": "serving", "secret": {"secretName": "moonfence-tls"}} in pod["volumes"]
+    (mount,) = [each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "serving"]
+    assert f"--serving-certificate={mount['mountPath']}" in pod["containers"][0]["args"] and mount["readOnly"]
+    (endpoint,) = one(found, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["tlsConfig"] == {"serverName": "moonfence.moonfence.svc", "ca": {"secret": {"name": "moonfence-tls", "key": "ca.crt"}}}
+    with pytest.raises(HelmError):
+        helm.template({"secureServing": {"certificateSecret": "moonfence-tls"}})
+
+
+def test_nobody_may_review_tokens_unless_serving_is_secured(helm):
+    assert not right_to(helm.template({}), "create", "tokenreviews")
+    assert right_to(helm.template({"secureServing": {"enabled": True}}), "create", "tokenreviews")
+
+
 def test_in_another_namespace_everything_is_about_that_one(helm):
     """A namespace may be called like a number."""
     here, helm.namespace = helm.template(EVERYTHING), "123"
@@ -138,7 +164,7 @@ def test_in_another_namespace_everything_is_about_that_one(helm):
 # --- what a value does
 
 def right_to(found: list, verb: str, resource: str) -> bool:
-    return any(verb in rule["verbs"] and resource in rule["resources"] for each in found
+    return any(verb in rule["verbs"] and resource in rule.get("resources", []) for each in found
                if each["kind"] in ("Role", "ClusterRole") and each["metadata"]["name"] not in ("moonfence-attest", "moonfence-ext-remediation")
                for rule in each["rules"])
 

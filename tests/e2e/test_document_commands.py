@@ -82,6 +82,7 @@ def run(cluster, tmp_path):
     yield command
     for folder in ("rights/taint", "rights/release", "rights/kubelet", "rights/detection", "overlays/storageos", "overlays/enforce"):
         command(f"kubectl delete -k deploy/{folder} --ignore-not-found --wait=false", (0, 1))
+    command("kubectl delete clusterrolebinding moonfence-metrics moonfence-status --ignore-not-found")  # whoever reads by HTTPS
     wait_for("what was installed is gone", is_gone, 90)
 
 

@@ -88,7 +88,7 @@
   "networkFence" "fencer network-fence" "isolate" "isolate: true of a fencer" "metal3" "fencer metal3"
   "fenceAgentsRemediation" "fencer fence-agents-remediation" "publishEvidence" "config.publishEvidence"
   "incidents" "config.incidentObjects"
-  "remediation" "config.remediation" "reads" "config.allowedReads" -}}
+  "remediation" "config.remediation" "serving" "secureServing.enabled" "reads" "config.allowedReads" -}}
 {{- range $right, $needed := include "moonfence.needs" . | fromJson -}}
 {{- if and $needed (eq "false" (toString (get $.Values.rights $right))) -}}
 {{- fail (printf "rights.%s is false, and %s needs it: say auto, or turn that off." $right (get $because $right)) -}}

@@ -99,6 +99,7 @@ policies.mode is {{ $policies.mode }}
   "publishEvidence" (eq "on" (toString $config.publishEvidence))
   "incidents" (eq "on" (toString $config.incidentObjects))
   "remediation" (eq "nodeHealthCheck" (toString $config.remediation))
+  "serving" .Values.secureServing.enabled
   "reads" (not (empty $config.allowedReads)) | toJson -}}
 {{- end -}}
 

@@ -90,6 +90,8 @@ class Engine::Graph final : public fence::Leadership {
                      told_.config.connection),
         caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
                 user_agent()),
+        guests_caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
+                       user_agent()),
         reader_(caller_),
         lease_revisions_(loop_, caller_, log_),
         endpoints_({loop_, around.http, around.files, log_, user_agent()},
@@ -388,6 +390,7 @@ class Engine::Graph final : public fence::Leadership {
                                             Moment now) const {
     return machines_.testify(nonce, nodes, now);
   }
+  [[nodiscard]] kube::Caller& guests_caller() { return guests_caller_; }
   [[nodiscard]] Metrics& metrics() { return metrics_; }
   [[nodiscard]] Health& health() { return health_; }
 
@@ -930,6 +933,8 @@ class Engine::Graph final : public fence::Leadership {
   kube::LiveCredentials credentials_;
   kube::ServerPace pace_;
   kube::Caller caller_;
+  // Of questions that others cause: how long they take must not count as the API server's pace.
+  kube::Caller guests_caller_;
   kube::Reader reader_;
   kube::LeaseRevisions lease_revisions_;
   cluster::Endpoints endpoints_;
@@ -1022,6 +1027,10 @@ std::shared_ptr<const policy::PolicySet> Engine::policies() const {
 Result<std::string> Engine::testify(std::string_view nonce, std::string_view nodes,
                                     Moment now) const {
   return graph_->testify(nonce, nodes, now);
+}
+
+kube::Caller& Engine::guests_caller() {
+  return graph_->guests_caller();
 }
 
 Metrics& Engine::metrics() {

@@ -355,6 +355,11 @@ void Metrics::raise_to(prometheus::Counter& counter, double value) {
   }
 }
 
+void Metrics::set_serving_certificate(WallTime expires) {
+  serving_certificate_.Add({}).Set(
+      std::chrono::duration<double>(expires.time_since_epoch()).count());
+}
+
 void Metrics::set_process(const os::ProcessUsage& usage, WallTime started) {
   raise_to(cpu_seconds_.Add({}), usage.cpu_seconds);
   resident_bytes_.Add({}).Set(usage.resident_bytes);

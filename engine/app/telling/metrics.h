@@ -89,6 +89,8 @@ class Metrics final : public kube::CallObserver {
   void set_detection(const cluster::Detection::Counts& counts,
                      const cluster::Silences::Lasted& silences);
   void set_witnesses(const cluster::Witnesses::Counts& counts);
+  // When the certificate of the servers ends; not called without one.
+  void set_serving_certificate(WallTime expires);
   // What the process takes; told by whoever runs in one of its own.
   void set_process(const os::ProcessUsage& usage, WallTime started);
 
@@ -248,6 +250,9 @@ class Metrics final : public kube::CallObserver {
       gauge("moonfence_fencer_nodes",
             "Nodes whose fencers work, have failed twice in a row (broken), or are none, as the "
             "leader has asked them; 0 where none is configured");
+  Gauges& serving_certificate_ =
+      gauge("moonfence_serving_certificate_expiry_timestamp_seconds",
+            "When the certificate ends with which metrics and status page are served");
   Counters& cpu_seconds_ =
       counter("process_cpu_seconds_total", "CPU time spent, of user and system");
   Gauges& resident_bytes_ = gauge("process_resident_memory_bytes", "Memory that is resident");

@@ -1,5 +1,8 @@
 #include "app/web/admin_server.h"
 
+#include <atomic>
+#include <chrono>
+#include <mutex>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -9,6 +12,7 @@
 
 #include "os/system/descriptor.h"
 #include "os/system/process.h"
+#include "support/tls_client.h"
 
 namespace moonfence::app {
 namespace {
@@ -223,6 +227,67 @@ TEST_F(AdminServerTest, it_answers_whatever_number_its_descriptors_have) {
   } while (others.back().get() < kBeyondSelect);
   const auto server = serve();
   EXPECT_NE(Client(AF_INET, server->port()).ask("GET /metrics").find("hello"), std::string::npos);
+}
+
+struct SecureServerTest : AdminServerTest {
+  std::atomic<bool> open = true;
+  std::mutex mutex;
+  std::string authorization;
+
+  std::unique_ptr<AdminServer> serve_secure(unsigned connections = 64) {
+    auto server = AdminServer::start(
+        "--flag", "127.0.0.1:0", handlers(), connections,
+        {.identity = *os::TlsIdentity::self_signed({"localhost"}, std::chrono::system_clock::now()),
+         .gate = [this](const HttpRequest& request) -> std::optional<HttpAnswer> {
+           const std::scoped_lock lock(mutex);
+           authorization = request.authorization;
+           return open ? std::nullopt
+                       : std::optional(HttpAnswer{.status = 403, .body = "not you\n"});
+         }});
+    EXPECT_TRUE(server) << server.error().message();
+    return std::move(*server);
+  }
+};
+
+TEST_F(SecureServerTest, it_answers_by_tls_whoever_the_gate_lets_in) {
+  const auto server = serve_secure();
+  const std::string answer =
+      test::TlsClient(server->port()).ask("/metrics", "Authorization: Bearer abc\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
+  EXPECT_TRUE(answer.ends_with("hello\n")) << answer;
+  EXPECT_EQ(authorization, "Bearer abc");
+}
+
+TEST_F(SecureServerTest, whoever_is_not_let_in_gets_nothing_of_the_answer) {
+  open = false;
+  const auto server = serve_secure();
+  for (const char* path : {"/metrics", "/readyz", "/readyz?verbose"}) {
+    const std::string answer = test::TlsClient(server->port()).ask(path);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 403 ")) << answer;
+    EXPECT_EQ(answer.find("hello"), std::string::npos);
+  }
+}
+
+TEST_F(SecureServerTest, it_speaks_no_http) {
+  const auto server = serve_secure();
+  EXPECT_TRUE(ask(*server, "GET /metrics").starts_with("HTTP/1.1 400 "));
+}
+
+TEST_F(SecureServerTest, many_requests_on_many_connections_are_all_answered) {
+  const auto server = serve_secure(4);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(test::TlsClient(server->port()).ask("/metrics").ends_with("hello\n")) << i;
+  }
+}
+
+TEST_F(SecureServerTest, it_ends_with_clients_connected_and_its_port_is_free_again) {
+  auto server = serve_secure();
+  const int port = server->port();
+  test::TlsClient idle(port);
+  ASSERT_TRUE(idle.shaken());
+  server.reset();
+  EXPECT_EQ(idle.read(), "");
+  EXPECT_NE(serve("127.0.0.1:" + std::to_string(port)), nullptr);
 }
 
 }  // namespace

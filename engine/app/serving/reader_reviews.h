@@ -1,0 +1,97 @@
+#pragma once
+
+// ReaderReviews decides who may read metrics and the status page: it asks the API server whose
+// token it is, and whether that account may get the path. Answers are remembered for a short time,
+// so a right that was taken away ends within kAllowedFor. Nobody is let in by an error.
+//
+// All of it is bounded: answers that are remembered, questions that wait, calls at once, and calls
+// in a second, so that nobody can use us to press the API server. Tokens are remembered as SHA-256
+// alone, and stand in no log and no error. On the loop's thread.
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kube/calls/reviews.h"
+#include "kube/wire/caller.h"
+#include "kube/wire/token_bucket.h"
+#include "loop/loop.h"
+#include "port/log.h"
+
+namespace moonfence::app {
+
+struct ReaderVerdict {
+  enum class Standing {
+    Allowed,
+    Stranger,     // nobody's token
+    NotAllowed,   // known, without the right
+    Undecidable,  // the API server could not be asked
+  };
+  Standing standing = Standing::Undecidable;
+  std::string user = {};  // where known
+
+  friend bool operator==(const ReaderVerdict&, const ReaderVerdict&) = default;
+};
+
+class ReaderReviews {
+ public:
+  static constexpr Duration kAllowedFor = std::chrono::seconds(60);
+  static constexpr Duration kRefusedFor = std::chrono::seconds(10);
+  static constexpr std::size_t kRemembered = 256;
+  static constexpr std::size_t kAtOnce = 4;
+  static constexpr std::size_t kQuestions = 64;  // that are asked or wait
+  static constexpr int kBurst = 20;              // questions, then one every kPace
+  static constexpr Duration kPace = std::chrono::milliseconds(100);
+
+  using Done = std::function<void(const ReaderVerdict&)>;
+
+  // All must outlive it.
+  ReaderReviews(loop::Loop& loop, kube::Caller& caller, port::Log& log)
+      : loop_(loop), caller_(caller), log_(log) {}
+  ReaderReviews(const ReaderReviews&) = delete;
+  ReaderReviews& operator=(const ReaderReviews&) = delete;
+
+  // `done` is called once, at once where the answer is known, and never when this is destroyed
+  // before.
+  void ask(const std::string& token, const std::string& path, Done done);
+
+  [[nodiscard]] std::size_t remembered() const { return remembered_.size(); }
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // SHA-256 of the token, path
+  struct Remembered {
+    ReaderVerdict verdict;
+    Moment until;
+  };
+  struct Question {
+    std::string token;
+    std::vector<Done> waiting;
+    std::string user = {};
+    kube::CallHandle call = nullptr;
+  };
+
+  void start_next();
+  void start(const Key& key);
+  void on_user(const Key& key, const Result<std::optional<kube::ReviewedUser>>& user);
+  void on_access(const Key& key, const Result<bool>& allowed);
+  void fail(const Key& key, const Error& error);
+  void answer(const Key& key, const ReaderVerdict& verdict);
+  void remember(const Key& key, const ReaderVerdict& verdict);
+
+  loop::Loop& loop_;
+  kube::Caller& caller_;
+  port::Log& log_;
+  std::map<Key, Remembered> remembered_;
+  std::map<Key, Question> questions_;
+  std::deque<Key> queue_;  // of those that wait for their turn
+  kube::TokenBucket pace_{kBurst, kPace};
+  loop::Timer next_;
+  bool failing_ = false;  // and it is in the log
+};
+
+}  // namespace moonfence::app
