@@ -52,6 +52,10 @@ struct Record {
   // Of an outcome: what the call was answered; 0: it was not, or nobody knows. For whoever shows
   // the call (app/traces); `reason` says what came of it, and the line has only that.
   int http_status = 0;
+  // Likewise. Of a refusal: the intent stands, and its call was stopped as its bytes were to leave.
+  bool stopped_at_the_wire = false;
+  // Likewise. Of a closed incident: its record may stand, by which the next leader goes on with it.
+  bool goes_on = false;
 };
 
 [[nodiscard]] std::string_view to_string(Record::Kind kind);

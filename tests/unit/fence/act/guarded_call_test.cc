@@ -152,6 +152,7 @@ TEST_F(GuardedCallTest, what_the_guard_refuses_is_recorded_and_never_leaves) {
   EXPECT_EQ(outcomes.at(0).reason, Reason::ModeObserves);
   run_for(10s);
   EXPECT_EQ(story.told(), Lines{"refusal mode_observes db/web-0"});
+  EXPECT_FALSE(story.records.at(0).stopped_at_the_wire) << "nothing was begun";
   EXPECT_EQ(http.requests.size(), 0U);
 }
 
@@ -174,6 +175,7 @@ TEST_F(GuardedCallTest, a_request_that_waits_is_refused_when_its_incident_is_clo
   run_for(1s);
   EXPECT_EQ(story.told(),
             (Lines{"intent policy_deletes_pod db/web-0", "refusal incident_closed db/web-0"}));
+  EXPECT_TRUE(story.records.at(1).stopped_at_the_wire) << "it ends what the intent began";
   EXPECT_EQ(http.requests.size(), 0U);
   EXPECT_EQ(outcomes.at(0).reason, Reason::IncidentClosed);
 }
