@@ -352,7 +352,7 @@ class Engine::Graph final : public fence::Leadership {
     act_beside(false);
     check_fencers(false);
     journal_.flush();
-    drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
+    drain_deadline_ = loop_.after(kDrainLimit, [this] { say_the_rest(); });
     leave_when_drained();
   }
 
@@ -487,9 +487,9 @@ class Engine::Graph final : public fence::Leadership {
         if (webhook_ != nullptr) {
           webhook_->recall(each.record);
         }
-        if (tracer_ != nullptr) {
-          tracer_->recall(each.record, server_ahead());
-        }
+      }
+      if (tracer_ != nullptr) {
+        tracer_->recall(found, server_ahead());
       }
       incidents_.take_over(found);
       review_records();
@@ -619,7 +619,7 @@ class Engine::Graph final : public fence::Leadership {
     }
     times_.note(record, loop_.now(), down_for(record.node));
     if (tracer_ != nullptr) {
-      tracer_->hear(record, at, fell_at(record.node));
+      tracer_->hear(record, at, fell_at(record, at));
     }
     if (remediations_ != nullptr) {
       remediations_->hear(record);
@@ -643,11 +643,18 @@ class Engine::Graph final : public fence::Leadership {
     return ahead < kResolution && -ahead < kResolution ? Duration::zero() : ahead;
   }
 
-  // When its Ready condition changed, by our clock.
-  [[nodiscard]] std::optional<WallTime> fell_at(const NodeName& name) const {
-    const cluster::NodeView* node = nodes_.find(name);
-    return node == nullptr || !node->since ? std::nullopt
-                                           : std::optional(*node->since - server_ahead());
+  // When the record's node did, by our clock: its machine's last sign of life where that opened the
+  // incident, else the stamp of its Ready condition, which may be anything.
+  [[nodiscard]] std::optional<WallTime> fell_at(const audit::Record& record, WallTime at) const {
+    if (record.reason == audit::Reason::NodeLost) {
+      const cluster::Kernels* kernels = machines_.witnesses();
+      const auto sign = kernels == nullptr ? std::nullopt : kernels->last_sign(record.node);
+      return sign ? std::optional<WallTime>(at - (loop_.now() - *sign)) : std::nullopt;
+    }
+    const cluster::NodeView* node = nodes_.find(record.node);
+    return node == nullptr || !node->since || *node->since < WallTime{}
+               ? std::nullopt
+               : std::optional<WallTime>(*node->since - server_ahead());
   }
 
   // By Kubernetes' own stamp.
@@ -737,6 +744,8 @@ class Engine::Graph final : public fence::Leadership {
     if (tracer_ != nullptr) {
       metrics_.set_delivery(tracer_->delivery());
       metrics_.set_rejected_spans(tracer_->rejected());
+      metrics_.set_left_out_of_traces("incidents", tracer_->untraced());
+      metrics_.set_left_out_of_traces("spans", tracer_->left_out());
     }
     if (nodes_.synced() && !told_synced_) {
       told_synced_ = true;
@@ -894,8 +903,13 @@ class Engine::Graph final : public fence::Leadership {
     drain_poll_ = loop_.after(kDrainPoll, [this] { leave_when_drained(); });
   }
 
-  // Another may act by now, so the last spans hold up nobody.
+  // Another may act by now, or we have waited long enough for that, so the last spans hold up
+  // nobody.
   void say_the_rest() {
+    if (std::exchange(says_the_rest_, true)) {
+      return;
+    }
+    drain_deadline_.cancel();
     if (tracer_ != nullptr) {
       tracer_->flush();
     }
@@ -993,6 +1007,7 @@ class Engine::Graph final : public fence::Leadership {
   loop::Timer tick_;
   loop::Timer drain_deadline_;
   loop::Timer drain_poll_;
+  bool says_the_rest_ = false;
   Moment say_until_{};
   loop::Timer yield_poll_;
   bool leads_ = false;              // or will as soon as a rewind was heeded

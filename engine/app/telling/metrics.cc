@@ -298,6 +298,10 @@ void Metrics::set_rejected_spans(std::uint64_t rejected) {
   raise_to(rejected_spans_.Add({}), static_cast<double>(rejected));
 }
 
+void Metrics::set_left_out_of_traces(const std::string& what, std::uint64_t count) {
+  raise_to(left_out_of_traces_.Add({{"what", what}}), static_cast<double>(count));
+}
+
 void Metrics::set_missed_heartbeats(int misses) {
   missed_heartbeats_.Add({}).Set(misses);
 }

@@ -84,6 +84,8 @@ class Metrics final : public kube::CallObserver {
   // Messages to a receiver outside the cluster, which the delivery names.
   void set_delivery(const Delivery& delivery);
   void set_rejected_spans(std::uint64_t rejected);
+  // `what`: "incidents", "spans".
+  void set_left_out_of_traces(const std::string& what, std::uint64_t count);
   void set_missed_heartbeats(int misses);
   // Where machines are watched.
   void set_detection(const cluster::Detection::Counts& counts,
@@ -233,6 +235,9 @@ class Metrics final : public kube::CallObserver {
   Counters& rejected_spans_ =
       counter("moonfence_traces_rejected_spans_total",
               "Spans that the receiver of traces did not keep of requests that it took");
+  Counters& left_out_of_traces_ =
+      counter("moonfence_traces_left_out_total",
+              "Incidents of which no trace was made, and spans that were left out, by what");
   Gauges& missed_heartbeats_ = gauge("moonfence_api_server_missed_heartbeats",
                                      "Heartbeats in a row that the API server did not answer");
   Gauges& kernels_ = gauge("moonfence_detection_nodes",

@@ -1,6 +1,7 @@
 #include "app/traces/incident_trace.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "app/status/incident_story.h"
@@ -16,15 +17,40 @@ std::string first_bytes(const std::string& text, std::size_t bytes) {
   return sha256_hex(text).substr(0, bytes * 2);
 }
 
-// Opened because the node fell just now; the others were down before we looked.
-bool is_fresh(Reason reason) {
-  return reason == Reason::NodeNotReady || reason == Reason::NodeUnknown ||
-         reason == Reason::ReadyMissing;
+// Of 64 bits.
+std::string hexadecimal(std::uint64_t number) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text(16, '0');
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, number >>= 4U) {
+    *digit = kDigits[number & 0xFU];
+  }
+  return text;
 }
 
-bool goes_on_elsewhere(Reason reason) {
-  return reason == Reason::SteppedDown || reason == Reason::Stopping ||
-         reason == Reason::StoreWentBack;
+std::uint64_t number_of(const std::string& text) {
+  std::uint64_t number = 0;
+  for (const char digit : first_bytes(text, 8)) {
+    const int value = digit <= '9' ? digit - '0' : digit - 'a' + 10;
+    number = (number << 4U) | static_cast<std::uint64_t>(value);
+  }
+  return number;
+}
+
+// Opened because the node fell just now, and it is known when; the others were down before we
+// looked, or only the moment is known at which somebody said so.
+bool is_fresh(Reason reason) {
+  return reason == Reason::NodeNotReady || reason == Reason::NodeUnknown ||
+         reason == Reason::ReadyMissing || reason == Reason::NodeLost;
+}
+
+// Spans say nothing of these, and they may be long.
+Record without_texts(const Record& record) {
+  Record kept = record;
+  kept.text = {};
+  kept.evidence = {};
+  kept.instead_of = {};
+  kept.server_audit_id = {};
+  return kept;
 }
 
 // Something follows a verdict like this: an intent, a refusal, or another one.
@@ -75,35 +101,37 @@ std::string root_span_id_of(const IncidentId& incident) {
 }
 
 IncidentTrace::IncidentTrace(const Record& opened, WallTime at, const Beginning& beginning,
-                             std::string run, std::size_t most_spans)
+                             const std::string& run, std::size_t most_spans)
     : trace_id_(trace_id_of(opened.incident)),
       root_id_(root_span_id_of(opened.incident)),
-      run_(std::move(run)),
+      first_span_id_(number_of(run + " " + opened.incident.text())),
       most_spans_(most_spans),
-      opened_(opened),
+      opened_(without_texts(opened)),
       opened_at_(at),
       fell_(at) {
   taken_over_ = beginning.earlier || opened.kind != Record::Kind::IncidentOpened;
-  const Reason why = beginning.earlier ? beginning.earlier->second : opened.reason;
+  Reason why = opened.reason;
+  std::optional<WallTime> fell = beginning.fell;
   if (beginning.earlier) {
-    fell_ = std::min(fell_, beginning.earlier->first);
+    why = beginning.earlier->opened_for;
+    fell = why == Reason::NodeLost ? beginning.earlier->last_sign : fell;
+    fell_ = std::min(fell_, beginning.earlier->opened);
   }
-  if (is_fresh(why) && beginning.fell) {
-    fell_ = std::min(fell_, *beginning.fell);
+  if (is_fresh(why) && fell && *fell >= fell_ - kLongestDetection) {
+    fell_ = std::min(fell_, *fell);
   }
   if (taken_over_) {  // nothing that the other one told may begin before it
     fell_ = std::chrono::floor<std::chrono::seconds>(fell_);
-  } else if (fell_ < at) {
-    detect_ = span("detect", opened, fell_, at);
   }
+  detected_ = taken_over_ || fell_ == at;
 }
 
 void IncidentTrace::hear(const Record& record, WallTime at, std::vector<Span>& ended) {
   if (closed_) {
     return;
   }
-  if (detect_) {
-    tell(std::move(*std::exchange(detect_, std::nullopt)), ended);
+  if (!std::exchange(detected_, true)) {
+    tell("detect", opened_, fell_, opened_at_, ended);
   }
   switch (record.kind) {
     case Record::Kind::IncidentOpened:
@@ -115,16 +143,16 @@ void IncidentTrace::hear(const Record& record, WallTime at, std::vector<Span>& e
     case Record::Kind::Refusal: {
       end_verdicts(record, at, ended);
       const Subject subject{record.action, record.pod_uid, record.attachment};
-      if (calls_.contains(subject)) {  // it was stopped as its bytes were to leave
+      if (record.stopped_at_the_wire && calls_.contains(subject)) {
         return hear_outcome(record, at, ended);
       }
-      return tell(span("refusal", record, at, at), ended);
+      return tell_common("refusal", record, at, at, ended);
     }
     case Record::Kind::Intent:
       goes_on(at, ended);
       end_verdicts(record, at, ended);
       calls_.insert_or_assign({record.action, record.pod_uid, record.attachment},
-                              Open{.since = at, .record = record});
+                              Open{.since = at, .record = without_texts(record)});
       return;
     case Record::Kind::Outcome:
       return hear_outcome(record, at, ended);
@@ -138,17 +166,14 @@ void IncidentTrace::hear(const Record& record, WallTime at, std::vector<Span>& e
 void IncidentTrace::hear_verdict(const Record& record, WallTime at, std::vector<Span>& ended) {
   goes_on(at, ended);
   if (record.reason == Reason::ShadowDiffers || record.reason == Reason::PolicyConflict) {
-    return tell(span("verdict", record, at, at), ended);  // beside the policy's own
+    return tell_common("verdict", record, at, at, ended);  // beside the policy's own
   }
-  const std::pair key(record.pod_uid, record.policy_digest);
-  if (const auto known = verdicts_.extract(key)) {
-    tell(span("verdict", known.mapped().record, known.mapped().since, at), ended);
-  }
-  // What waits is bounded as what was told is.
-  if (is_pending(record.reason) && made_ + verdicts_.size() < most_spans_) {
-    verdicts_.emplace(key, Open{.since = at, .record = record});
+  end_verdicts(record, at, ended);
+  if (is_pending(record.reason) && may_wait()) {
+    verdicts_.emplace(std::pair(record.pod_uid, record.policy_digest),
+                      Open{.since = at, .record = without_texts(record)});
   } else {
-    tell(span("verdict", record, at, at), ended);
+    tell_common("verdict", record, at, at, ended);
   }
 }
 
@@ -161,8 +186,8 @@ void IncidentTrace::hear_held(const Record& record, WallTime at, std::vector<Spa
     }
     end_wait(subject, at, ended);
   }
-  if (made_ + waits_.size() < most_spans_) {
-    waits_.emplace(subject, Open{.since = at, .record = record});
+  if (may_wait()) {
+    waits_.emplace(subject, Open{.since = at, .record = without_texts(record)});
   } else {
     ++left_out_;
   }
@@ -174,6 +199,13 @@ void IncidentTrace::hear_outcome(const Record& record, WallTime at, std::vector<
   const bool is_ours =
       record.reason == Reason::Detached || record.reason == Reason::ReleaseAcknowledged;
   if (const auto call = is_ours ? decltype(calls_)::node_type() : calls_.extract(subject)) {
+    const bool is_deletion = record.action == "delete_pod" &&
+                             record.kind == Record::Kind::Outcome &&
+                             (record.reason == Reason::Done || record.reason == Reason::MarkedOnly);
+    deleted_ += is_deletion ? 1 : 0;
+    if (!has_room()) {
+      return;
+    }
     Span told = span(record.action, record, call.mapped().since, at);
     told.kind = Span::Kind::Client;
     set_if_any(told.attributes, "http.request.method", method_of(record.action));
@@ -185,24 +217,24 @@ void IncidentTrace::hear_outcome(const Record& record, WallTime at, std::vector<
                                                      ? std::to_string(record.http_status)
                                                      : std::string(code(record.reason)));
     }
-    const bool is_deletion = record.action == "delete_pod" &&
-                             record.kind == Record::Kind::Outcome &&
-                             (record.reason == Reason::Done || record.reason == Reason::MarkedOnly);
-    deleted_ += is_deletion ? 1 : 0;
-    return tell(std::move(told), ended);
+    ended.push_back(std::move(told));
+    return;
   }
   const WallTime start = at - std::max(record.took, Duration::zero());
-  tell(span(record.reason == Reason::Detached ? "detached" : "outcome", record, start, at), ended);
+  tell(record.reason == Reason::Detached ? "detached" : "outcome", record, start, at, ended);
 }
 
 void IncidentTrace::hear_replacement(const Record& record, WallTime at, std::vector<Span>& ended) {
   if (record.reason == Reason::ReplacementReady) {
     end_wait({"", record.pod_uid, "replacement"}, at, ended);
-    tell(span("replaced", record, at - std::max(record.took, Duration::zero()), at), ended);
+    tell("replaced", record, at - std::max(record.took, Duration::zero()), at, ended);
     return;
   }
+  if (record.reason == Reason::ReplacementNotNeeded) {  // nobody waits for it any more
+    return end_wait({"", record.pod_uid, "replacement"}, at, ended);
+  }
   // What keeps it, for as long as that is so.
-  Record wait = record;
+  Record wait = without_texts(record);
   wait.attachment = "replacement";
   hear_held(wait, at, ended);
 }
@@ -210,7 +242,7 @@ void IncidentTrace::hear_replacement(const Record& record, WallTime at, std::vec
 void IncidentTrace::close(const Record& record, WallTime at, std::vector<Span>& ended) {
   while (!verdicts_.empty()) {
     const auto open = verdicts_.extract(verdicts_.begin());
-    tell(span("verdict", open.mapped().record, open.mapped().since, at), ended);
+    tell_common("verdict", open.mapped().record, open.mapped().since, at, ended);
   }
   while (!waits_.empty()) {
     end_wait(waits_.begin()->first, at, ended);
@@ -219,7 +251,7 @@ void IncidentTrace::close(const Record& record, WallTime at, std::vector<Span>& 
   left_out_ += calls_.size();
   calls_.clear();
   closed_ = true;
-  if (goes_on_elsewhere(record.reason)) {
+  if (record.goes_on && record.reason != Reason::StoreWentBack) {
     return;
   }
   if (taken_over_) {
@@ -238,20 +270,24 @@ void IncidentTrace::close(const Record& record, WallTime at, std::vector<Span>& 
   root.attributes.emplace_back("moonfence.incident.taken_over", taken_over_);
   root.attributes.emplace_back("moonfence.pods.deleted", deleted_);
   root.attributes.emplace_back("moonfence.spans.left_out", static_cast<std::int64_t>(left_out_));
-  ended.push_back(std::move(root));
+  if (record.goes_on) {
+    root_ = std::move(root);
+  } else {
+    ended.push_back(std::move(root));
+  }
 }
 
 // The node itself waits no more: something was decided.
 void IncidentTrace::goes_on(WallTime at, std::vector<Span>& ended) {
   if (!std::exchange(confirmed_, true)) {
-    tell(span("confirm", opened_, opened_at_, at), ended);
+    tell("confirm", opened_, opened_at_, at, ended);
   }
   end_wait({}, at, ended);
 }
 
 void IncidentTrace::end_verdicts(const Record& record, WallTime at, std::vector<Span>& ended) {
   if (const auto open = verdicts_.extract({record.pod_uid, record.policy_digest})) {
-    tell(span("verdict", open.mapped().record, open.mapped().since, at), ended);
+    tell_common("verdict", open.mapped().record, open.mapped().since, at, ended);
   }
 }
 
@@ -261,17 +297,17 @@ void IncidentTrace::end_wait(const Subject& subject, WallTime at, std::vector<Sp
     if (record.kind == Record::Kind::Replacement) {
       record.attachment.clear();
     }
-    tell(span("wait", record, open.mapped().since, at), ended);
+    tell_common("wait", record, open.mapped().since, at, ended);
   }
 }
 
-Span IncidentTrace::span(std::string name, const Record& record, WallTime start, WallTime end) {
+Span IncidentTrace::span(const std::string& name, const Record& record, WallTime start,
+                         WallTime end) {
   Span span;
   span.trace_id = trace_id_;
   span.parent_id = root_id_;
-  span.id =
-      first_bytes(run_ + " " + opened_.incident.text() + " " + std::to_string(++numbered_), 8);
-  span.name = std::move(name);
+  span.id = hexadecimal(first_span_id_ + ++numbered_);
+  span.name = name;
   // A clock that was set back makes no negative time, and nothing begins before its incident.
   span.start = std::clamp(start, std::min(fell_, end), end);
   span.end = end;
@@ -304,9 +340,34 @@ bool IncidentTrace::has_room() {
   return true;
 }
 
-void IncidentTrace::tell(Span span, std::vector<Span>& ended) {
+bool IncidentTrace::has_common_room() {
+  if (common_ >= most_spans_ / 2) {
+    ++left_out_;
+    return false;
+  }
+  if (!has_room()) {
+    return false;
+  }
+  ++common_;
+  return true;
+}
+
+// What is still open is bounded as what was told is.
+bool IncidentTrace::may_wait() const {
+  return common_ + verdicts_.size() + waits_.size() < most_spans_ / 2;
+}
+
+void IncidentTrace::tell_common(const char* name, const Record& record, WallTime start,
+                                WallTime end, Ended& ended) {
+  if (has_common_room()) {
+    ended.push_back(span(name, record, start, end));
+  }
+}
+
+void IncidentTrace::tell(const char* name, const Record& record, WallTime start, WallTime end,
+                         Ended& ended) {
   if (has_room()) {
-    ended.push_back(std::move(span));
+    ended.push_back(span(name, record, start, end));
   }
 }
 

@@ -17,7 +17,11 @@
 // All are children of the root. So nothing is lost with a leader that dies but what it had not yet
 // sent: the next one continues the same trace and sends the root, because trace and root have their
 // ids from the incident's id alone. Every other id also comes from the name of the replica's run.
-// Nobody sends a root for an incident that goes on with another leader.
+//
+// A leader that leaves an incident sends no root if its record may stand (audit::Record::goes_on):
+// the next one goes on under the same id. Without a record nothing was to be deleted yet, and the
+// next one opens another incident: then the root is sent. When the store went back in time, only
+// what stands there tells: the root is kept for whoever reads it, see take_root().
 //
 // No texts of policies or of servers are in it: names, reasons and numbers.
 
@@ -43,39 +47,61 @@ namespace moonfence::app {
 
 class IncidentTrace {
  public:
-  // More than these of one run are left out, and counted. The root is always told.
+  // More than these of one run are left out, and counted. The root is always told. Verdicts, waits
+  // and refusals may take half of it, for the calls and what came of them matter most.
   static constexpr std::size_t kMostSpans = 2'000;
+  // A node that fell longer ago than this before its incident was opened has a wrong stamp: it is
+  // its kubelet's word.
+  static constexpr Duration kLongestDetection = std::chrono::hours(1);
 
+  // What an earlier leader wrote of it, to a second, by our own clock.
+  struct Earlier {
+    WallTime opened{};
+    audit::Reason opened_for = audit::Reason::NodeNotReady;
+    std::optional<WallTime> last_sign = {};  // of the node's machine
+  };
   // By our own clock.
   struct Beginning {
-    std::optional<WallTime> fell = {};  // the node, by the stamp of its Ready condition
-    // When and why an earlier leader opened it, to a second.
-    std::optional<std::pair<WallTime, audit::Reason>> earlier = {};
+    // The node, by the stamp of its Ready condition, or by its machine's last sign of life where
+    // that opened the incident.
+    std::optional<WallTime> fell = {};
+    std::optional<Earlier> earlier = {};
   };
 
   // `opened`: the record that opened it here, or the first that we heard of it. `run`: of this
   // process, never the same twice.
   IncidentTrace(const audit::Record& opened, WallTime at, const Beginning& beginning,
-                std::string run, std::size_t most_spans = kMostSpans);
+                const std::string& run, std::size_t most_spans = kMostSpans);
 
   // In their order. The spans that ended are appended to `ended`.
   void hear(const audit::Record& record, WallTime at, std::vector<Span>& ended);
 
   // Its last record was heard.
   [[nodiscard]] bool is_closed() const { return closed_; }
+  // Of one that ended because the store went back in time: to be sent if its record is lost.
+  [[nodiscard]] std::optional<Span> take_root() { return std::exchange(root_, std::nullopt); }
+  // Spans that were not told.
+  [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
  private:
   // What one thing is about: an action on a pod or an attachment.
   using Subject = std::tuple<std::string, Uid, std::string>;  // action, pod, attachment
   struct Open {
     WallTime since{};
-    audit::Record record;
+    audit::Record record;  // without its texts
   };
+  using Ended = std::vector<Span>;
 
-  [[nodiscard]] Span span(std::string name, const audit::Record& record, WallTime start,
+  [[nodiscard]] Span span(const std::string& name, const audit::Record& record, WallTime start,
                           WallTime end);
+  // Of what may take all places, and of what may take half of them.
   [[nodiscard]] bool has_room();
-  void tell(Span span, std::vector<Span>& ended);
+  [[nodiscard]] bool has_common_room();
+  [[nodiscard]] bool may_wait() const;
+  void tell_common(const char* name, const audit::Record& record, WallTime start, WallTime end,
+                   Ended& ended);
+  void tell(const char* name, const audit::Record& record, WallTime start, WallTime end,
+            Ended& ended);
   void hear_verdict(const audit::Record& record, WallTime at, std::vector<Span>& ended);
   void hear_held(const audit::Record& record, WallTime at, std::vector<Span>& ended);
   void hear_outcome(const audit::Record& record, WallTime at, std::vector<Span>& ended);
@@ -87,7 +113,7 @@ class IncidentTrace {
 
   const std::string trace_id_;
   const std::string root_id_;
-  const std::string run_;
+  const std::uint64_t first_span_id_;
   const std::size_t most_spans_;
   const audit::Record opened_;
   WallTime opened_at_{};
@@ -95,11 +121,13 @@ class IncidentTrace {
   bool taken_over_ = false;
   bool confirmed_ = false;
   bool closed_ = false;
-  std::optional<Span> detect_;
+  bool detected_ = false;     // there is nothing to tell of that, or it was told
+  std::optional<Span> root_;  // see take_root()
   std::map<std::pair<Uid, std::string>, Open> verdicts_;  // by pod and policy's digest
   std::map<Subject, Open> waits_;                         // empty subject: of the node
   std::map<Subject, Open> calls_;
-  std::uint64_t made_ = 0;  // spans, also those that are still open
+  std::uint64_t made_ = 0;    // spans that were told
+  std::uint64_t common_ = 0;  // of them verdicts, waits and refusals
   std::uint64_t left_out_ = 0;
   std::uint64_t numbered_ = 0;
   std::int64_t deleted_ = 0;

@@ -1,5 +1,6 @@
 #include "app/traces/otlp_json.h"
 
+#include <algorithm>
 #include <string_view>
 #include <variant>
 
@@ -11,8 +12,9 @@ namespace {
 
 constexpr std::string_view kEnd = "]}]}]}";
 
+// An unsigned number: a receiver that reads a minus refuses all that is in the request.
 std::string nanoseconds(WallTime time) {
-  return std::to_string(time.time_since_epoch().count());
+  return std::to_string(std::max(time, WallTime{}).time_since_epoch().count());
 }
 
 void append_value(std::string& out, const AttributeValue& value) {
@@ -74,14 +76,16 @@ std::string beginning(const Attributes& resource, const std::string& scope_versi
 
 }  // namespace
 
-std::vector<std::string> otlp_requests(const Attributes& resource, const std::string& scope_version,
-                                       std::span<const Span> spans, const OtlpLimits& limits) {
+OtlpRequests otlp_requests(const Attributes& resource, const std::string& scope_version,
+                           std::span<const Span> spans, const OtlpLimits& limits) {
   const std::string begin = beginning(resource, scope_version);
-  std::vector<std::string> requests;
+  OtlpRequests found;
+  std::vector<std::string>& requests = found.bodies;
   std::size_t in_the_last = limits.spans;
   for (const Span& span : spans) {
     const std::string text = text_of(span);
     if (begin.size() + text.size() + kEnd.size() > limits.bytes) {
+      ++found.left_out;
       continue;
     }
     if (in_the_last >= limits.spans ||
@@ -96,7 +100,7 @@ std::vector<std::string> otlp_requests(const Attributes& resource, const std::st
   for (std::string& request : requests) {
     request += kEnd;
   }
-  return requests;
+  return found;
 }
 
 }  // namespace moonfence::app

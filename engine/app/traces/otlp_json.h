@@ -17,11 +17,15 @@ struct OtlpLimits {
   std::size_t bytes = std::size_t{256} * 1024;  // likewise
 };
 
-// In their order, in as few requests as fit. `resource` stands in each. A span that is larger than
-// a request may be is left out.
-[[nodiscard]] std::vector<std::string> otlp_requests(const Attributes& resource,
-                                                     const std::string& scope_version,
-                                                     std::span<const Span> spans,
-                                                     const OtlpLimits& limits = {});
+struct OtlpRequests {
+  std::vector<std::string> bodies;
+  std::size_t left_out = 0;  // spans, each larger than a request may be
+};
+
+// In their order, in as few requests as fit. `resource` stands in each.
+[[nodiscard]] OtlpRequests otlp_requests(const Attributes& resource,
+                                         const std::string& scope_version,
+                                         std::span<const Span> spans,
+                                         const OtlpLimits& limits = {});
 
 }  // namespace moonfence::app

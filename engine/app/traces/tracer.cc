@@ -70,10 +70,29 @@ Tracer::Tracer(const Surroundings& around, const TracesSetting& setting, const I
   delivery_.lead();  // see the header: it goes on when somebody else acts
 }
 
-void Tracer::recall(const fence::IncidentRecord& record, Duration ahead) {
-  if (!record.closed && earlier_.size() < kMostIncidents) {
-    earlier_.insert_or_assign(record.id, std::pair(record.opened - ahead, record.opened_for));
+void Tracer::recall(std::span<const fence::Journal::Found> records, Duration ahead) {
+  // Nothing in a record is trusted: times before 1970 are none.
+  const auto ours = [ahead](WallTime time) { return std::max(time, WallTime{}) - ahead; };
+  earlier_.clear();
+  for (const fence::Journal::Found& found : records) {
+    const fence::IncidentRecord& record = found.record;
+    roots_.erase(record.id);
+    if (record.closed || earlier_.size() >= kMostIncidents) {
+      continue;
+    }
+    IncidentTrace::Earlier earlier = {.opened = ours(record.opened),
+                                      .opened_for = record.opened_for};
+    if (record.last_sign) {
+      earlier.last_sign = ours(*record.last_sign);
+    }
+    earlier_.insert_or_assign(record.id, earlier);
   }
+  const std::size_t before = ended_.size();
+  for (auto& [id, root] : roots_) {
+    ended_.push_back(std::move(root));
+  }
+  roots_.clear();
+  gather(before);
 }
 
 void Tracer::hear(const Record& record, WallTime at, const std::optional<WallTime>& fell) {
@@ -83,15 +102,25 @@ void Tracer::hear(const Record& record, WallTime at, const std::optional<WallTim
   auto trace = traces_.find(record.incident);
   if (trace == traces_.end()) {
     // What follows the end of an incident is not part of it. One that ends and was never opened
-    // here was left behind by an earlier leader.
+    // here was left behind by an earlier leader, or there was no room when it was opened.
     const bool begins =
-        record.kind == Record::Kind::IncidentOpened || record.kind == Record::Kind::IncidentClosed;
-    if (!begins || traces_.size() >= kMostIncidents) {
+        record.kind == Record::Kind::IncidentOpened ||
+        (record.kind == Record::Kind::IncidentClosed && earlier_.contains(record.incident));
+    if (!begins) {
       return;
     }
     IncidentTrace::Beginning beginning = {.fell = fell};
     if (const auto known = earlier_.extract(record.incident)) {
       beginning.earlier = known.mapped();
+    }
+    if (traces_.size() >= kMostIncidents) {
+      if (untraced_++ == 0) {
+        log_.warning("traces_left_out",
+                     {{"incident", record.incident.text()},
+                      {"text", "more than " + std::to_string(kMostIncidents) +
+                                   " incidents at once: no trace is made of this one and others"}});
+      }
+      return;
     }
     trace = traces_
                 .emplace(record.incident,
@@ -99,12 +128,23 @@ void Tracer::hear(const Record& record, WallTime at, const std::optional<WallTim
                                                          run_ + "/" + std::to_string(++begun_)))
                 .first;
   }
+  const std::size_t before = ended_.size();
   trace->second->hear(record, at, ended_);
   if (trace->second->is_closed()) {
+    left_out_ += trace->second->left_out();
+    auto root = trace->second->take_root();
+    if (root && roots_.size() < kMostIncidents) {
+      roots_.insert_or_assign(record.incident, *std::move(root));
+    }
     traces_.erase(trace);
   }
-  if (ended_.size() >= OtlpLimits{}.spans) {
-    flush();
+  gather(before);
+}
+
+void Tracer::gather(std::size_t before) {
+  constexpr std::size_t kFull = OtlpLimits{}.spans;
+  if (ended_.size() >= kFull && before < kFull) {
+    gather_ = loop_.after(Duration::zero(), [this] { flush(); });
   } else if (!ended_.empty() && !gather_.pending()) {
     gather_ = loop_.after(kGather, [this] { flush(); });
   }
@@ -112,7 +152,9 @@ void Tracer::hear(const Record& record, WallTime at, const std::optional<WallTim
 
 void Tracer::flush() {
   gather_.cancel();
-  for (std::string& body : otlp_requests(resource_, version_, ended_)) {
+  OtlpRequests requests = otlp_requests(resource_, version_, ended_);
+  left_out_ += requests.left_out;
+  for (std::string& body : requests.bodies) {
     delivery_.add({.id = {}, .body = std::move(body), .content_type = "application/json"});
   }
   ended_.clear();
@@ -126,10 +168,11 @@ void Tracer::heard(const nlohmann::json& answer) {
     const std::string told = fields.string({"partialSuccess", "rejectedSpans"});
     std::from_chars(told.data(), told.data() + told.size(), number);
   }
+  const bool was_rejecting = std::exchange(is_rejecting_, number > 0);
   if (number <= 0) {
     return;
   }
-  if (rejected_ == 0) {
+  if (!was_rejecting) {
     log_.warning("traces_rejected",
                  {{"spans", std::to_string(number)},
                   {"text", "the receiver took a request and not all its spans"}});

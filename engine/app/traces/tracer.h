@@ -14,8 +14,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -28,7 +28,7 @@
 #include "base/names.h"
 #include "base/time.h"
 #include "cluster/endpoints/endpoint_sender.h"
-#include "fence/record/incident_record.h"
+#include "fence/record/journal.h"
 #include "loop/loop.h"
 #include "port/log.h"
 #include "port/random.h"
@@ -39,7 +39,7 @@ class Tracer {
  public:
   // Spans wait for others for so long.
   static constexpr Duration kGather = std::chrono::seconds(2);
-  // Of more incidents at once no traces are made.
+  // Of more incidents at once no traces are made; see untraced().
   static constexpr std::size_t kMostIncidents = 1'000;
 
   struct Surroundings {
@@ -60,9 +60,10 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // A record of an earlier leader; before its incident goes on. `ahead`: of our clock the API
-  // server's, zero if they agree.
-  void recall(const fence::IncidentRecord& record, Duration ahead);
+  // All records that stand, when we begin to lead; before their incidents go on. `ahead`: of our
+  // clock the API server's, zero if they agree. What we had left when the store went back in time
+  // and is not among them has ended: its root is sent. A replica that never leads again keeps it.
+  void recall(std::span<const fence::Journal::Found> records, Duration ahead);
   // `fell`: when the record's node did, by our clock, if that is known.
   void hear(const audit::Record& record, WallTime at, const std::optional<WallTime>& fell);
   // Sends what was gathered so far.
@@ -73,8 +74,13 @@ class Tracer {
   [[nodiscard]] const Delivery& delivery() const { return delivery_; }
   // Spans that the receiver did not keep of requests that it took.
   [[nodiscard]] std::uint64_t rejected() const { return rejected_; }
+  // Incidents of which no trace is made, and spans that were left out of ended traces.
+  [[nodiscard]] std::uint64_t untraced() const { return untraced_; }
+  [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
  private:
+  // In a turn of its own: whoever tells us of an intent has not sent its call yet.
+  void gather(std::size_t before);
   void heard(const nlohmann::json& answer);
 
   loop::Loop& loop_;
@@ -84,10 +90,14 @@ class Tracer {
   const std::string run_;
   cluster::EndpointSender sender_;
   Delivery delivery_;
-  std::map<IncidentId, std::pair<WallTime, audit::Reason>> earlier_;  // that others opened
-  std::map<IncidentId, std::unique_ptr<IncidentTrace>> traces_;       // of open incidents
+  std::map<IncidentId, IncidentTrace::Earlier> earlier_;         // that others opened
+  std::map<IncidentId, std::unique_ptr<IncidentTrace>> traces_;  // of open incidents
+  std::map<IncidentId, Span> roots_;                             // see recall()
   std::uint64_t begun_ = 0;
   std::uint64_t rejected_ = 0;
+  bool is_rejecting_ = false;  // by its newest answer
+  std::uint64_t untraced_ = 0;
+  std::uint64_t left_out_ = 0;
   std::vector<Span> ended_;  // that wait for others
   loop::Timer gather_;
 };

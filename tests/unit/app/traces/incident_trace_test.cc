@@ -61,6 +61,13 @@ struct IncidentTraceTest : testing::Test {
     hear(after, record(kind, reason, pod));
   }
 
+  // Its record may stand.
+  void hand_over(Duration after, Reason reason) {
+    Record closed = record(Kind::IncidentClosed, reason);
+    closed.goes_on = true;
+    hear(after, closed);
+  }
+
   // "name from-to", in milliseconds since the incident was opened.
   [[nodiscard]] std::vector<std::string> told() const {
     std::vector<std::string> all;
@@ -83,6 +90,7 @@ struct IncidentTraceTest : testing::Test {
 using Lines = std::vector<std::string>;
 
 TEST_F(IncidentTraceTest, each_stage_is_a_span_by_the_times_of_the_records) {
+  // row TR-01
   open(Reason::NodeUnknown, 700ms);
   hear(10ms, Kind::IncidentHeld, Reason::AwaitingTaint);
   hear(50ms, Kind::Verdict, Reason::PolicyDeletesPod);
@@ -117,15 +125,16 @@ TEST_F(IncidentTraceTest, all_are_children_of_a_root_that_any_leader_knows) {
 }
 
 TEST_F(IncidentTraceTest, another_run_never_uses_an_id_again_but_the_root_s) {
+  // row TR-02
   open(Reason::NodeUnknown);
   hear(50ms, Kind::Verdict, Reason::PolicySkips);
-  hear(1s, Kind::IncidentClosed, Reason::SteppedDown);
+  hand_over(1s, Reason::SteppedDown);
   const std::vector<Span> first = std::exchange(spans, {});
   EXPECT_EQ(std::count_if(first.begin(), first.end(),
                           [](const Span& span) { return span.parent_id.empty(); }),
             0);
   run = "engine-2_b/1";
-  beginning.earlier.emplace(kOpened - 8500ms, Reason::NodeUnknown);
+  beginning.earlier = {.opened = kOpened - 8500ms, .opened_for = Reason::NodeUnknown};
   open(Reason::TookOver, 9200ms);
   hear(50ms, Kind::Verdict, Reason::PolicySkips);
   hear(1s, Kind::IncidentClosed, Reason::Settled);
@@ -145,10 +154,76 @@ TEST_F(IncidentTraceTest, a_node_that_was_down_before_the_incident_says_nothing_
   hear(1s, Kind::IncidentClosed, Reason::Settled);
   EXPECT_EQ(told(), (Lines{"confirm 0..10", "verdict 10..10", "incident 0..1000"}));
   spans.clear();
-  beginning.earlier.emplace(kOpened - 2s, Reason::EntryExpired);
+  beginning.earlier = {.opened = kOpened - 2s, .opened_for = Reason::EntryExpired};
   open(Reason::TookOver, 1h);
   hear(1s, Kind::IncidentClosed, Reason::Settled);
   EXPECT_EQ(told(), (Lines{"incident -2000..1000"}));
+}
+
+TEST_F(IncidentTraceTest, an_incident_that_goes_on_elsewhere_has_no_root_here) {
+  for (const Reason why : {Reason::SteppedDown, Reason::Stopping}) {
+    spans.clear();
+    open(Reason::NodeUnknown, 700ms);
+    hand_over(1s, why);
+    EXPECT_EQ(told(), Lines{"detect -700..0"});
+    EXPECT_FALSE(trace->take_root()) << "the next leader sends it";
+  }
+}
+
+// Nothing was to be deleted yet, so there is no record: the next leader opens another incident.
+TEST_F(IncidentTraceTest, an_incident_that_nobody_can_go_on_with_has_a_root) {
+  for (const Reason why : {Reason::SteppedDown, Reason::Stopping, Reason::StoreWentBack}) {
+    spans.clear();
+    open(Reason::NodeUnknown, 700ms);
+    hear(1s, Kind::IncidentClosed, why);
+    EXPECT_EQ(told(), (Lines{"detect -700..0", "incident -700..1000"}));
+    EXPECT_FALSE(trace->take_root());
+  }
+}
+
+TEST_F(IncidentTraceTest, the_root_of_one_whose_store_went_back_waits_for_its_record) {
+  open(Reason::StartupSweep);
+  hand_over(1s, Reason::StoreWentBack);
+  EXPECT_TRUE(spans.empty());
+  const auto root = trace->take_root();
+  ASSERT_TRUE(root);
+  EXPECT_EQ(root->id, root_span_id_of(IncidentId("i1")));
+  EXPECT_EQ(root->end, kOpened + 1s);
+  EXPECT_FALSE(trace->take_root()) << "once";
+}
+
+// Its kubelet writes the stamp, and may have any clock.
+TEST_F(IncidentTraceTest, a_stamp_that_cannot_be_is_not_believed) {
+  open(Reason::NodeUnknown, 1h);
+  hear(1s, Kind::IncidentClosed, Reason::NodeReady);
+  EXPECT_EQ(told(), (Lines{"detect -3600000..0", "incident -3600000..1000"}));
+  for (const Duration down_for :
+       {Duration(1h + 1ms), kOpened - WallTime{}, kOpened - WallTime(-315'619'200s)}) {
+    spans.clear();
+    open(Reason::NodeUnknown, down_for);
+    hear(1s, Kind::IncidentClosed, Reason::NodeReady);
+    EXPECT_EQ(told(), Lines{"incident 0..1000"});
+  }
+}
+
+TEST_F(IncidentTraceTest, a_machine_that_fell_silent_fell_at_its_last_sign) {
+  open(Reason::NodeLost, 6s);
+  hear(1s, Kind::IncidentClosed, Reason::NodeReady);
+  EXPECT_EQ(told(), (Lines{"detect -6000..0", "incident -6000..1000"}));
+  spans.clear();
+  beginning.earlier = {
+      .opened = kOpened - 10s, .opened_for = Reason::NodeLost, .last_sign = kOpened - 16s};
+  open(Reason::TookOver, 2s);  // by the stamp of Ready, which changed later
+  hear(1s, Kind::IncidentClosed, Reason::NodeReady);
+  EXPECT_EQ(told(), Lines{"incident -16000..1000"});
+}
+
+TEST_F(IncidentTraceTest, nobody_waits_for_a_replacement_that_is_not_needed) {
+  open(Reason::StartupSweep);
+  hear(1s, Kind::Replacement, Reason::ReplacementAbsent);
+  hear(2s, Kind::Replacement, Reason::ReplacementNotNeeded);
+  hear(9s, Kind::IncidentClosed, Reason::Settled);
+  EXPECT_EQ(told(), (Lines{"wait 1000..2000", "incident 0..9000"}));
 }
 
 TEST_F(IncidentTraceTest, a_failed_call_has_the_answer_and_an_error) {
@@ -224,14 +299,32 @@ TEST_F(IncidentTraceTest, what_is_still_open_ends_with_the_incident) {
 TEST_F(IncidentTraceTest, a_call_that_was_stopped_at_the_wire_was_not_answered) {
   open(Reason::StartupSweep);
   hear(10ms, Kind::Intent, Reason::PolicyDeletesPod);
-  hear(20ms, Kind::Refusal, Reason::NodeNotDown);
+  Record stopped = record(Kind::Refusal, Reason::NodeNotDown);
+  stopped.stopped_at_the_wire = true;
+  hear(20ms, stopped);
   EXPECT_EQ(told(), (Lines{"confirm 0..10", "delete_pod 10..20"}));
   EXPECT_EQ(text_of(spans[1], "moonfence.reason"), "node_not_down");
   EXPECT_EQ(text_of(spans[1], "http.response.status_code"), "");
 }
 
+// A policy judges the pod again while its deletion is under way.
+TEST_F(IncidentTraceTest, a_refusal_meanwhile_ends_no_call) {
+  open(Reason::StartupSweep);
+  hear(10ms, Kind::Intent, Reason::PolicyDeletesPod);
+  hear(20ms, Kind::Refusal, Reason::GuardFailed);
+  Record done = record(Kind::Outcome, Reason::Done);
+  done.http_status = 200;
+  hear(30ms, done);
+  hear(1s, Kind::IncidentClosed, Reason::Settled);
+  EXPECT_EQ(told(),
+            (Lines{"confirm 0..10", "refusal 20..20", "delete_pod 10..30", "incident 0..1000"}));
+  EXPECT_EQ(text_of(named("delete_pod"), "http.response.status_code"), "200");
+  EXPECT_EQ(text_of(named("incident"), "moonfence.pods.deleted"), "1");
+}
+
+// What was decided takes half of the places; the calls have the others.
 TEST_F(IncidentTraceTest, it_is_bounded_and_the_root_says_what_is_missing) {
-  most = 5;
+  most = 10;
   open(Reason::StartupSweep);
   for (int i = 0; i < 50; ++i) {
     hear(std::chrono::milliseconds(i), Kind::Verdict, Reason::PolicySkips,
@@ -239,10 +332,23 @@ TEST_F(IncidentTraceTest, it_is_bounded_and_the_root_says_what_is_missing) {
     hear(std::chrono::milliseconds(i), Kind::Verdict, Reason::PolicyWaits,
          ("waits-" + std::to_string(i)).c_str());
   }
+  for (const char* pod : {"a", "b", "c", "d", "e"}) {
+    hear(100ms, Kind::Intent, Reason::PolicyDeletesPod, pod);
+    hear(200ms, Kind::Outcome, Reason::Done, pod);
+  }
   hear(1s, Kind::IncidentClosed, Reason::Settled);
-  EXPECT_EQ(spans.size(), 6U);
+  const auto told_of = [this](const std::string& name) {
+    return std::count_if(spans.begin(), spans.end(),
+                         [&name](const Span& span) { return span.name == name; });
+  };
+  EXPECT_EQ(told_of("confirm"), 1);
+  EXPECT_EQ(told_of("verdict"), 5);
+  EXPECT_EQ(told_of("delete_pod"), 4);
+  EXPECT_EQ(spans.size(), 11U);
   EXPECT_EQ(spans.back().name, "incident");
+  EXPECT_EQ(text_of(spans.back(), "moonfence.pods.deleted"), "5");
   EXPECT_EQ(text_of(spans.back(), "moonfence.spans.left_out"), "96");
+  EXPECT_EQ(trace->left_out(), 96U);
 }
 
 TEST_F(IncidentTraceTest, no_words_of_policies_or_servers_are_told) {

@@ -27,7 +27,8 @@ Span span_of(const std::string& name) {
 // Its form is that of opentelemetry-proto's examples/trace.json.
 TEST(OtlpJson, a_request_is_what_otlp_wants) {
   const auto requests =
-      otlp_requests({{"service.name", std::string("moonfence")}}, "1.2", std::vector{span_of("x")});
+      otlp_requests({{"service.name", std::string("moonfence")}}, "1.2", std::vector{span_of("x")})
+          .bodies;
   ASSERT_EQ(requests.size(), 1U);
   EXPECT_EQ(nlohmann::json::parse(requests[0]), nlohmann::json::parse(R"({
     "resourceSpans": [{
@@ -53,7 +54,7 @@ TEST(OtlpJson, a_root_has_no_parent_and_what_is_well_no_status) {
   Span root = span_of("incident");
   root.parent_id.clear();
   root.status = Span::Status::Unset;
-  const auto requests = otlp_requests({}, "1", std::vector{root});
+  const auto requests = otlp_requests({}, "1", std::vector{root}).bodies;
   const auto told =
       nlohmann::json::parse(requests.at(0))["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
   EXPECT_FALSE(told.contains("parentSpanId"));
@@ -64,7 +65,7 @@ TEST(OtlpJson, requests_are_bounded_by_spans_and_by_bytes) {
   const std::vector<Span> spans(10, span_of("x"));
   const auto sizes = [&spans](const OtlpLimits& limits) {
     std::vector<std::size_t> found;
-    for (const std::string& request : otlp_requests({}, "1", spans, limits)) {
+    for (const std::string& request : otlp_requests({}, "1", spans, limits).bodies) {
       EXPECT_LE(request.size(), limits.bytes);
       found.push_back(
           nlohmann::json::parse(request)["resourceSpans"][0]["scopeSpans"][0]["spans"].size());
@@ -73,14 +74,27 @@ TEST(OtlpJson, requests_are_bounded_by_spans_and_by_bytes) {
   };
   EXPECT_EQ(sizes({}), (std::vector<std::size_t>{10}));
   EXPECT_EQ(sizes({.spans = 4}), (std::vector<std::size_t>{4, 4, 2}));
-  const std::size_t two = otlp_requests({}, "1", std::vector(2, span_of("x"))).at(0).size();
+  const std::size_t two = otlp_requests({}, "1", std::vector(2, span_of("x"))).bodies.at(0).size();
   EXPECT_EQ(sizes({.bytes = two}), (std::vector<std::size_t>{2, 2, 2, 2, 2}));
   EXPECT_EQ(sizes({.bytes = two - 1}), std::vector<std::size_t>(10, 1));
   EXPECT_EQ(sizes({.bytes = 100}), std::vector<std::size_t>{});
+  EXPECT_EQ(otlp_requests({}, "1", spans, {.bytes = 100}).left_out, 10U) << "each is too large";
+}
+
+// They are unsigned: a receiver refuses a request with a minus in it, and all that is in there.
+TEST(OtlpJson, a_time_before_1970_is_1970) {
+  Span old = span_of("x");
+  old.start = WallTime(-1ns);
+  old.end = WallTime::min();
+  const auto requests = otlp_requests({}, "1", std::vector{old}).bodies;
+  const auto told =
+      nlohmann::json::parse(requests.at(0))["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+  EXPECT_EQ(told["startTimeUnixNano"], "0");
+  EXPECT_EQ(told["endTimeUnixNano"], "0");
 }
 
 TEST(OtlpJson, nothing_is_no_request) {
-  EXPECT_TRUE(otlp_requests({}, "1", {}).empty());
+  EXPECT_TRUE(otlp_requests({}, "1", {}).bodies.empty());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "app/traces/tracer.h"
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,21 @@ struct TracerTest : testing::Test {
     tracer->hear(record, kNow, std::nullopt);
   }
   void pass(Duration time) { test::run_for(loop, time); }
+  void recall(std::initializer_list<const char*> incidents) {
+    std::vector<fence::Journal::Found> found;
+    for (const char* incident : incidents) {
+      found.emplace_back().record.id = IncidentId(incident);
+      found.back().record.opened = kNow - 50s;
+    }
+    tracer->recall(found, 20s);
+  }
+  // The store went back in time, and there was a record.
+  void lose_store(const std::string& incident) {
+    Record closed = record_of(Record::Kind::IncidentClosed, Reason::StoreWentBack);
+    closed.incident = IncidentId(incident);
+    closed.goes_on = true;
+    tracer->hear(closed, kNow, std::nullopt);
+  }
   [[nodiscard]] std::vector<std::string> names(std::size_t request) const {
     std::vector<std::string> found;
     const auto body = nlohmann::json::parse(http.requests.at(request).body);
@@ -85,6 +101,7 @@ TEST_F(TracerTest, spans_are_gathered_and_posted_below_the_receiver_s_base) {
 }
 
 TEST_F(TracerTest, a_receiver_that_cannot_now_is_asked_again_and_one_that_refuses_is_not) {
+  // row TR-02
   answer.status = 503;
   hear(Record::Kind::IncidentOpened, Reason::StartupSweep);
   hear(Record::Kind::IncidentClosed, Reason::Settled);
@@ -111,6 +128,7 @@ TEST_F(TracerTest, spans_that_the_receiver_did_not_keep_are_counted_and_not_sent
   for (const char* odd : {"<html>", "[]", R"({"partialSuccess": {"rejectedSpans": -1}})",
                           R"({"partialSuccess": []})", ""}) {
     answer.body = odd;
+    hear(Record::Kind::IncidentOpened, Reason::StartupSweep);
     hear(Record::Kind::IncidentClosed, Reason::NoPolicy);
     pass(1h);
   }
@@ -131,7 +149,9 @@ TEST_F(TracerTest, two_runs_through_one_incident_share_no_id) {
   for (const Reason why : {Reason::StartupSweep, Reason::TookOver}) {
     hear(Record::Kind::IncidentOpened, why);
     hear(Record::Kind::IncidentHeld, Reason::TooManyDown);
-    hear(Record::Kind::IncidentClosed, Reason::SteppedDown);
+    Record closed = record_of(Record::Kind::IncidentClosed, Reason::SteppedDown);
+    closed.goes_on = true;
+    tracer->hear(closed, kNow, std::nullopt);
   }
   tracer->flush();
   pass(1s);
@@ -143,10 +163,7 @@ TEST_F(TracerTest, two_runs_through_one_incident_share_no_id) {
 }
 
 TEST_F(TracerTest, an_incident_that_an_earlier_leader_opened_begins_there) {
-  fence::IncidentRecord earlier;
-  earlier.id = IncidentId("i1");
-  earlier.opened = kNow - 50s;
-  tracer->recall(earlier, 20s);
+  recall({"i1"});
   hear(Record::Kind::IncidentOpened, Reason::TookOver);
   hear(Record::Kind::IncidentClosed, Reason::Settled);
   tracer->flush();
@@ -160,11 +177,52 @@ TEST_F(TracerTest, what_belongs_to_no_open_incident_is_not_told) {
   hear(Record::Kind::Outcome, Reason::Done);
   hear(Record::Kind::Verdict, Reason::PolicySkips, "");
   pass(1min);
+  hear(Record::Kind::IncidentClosed, Reason::Settled);
+  pass(1min);
   EXPECT_TRUE(http.requests.empty());
+  recall({"i1"});
   hear(Record::Kind::IncidentClosed, Reason::NoPolicy);  // one that an earlier leader left behind
   pass(1min);
   ASSERT_EQ(http.requests.size(), 1U);
   EXPECT_EQ(names(0), (Names{"incident"}));
+}
+
+TEST_F(TracerTest, what_has_no_room_has_no_trace_and_no_false_root_and_is_counted) {
+  for (std::size_t i = 0; i < Tracer::kMostIncidents; ++i) {
+    hear(Record::Kind::IncidentOpened, Reason::StartupSweep, "i" + std::to_string(i));
+  }
+  recall({"earlier"});
+  hear(Record::Kind::IncidentOpened, Reason::StartupSweep, "new");
+  hear(Record::Kind::IncidentOpened, Reason::TookOver, "earlier");
+  EXPECT_EQ(tracer->untraced(), 2U);
+  hear(Record::Kind::IncidentClosed, Reason::Settled, "i0");
+  hear(Record::Kind::IncidentClosed, Reason::Settled, "new");
+  hear(Record::Kind::IncidentClosed, Reason::Settled, "earlier");
+  pass(1min);
+  ASSERT_EQ(http.requests.size(), 1U);
+  EXPECT_EQ(names(0), Names{"incident"});
+  hear(Record::Kind::IncidentOpened, Reason::StartupSweep, "newest");
+  EXPECT_EQ(tracer->untraced(), 2U);
+}
+
+TEST_F(TracerTest, one_whose_record_the_store_lost_has_its_root_and_one_that_stands_goes_on) {
+  for (const char* incident : {"lost", "stands"}) {
+    hear(Record::Kind::IncidentOpened, Reason::StartupSweep, incident);
+    lose_store(incident);
+  }
+  pass(1min);
+  EXPECT_TRUE(http.requests.empty()) << "nobody knows yet";
+  recall({"stands"});
+  pass(1min);
+  ASSERT_EQ(http.requests.size(), 1U);
+  EXPECT_EQ(names(0), Names{"incident"});
+  EXPECT_NE(http.requests[0].body.find(trace_id_of(IncidentId("lost"))), std::string::npos);
+  hear(Record::Kind::IncidentOpened, Reason::TookOver, "stands");
+  hear(Record::Kind::IncidentClosed, Reason::Settled, "stands");
+  recall({});
+  pass(1min);
+  ASSERT_EQ(http.requests.size(), 2U);
+  EXPECT_EQ(names(1), Names{"incident"});
 }
 
 TEST_F(TracerTest, a_full_request_waits_for_nothing_but_calls_that_act) {
@@ -173,7 +231,10 @@ TEST_F(TracerTest, a_full_request_waits_for_nothing_but_calls_that_act) {
   for (int i = 0; i < 600; ++i) {
     hear(Record::Kind::Verdict, Reason::PolicySkips);
   }
+  // Whoever tells of an intent has not sent its call yet: no request is made meanwhile.
+  EXPECT_EQ(tracer->delivery().counts().waiting, 0U);
   pass(1s);
+  EXPECT_GT(tracer->delivery().counts().waiting, 0U);
   EXPECT_TRUE(http.requests.empty());
   acts = false;
   pass(1min);
