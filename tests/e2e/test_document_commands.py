@@ -24,8 +24,8 @@ ELSEWHERE = {
     r"curl -s 127.0.0.1:8080": "a replica's own machine",
     r"moonfence policy |sed -i s/owner": "test_documents", r"sed -i '/a Job": "test_documents",
 }
-# a section that takes everything away is test_removal's
-SECTIONS = {"install": {"Removing"}, "writing-policies": set()}
+# test_removal has the section that takes everything away; tests/machines/test_from_dist.py has the files of a release
+SECTIONS = {"install": {"Removing", "From the files of a release"}, "writing-policies": set()}
 # these print "no", or nothing when there is nothing, and leave so
 MAY_LEAVE_WITH_1 = (r"kubectl auth can-i ", r"kubectl -n moonfence get lease moonfence$", r"configmap moonfence-status",
                     r"kubectl -n moonfence logs ")
