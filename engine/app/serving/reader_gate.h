@@ -25,8 +25,9 @@ namespace moonfence::app {
 class ReaderGate {
  public:
   static constexpr std::size_t kLongestToken = std::size_t{16} << 10U;
-  // Two calls and their turn; then the client is told to come again.
-  static constexpr Duration kLongestWait = std::chrono::seconds(15);
+  // Two calls and their turn; then the client is told to come again. Shorter than what the front
+  // gives an answer (os/net/tls_front.h).
+  static constexpr Duration kLongestWait = ReaderReviews::kLongestWait;
 
   // Both must outlive the gate.
   ReaderGate(os::Mailbox& mailbox, ReaderReviews& reviews) : mailbox_(mailbox), reviews_(reviews) {}
