@@ -1,6 +1,7 @@
 #include "app/serving/reader_reviews.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/sha256.h"
 
@@ -8,10 +9,12 @@ namespace moonfence::app {
 
 using Standing = ReaderVerdict::Standing;
 
-void ReaderReviews::ask(const std::string& token, const std::string& path, Done done) {
+ReaderToken::ReaderToken(std::string shown) : text(std::move(shown)), sum(sha256_hex(text)) {}
+
+void ReaderReviews::ask(const ReaderToken& token, const std::string& path, Done done) {
   drop_old();
   const Moment now = loop_.now();
-  const Key key = {sha256_hex(token), path};
+  const Key key = {token.sum, path};
   auto known = remembered_.find(key);
   if (known != remembered_.end() && known->second.until <= now) {
     remembered_.erase(known);
@@ -23,13 +26,13 @@ void ReaderReviews::ask(const std::string& token, const std::string& path, Done 
   if (fresh) {
     const ReaderVerdict verdict = known->second.verdict;
     if (was_allowed && known->second.fresh_until <= now + kAskedAhead) {
-      (void)enqueue(key, token, was_allowed);
+      (void)enqueue(key, token.text, was_allowed);
       start_next();
     }
     done(verdict);
     return;
   }
-  if (!enqueue(key, token, was_allowed)) {
+  if (!enqueue(key, token.text, was_allowed)) {
     done({.standing = Standing::Undecidable});
     return;
   }

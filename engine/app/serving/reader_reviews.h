@@ -42,6 +42,14 @@ struct ReaderVerdict {
   friend bool operator==(const ReaderVerdict&, const ReaderVerdict&) = default;
 };
 
+// Made where there is time to hash it: on the thread of the connection.
+struct ReaderToken {
+  explicit ReaderToken(std::string shown);
+
+  std::string text;
+  std::string sum;  // SHA-256
+};
+
 class ReaderReviews {
  public:
   static constexpr Duration kAllowedFor = std::chrono::seconds(60);
@@ -71,7 +79,7 @@ class ReaderReviews {
 
   // `done` is called once, at once where the answer is known, and never when this is destroyed
   // before.
-  void ask(const std::string& token, const std::string& path, Done done);
+  void ask(const ReaderToken& token, const std::string& path, Done done);
 
   [[nodiscard]] std::size_t remembered() const { return remembered_.size(); }
 

@@ -34,7 +34,8 @@ struct ReaderReviewsTest : kube::WireTest {
   }
   ReaderVerdict ask(const std::string& token = "t1", const std::string& path = "/metrics") {
     std::optional<ReaderVerdict> verdict;
-    reviews.ask(token, path, [&verdict](const ReaderVerdict& given) { verdict = given; });
+    reviews.ask(ReaderToken(token), path,
+                [&verdict](const ReaderVerdict& given) { verdict = given; });
     EXPECT_TRUE(test::run_until(loop, [&verdict] { return verdict.has_value(); }));
     return verdict.value_or(ReaderVerdict{});
   }
@@ -126,7 +127,7 @@ TEST_F(ReaderReviewsTest, each_path_is_a_right_of_its_own) {
 TEST_F(ReaderReviewsTest, one_token_that_many_show_at_once_is_asked_about_once) {
   int answered = 0;
   for (int i = 0; i < 50; ++i) {
-    reviews.ask("t1", "/metrics", [&answered](const ReaderVerdict& verdict) {
+    reviews.ask(ReaderToken("t1"), "/metrics", [&answered](const ReaderVerdict& verdict) {
       answered += verdict.standing == Standing::Allowed ? 1 : 0;
     });
   }
@@ -138,9 +139,10 @@ TEST_F(ReaderReviewsTest, a_flood_of_tokens_is_bounded_in_every_way) {
   http.on(port::Method::Post, kTokens, FakeAnswer::silent());
   std::size_t refused = 0;
   for (std::size_t i = 0; i < 1000; ++i) {
-    reviews.ask("t" + std::to_string(i), "/metrics", [&refused](const ReaderVerdict& verdict) {
-      refused += verdict.standing == Standing::Undecidable ? 1 : 0;
-    });
+    reviews.ask(ReaderToken("t" + std::to_string(i)), "/metrics",
+                [&refused](const ReaderVerdict& verdict) {
+                  refused += verdict.standing == Standing::Undecidable ? 1 : 0;
+                });
   }
   EXPECT_EQ(refused, 1000 - ReaderReviews::kQuestions);
   test::run_for(loop, 1s);
@@ -153,7 +155,7 @@ TEST_F(ReaderReviewsTest, the_api_server_is_asked_at_a_bounded_pace) {
   const Moment began = loop.now();
   int answered = 0;
   for (std::size_t i = 0; i < ReaderReviews::kQuestions; ++i) {
-    reviews.ask("t" + std::to_string(i), "/metrics",
+    reviews.ask(ReaderToken("t" + std::to_string(i)), "/metrics",
                 [&answered](const ReaderVerdict& /*verdict*/) { ++answered; });
   }
   EXPECT_TRUE(test::run_until(
@@ -207,7 +209,7 @@ TEST_F(ReaderReviewsTest, who_was_let_in_is_asked_about_ahead_of_time_and_waits_
   EXPECT_EQ(ask().standing, Standing::Allowed);
   test::run_for(loop, ReaderReviews::kAllowedFor - 1s);
   bool at_once = false;
-  reviews.ask("t1", "/metrics", [&at_once](const ReaderVerdict& verdict) {
+  reviews.ask(ReaderToken("t1"), "/metrics", [&at_once](const ReaderVerdict& verdict) {
     at_once = verdict.standing == Standing::Allowed;
   });
   EXPECT_TRUE(at_once);
@@ -227,7 +229,7 @@ TEST_F(ReaderReviewsTest, a_flood_of_strangers_does_not_shut_out_whoever_was_let
   });
   std::size_t refused = 0;
   for (std::size_t i = 0; i < 1000; ++i) {
-    reviews.ask("bad" + std::to_string(i), "/metrics",
+    reviews.ask(ReaderToken("bad" + std::to_string(i)), "/metrics",
                 [&refused](const ReaderVerdict& /*verdict*/) { ++refused; });
   }
   EXPECT_EQ(refused, 1000 - ReaderReviews::kQuestions);
@@ -240,7 +242,7 @@ TEST_F(ReaderReviewsTest, questions_for_which_nobody_waits_any_more_are_not_aske
   http.on(port::Method::Post, kTokens, FakeAnswer::silent());
   std::size_t answered = 0;
   for (std::size_t i = 0; i < ReaderReviews::kQuestions; ++i) {
-    reviews.ask("t" + std::to_string(i), "/metrics",
+    reviews.ask(ReaderToken("t" + std::to_string(i)), "/metrics",
                 [&answered](const ReaderVerdict& /*verdict*/) { ++answered; });
   }
   EXPECT_TRUE(test::run_until(loop, [&answered] { return answered == ReaderReviews::kQuestions; }));
