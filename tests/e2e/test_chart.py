@@ -133,7 +133,7 @@ def test_secure_serving_renders_what_the_component_has(helm, tmp_path):
 def test_a_certificate_of_a_secret_is_mounted_and_checked_by_prometheus(helm):
     found = helm.template({"monitoring": EVERYTHING["monitoring"], "secureServing": {"enabled": True, "certificateSecret": "moonfence-tls"}})
     pod = one(found, "Deployment")["spec"]["template"]["spec"]
-    assert {"name": "serving", "secret": {"secretName": "moonfence-tls"}} in pod["volumes"]
+    assert {"name": "serving", "secret": {"secretName": "moonfence-tls", "optional": True}} in pod["volumes"]
     (mount,) = [each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "serving"]
     assert f"--serving-certificate={mount['mountPath']}" in pod["containers"][0]["args"] and mount["readOnly"]
     (endpoint,) = one(found, "ServiceMonitor")["spec"]["endpoints"]

@@ -130,7 +130,8 @@ def test_the_login_of_an_endpoint_is_mounted_and_its_service_let_out():
 def test_the_roles_grant_what_the_documentation_tells_and_nothing_else():
     granted = rights([*manifest("enforce"), *(each for mode in MODES for each in rights_of(mode)),
                       one(rights_of("remediation"), "ClusterRole", "moonfence-remediation"),
-                      one(rights_of("incidents"), "Role", "moonfence-incidents")])
+                      one(rights_of("incidents"), "Role", "moonfence-incidents"),
+                      one(rights_of("serving"), "ClusterRole", "moonfence-serving")])
     told = documented_rights()
     assert len(told) > 30
     assert granted - told == set()

@@ -117,6 +117,7 @@ def test_without_the_api_server_nobody_new_is_let_in(start_engine, proxy, reader
     reads(engine, engine.metrics_port, "/metrics", reader.token, 200)
     other = reader.client.token(reader.name, reader.namespace, 1200)
     proxy.stop_accepting(cut=True)
+    assert fetch(engine.metrics_port, "/metrics", reader.token)[0] == 200, "who was let in stays so"
     status, _, headers = fetch(engine.metrics_port, "/metrics", other)
     assert status == 503 and headers["Retry-After"]
     proxy.accept_again()
@@ -132,10 +133,13 @@ def test_without_the_right_to_ask_nobody_is_let_in(start_engine, reader):
 def test_old_tls_plain_http_and_garbage_are_refused(engine, reader):
     reader.may_get("/metrics")
     reads(engine, engine.metrics_port, "/metrics", reader.token, 200)
-    for old in ("-tls1", "-tls1_1"):
-        asked = subprocess.run(["openssl", "s_client", old, "-cipher", "ALL:@SECLEVEL=0", "-connect", f"127.0.0.1:{engine.metrics_port}"],
-                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-        assert asked.returncode != 0 and "New, (NONE)" in asked.stdout, asked.stdout
+    for old in (1, 2):  # TLS 1.0 and 1.1; by hand, because not each OpenSSL speaks them
+        hello = bytes([3, old]) + b"r" * 32 + b"\0\0\2\xc0\x13\1\0"
+        message = b"\1\0\0" + bytes([len(hello)]) + hello
+        with socket.create_connection(("127.0.0.1", engine.metrics_port), timeout=30) as client:
+            client.sendall(b"\x16\3\1\0" + bytes([len(message)]) + message)
+            answer = client.recv(100)
+        assert answer[0] == 21 and answer[-1] == 70, "an alert: protocol_version"
     assert engine.get("/metrics", engine.metrics_port)[0] == 400
     for garbage in (b"\0" * 5000, b"\x16\x03\x01\xff\xff" + b"x" * 5000, b"SSH-2.0-x\r\n"):
         with socket.create_connection(("127.0.0.1", engine.metrics_port), timeout=30) as client:
@@ -159,33 +163,32 @@ def test_many_silent_clients_shut_nobody_out(engine, reader):
             each.close()
 
 
-def test_a_renewed_certificate_is_shown_and_a_broken_one_is_not(start_engine, reader, tmp_path):
+def test_a_certificate_is_shown_when_it_appears_and_when_it_is_renewed(start_engine, tmp_path):
     authority, folder = Authority(tmp_path / "ca"), tmp_path / "tls"
     folder.mkdir()
 
     def put(name: str):
         for text, file in zip(authority.server(name), ("tls.crt", "tls.key")):
             shutil.copy(text, folder / file)
-    put("first")
     engine = start_engine(rules=[*RULES, *REVIEWS], flags=(*SECURE, "--serving-certificate", str(folder)))
 
     def shown() -> str:
         pem = ssl.get_server_certificate(("127.0.0.1", engine.metrics_port))
         return subprocess.run(["openssl", "x509", "-noout", "-subject", "-nameopt", "multiline"], input=pem, capture_output=True, text=True).stdout
-    assert "first" in shown() and fetch(engine.metrics_port, "/metrics", ca=authority.cert)[0] == 401
-    (folder / "tls.key").write_text("broken")
+    assert "= moonfence" in shown(), "one of its own, as long as there is none"
+    put("first")
+    wait_for("the one of the folder is shown", lambda: "first" in shown(), 90, 0.5)
+    assert fetch(engine.metrics_port, "/metrics", ca=authority.cert)[0] == 401
     put("second")
-    (folder / "tls.key").write_text("broken")
-    wait_for("it has looked", lambda: "serving_certificate_unusable" in engine.log(), 120, 0.5)
-    assert "first" in shown()
-    put("second")
-    wait_for("the new one is shown", lambda: "second" in shown(), 120, 0.5)
+    wait_for("the new one is shown", lambda: "second" in shown(), 90, 0.5)
 
 
-@pytest.mark.parametrize("flags", [("--serving-certificate", "/nowhere"), (*SECURE, "--serving-certificate", "/nowhere")])
-def test_a_certificate_that_cannot_be_used_ends_it(start_engine, flags):
-    engine = start_engine(ready=False, flags=flags)
-    engine.wait_exit(3 if SECURE[0] in flags else 2, 30)
+@pytest.mark.parametrize("secure, code", [((), 2), (SECURE, 3)])
+def test_a_certificate_that_is_none_ends_it(start_engine, tmp_path, secure, code):
+    for file in ("tls.crt", "tls.key"):
+        (tmp_path / file).write_text("nonsense")
+    engine = start_engine(ready=False, flags=(*secure, "--serving-certificate", str(tmp_path)))
+    engine.wait_exit(code, 30)
 
 
 def test_prometheus_scrapes_it_as_documented(engine, reader, tmp_path):

@@ -2,6 +2,8 @@
 
 // A TLS client on the loopback that gives up after ten seconds, and checks no certificate.
 
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -40,14 +42,22 @@ class TcpClient {
     return send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
   }
-  // Until the other side ends it.
-  [[nodiscard]] std::string read_all() const {
+  // Until the other side ends it, or nothing comes for ten seconds: see gave_up().
+  [[nodiscard]] std::string read_all() {
     std::string all;
     char piece[4096];
-    for (ssize_t count = 0; (count = recv(socket_, piece, sizeof piece, 0)) > 0;) {
+    ssize_t count = 0;
+    while ((count = recv(socket_, piece, sizeof piece, 0)) > 0) {
       all.append(piece, static_cast<std::size_t>(count));
     }
+    gave_up_ = count < 0 && errno == EAGAIN;
     return all;
+  }
+  // The last read_all() ended by its own limit, and not by the other side.
+  [[nodiscard]] bool gave_up() const { return gave_up_; }
+  void read_no_longer_than(std::chrono::milliseconds limit) const {
+    const timeval most = {.tv_sec = limit.count() / 1000, .tv_usec = limit.count() % 1000 * 1000};
+    (void)setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
   }
   // An RST instead of a FIN.
   void reset_when_closed() const {
@@ -58,6 +68,7 @@ class TcpClient {
  private:
   int socket_;
   bool connected_ = false;
+  bool gave_up_ = false;
 };
 
 class TlsClient {
@@ -84,14 +95,15 @@ class TlsClient {
   [[nodiscard]] bool shaken() const { return shaken_; }
   [[nodiscard]] const TcpClient& tcp() const { return tcp_; }
   bool write(std::string_view bytes) {
-    return SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size())) ==
-           static_cast<int>(bytes.size());
+    const int count = SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size()));
+    note_end(count);
+    return count == static_cast<int>(bytes.size());
   }
   // As many as there are at once, at most 4 KiB; "": the end.
   std::string read() {
     char piece[4096];
     const int count = SSL_read(ssl_.get(), piece, sizeof piece);
-    ERR_clear_error();
+    note_end(count);
     return count <= 0 ? std::string() : std::string(piece, static_cast<std::size_t>(count));
   }
   std::string read_all() {
@@ -101,6 +113,8 @@ class TlsClient {
     }
     return all;
   }
+  // The last write() or read() ended by our own limit of ten seconds, and not by the other side.
+  [[nodiscard]] bool gave_up() const { return gave_up_; }
   // Says that it sends nothing more, and still reads.
   void end_sending() { (void)SSL_shutdown(ssl_.get()); }
   [[nodiscard]] std::string server_name() const {
@@ -121,6 +135,12 @@ class TlsClient {
   }
 
  private:
+  void note_end(int count) {
+    const int why = SSL_get_error(ssl_.get(), count);
+    gave_up_ = why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
+    ERR_clear_error();
+  }
+
   TcpClient tcp_;
   std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_;
   struct Free {
@@ -128,6 +148,7 @@ class TlsClient {
   };
   std::unique_ptr<SSL, Free> ssl_;
   bool shaken_ = false;
+  bool gave_up_ = false;
 };
 
 }  // namespace moonfence::test

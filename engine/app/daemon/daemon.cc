@@ -125,7 +125,8 @@ class Daemon {
             is_loopback(options.status_bind_address)),
         reviews_(loop_, engine_.guests_caller(), log),
         mailbox_(poller_),
-        gate_(mailbox_, reviews_) {}
+        gate_(mailbox_, reviews_,
+              [this](int status) { engine_.metrics().reader_answered(status); }) {}
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
   // The servers' threads wait for nothing any more.

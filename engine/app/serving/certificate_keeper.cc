@@ -17,51 +17,71 @@ Result<std::unique_ptr<CertificateKeeper>> CertificateKeeper::open(std::string f
                                                                    Surroundings around) {
   std::unique_ptr<CertificateKeeper> keeper(
       new CertificateKeeper(std::move(folder), std::move(names), std::move(around)));
-  auto first = keeper->folder_.empty() ? keeper->make() : keeper->load();
-  if (!first) {
-    return failure(std::move(first.error()).within(kPlace));
+  if (auto ready = keeper->begin(); !ready) {
+    return failure(std::move(ready.error()).within(kPlace));
   }
-  keeper->identity_ = std::move(*first);
   keeper->look_later();
   return keeper;
+}
+
+// What can be shown is shown: pods are fenced also with a certificate that nobody trusts.
+Result<void> CertificateKeeper::begin() {
+  if (!folder_.empty()) {
+    auto loaded = load();
+    if (loaded) {
+      identity_ = std::move(loaded->identity);
+      shown_ = std::move(loaded->sum);
+      if (const auto fault = end_of(*identity_)) {
+        tell(*fault);
+      }
+      return {};
+    }
+    if (loaded.error().kind != Error::Kind::NotFound) {
+      return failure(std::move(loaded.error()));
+    }
+    tell(loaded.error());
+  }
+  auto made = make();
+  if (!made) {
+    return failure(std::move(made.error()));
+  }
+  identity_ = std::move(*made);
+  return {};
 }
 
 Result<std::shared_ptr<const os::TlsIdentity>> CertificateKeeper::make() {
   return os::TlsIdentity::self_signed(names_, around_.clock.now());
 }
 
-Result<CertificateKeeper::Texts> CertificateKeeper::read() const {
-  auto certificates = around_.files.read(folder_ + "/tls.crt", kLongest);
+Result<CertificateKeeper::Loaded> CertificateKeeper::load() const {
+  const auto certificates = around_.files.read(folder_ + "/tls.crt", kLongest);
   if (!certificates) {
-    return failure(std::move(certificates.error()));
+    return failure(certificates.error());
   }
-  auto key = around_.files.read(folder_ + "/tls.key", kLongest);
+  const auto key = around_.files.read(folder_ + "/tls.key", kLongest);
   if (!key) {
-    return failure(std::move(key.error()));
+    return failure(key.error());
   }
-  return Texts{std::move(*certificates), std::move(*key)};
-}
-
-Result<std::shared_ptr<const os::TlsIdentity>> CertificateKeeper::load() {
-  const auto texts = read();
-  if (!texts) {
-    return failure(texts.error());
-  }
-  const std::string sum = sha256_hex(texts->certificates + '\0' + texts->key);
+  std::string sum = sha256_hex(*certificates + '\0' + *key);
   if (sum == shown_) {
-    return identity_->expires() > around_.clock.now()
-               ? Result<std::shared_ptr<const os::TlsIdentity>>(identity_)
-               : failure(Error::Kind::Invalid,
-                         folder_ + ": the certificate expired at " +
-                             format_rfc3339(identity_->expires()),
-                         "renew it: it is shown until a new one is there");
+    return Loaded{.identity = identity_, .sum = std::move(sum)};
   }
-  auto loaded = os::TlsIdentity::from_pem(texts->certificates, texts->key, around_.clock.now());
+  auto loaded = os::TlsIdentity::from_pem(*certificates, *key);
   if (!loaded) {
     return failure(std::move(loaded.error()).within(folder_));
   }
-  shown_ = sum;
-  return loaded;
+  return Loaded{.identity = std::move(*loaded), .sum = std::move(sum)};
+}
+
+// nullopt: it has not expired.
+std::optional<Error> CertificateKeeper::end_of(const os::TlsIdentity& identity) const {
+  if (identity.expires() > around_.clock.now()) {
+    return std::nullopt;
+  }
+  return Error{
+      .kind = Error::Kind::Invalid,
+      .text = folder_ + ": the certificate expired at " + format_rfc3339(identity.expires()),
+      .hint = "renew it: what is shown stays until a new one is there"};
 }
 
 void CertificateKeeper::look_later() {
@@ -70,27 +90,61 @@ void CertificateKeeper::look_later() {
 
 void CertificateKeeper::look() {
   look_later();
-  if (folder_.empty() && around_.clock.now() < identity_->expires() - kRenewBefore) {
-    return;
+  if (!folder_.empty()) {
+    look_into_folder();
   }
-  auto found = folder_.empty() ? make() : load();
-  if (!found) {
-    // The second time alone: a look may have come in the middle of a change.
-    const std::string fault = found.error().message();
-    if (std::exchange(refused_, fault) == fault && told_ != fault) {
-      told_ = fault;
-      around_.log.warning("serving_certificate_unusable", {{"error", fault}});
+  if (shown_.empty() && is_due(*identity_)) {
+    if (auto made = make()) {
+      take(std::move(*made), "");
+    } else {
+      complain(made.error());
     }
-    return;
   }
-  refused_.clear();
-  told_.clear();
-  if (*found != identity_) {
-    identity_ = std::move(*found);
-    around_.log.info("serving_certificate_changed",
-                     {{"expires", format_rfc3339(identity_->expires())}});
-    around_.changed(identity_);
+}
+
+void CertificateKeeper::look_into_folder() {
+  auto loaded = load();
+  if (!loaded) {
+    complain(loaded.error());
+  } else if (const auto fault = end_of(*loaded->identity)) {
+    complain(*fault);
+  } else {
+    refused_.clear();
+    told_.clear();
+    if (loaded->identity != identity_) {
+      take(std::move(loaded->identity), std::move(loaded->sum));
+    }
   }
+}
+
+// Of one that it has made: near its end, or not begun yet, where the clock has gone back.
+bool CertificateKeeper::is_due(const os::TlsIdentity& own) const {
+  const WallTime now = around_.clock.now();
+  const WallTime made = own.expires() - os::TlsIdentity::kLifetime;
+  return now >= own.expires() - kRenewBefore || now < made - os::TlsIdentity::kBefore;
+}
+
+void CertificateKeeper::take(std::shared_ptr<const os::TlsIdentity> identity, std::string sum) {
+  identity_ = std::move(identity);
+  shown_ = std::move(sum);
+  around_.log.info("serving_certificate_changed",
+                   {{"expires", format_rfc3339(identity_->expires())}});
+  around_.changed(identity_);
+}
+
+// The second time alone: a look may have come in the middle of a change.
+void CertificateKeeper::complain(const Error& error) {
+  const std::string fault = error.message();
+  if (std::exchange(refused_, fault) == fault && told_ != fault) {
+    tell(error);
+  }
+}
+
+void CertificateKeeper::tell(const Error& error) {
+  told_ = error.message();
+  around_.log.warning(
+      "serving_certificate_unusable",
+      {{"error", told_}, {"shown", shown_.empty() ? "one that moonfence signed" : "the last one"}});
 }
 
 }  // namespace moonfence::app

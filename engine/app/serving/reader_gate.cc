@@ -79,6 +79,13 @@ std::optional<HttpAnswer> refusal_for(const ReaderVerdict& verdict, const std::s
 
 std::optional<HttpAnswer> ReaderGate::pass(const HttpRequest& request, const std::string& path,
                                            const std::string& role) {
+  auto refusal = judge(request, path, role);
+  told_(refusal ? refusal->status : 200);
+  return refusal;
+}
+
+std::optional<HttpAnswer> ReaderGate::judge(const HttpRequest& request, const std::string& path,
+                                            const std::string& role) {
   auto token = token_of(request.authorization);
   if (!token) {
     return unauthorized(
@@ -86,9 +93,8 @@ std::optional<HttpAnswer> ReaderGate::pass(const HttpRequest& request, const std
         "token as the password\n");
   }
   const auto verdict = mailbox_.ask<ReaderVerdict>(
-      [this, token = std::move(*token), path](const std::function<void(ReaderVerdict)>& done) {
-        reviews_.ask(token, path, done);
-      },
+      [this, token = ReaderToken(std::move(*token)),
+       path](const std::function<void(ReaderVerdict)>& done) { reviews_.ask(token, path, done); },
       kLongestWait);
   return refusal_for(verdict.value_or(ReaderVerdict{}), path, role);
 }

@@ -4,8 +4,10 @@
 // reviewed on the loop's thread, and says what the client is told. Called on the connections'
 // threads, which wait for the answer.
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "app/serving/reader_reviews.h"
 #include "app/web/admin_server.h"
@@ -25,19 +27,28 @@ namespace moonfence::app {
 class ReaderGate {
  public:
   static constexpr std::size_t kLongestToken = std::size_t{16} << 10U;
-  // Two calls and their turn; then the client is told to come again.
-  static constexpr Duration kLongestWait = std::chrono::seconds(15);
+  // Two calls and their turn; then the client is told to come again. Shorter than what the front
+  // gives an answer (os/net/tls_front.h).
+  static constexpr Duration kLongestWait = ReaderReviews::kLongestWait;
+
+  // Told the status of each answer, 200 for who is let in; on the connections' threads.
+  using Told = std::function<void(int status)>;
 
   // Both must outlive the gate.
-  ReaderGate(os::Mailbox& mailbox, ReaderReviews& reviews) : mailbox_(mailbox), reviews_(reviews) {}
+  ReaderGate(os::Mailbox& mailbox, ReaderReviews& reviews, Told told)
+      : mailbox_(mailbox), reviews_(reviews), told_(std::move(told)) {}
 
   // nullopt: the client may read. From any thread but the loop's.
   [[nodiscard]] std::optional<HttpAnswer> pass(const HttpRequest& request, const std::string& path,
                                                const std::string& role);
 
  private:
+  [[nodiscard]] std::optional<HttpAnswer> judge(const HttpRequest& request, const std::string& path,
+                                                const std::string& role);
+
   os::Mailbox& mailbox_;
   ReaderReviews& reviews_;
+  const Told told_;
 };
 
 }  // namespace moonfence::app

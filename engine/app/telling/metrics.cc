@@ -364,6 +364,10 @@ void Metrics::set_serving_certificate(WallTime expires) {
       std::chrono::duration<double>(expires.time_since_epoch()).count());
 }
 
+void Metrics::reader_answered(int status) {
+  readers_.Add({{"code", std::to_string(status)}}).Increment();
+}
+
 void Metrics::set_process(const os::ProcessUsage& usage, WallTime started) {
   raise_to(cpu_seconds_.Add({}), usage.cpu_seconds);
   resident_bytes_.Add({}).Set(usage.resident_bytes);

@@ -93,6 +93,9 @@ class Metrics final : public kube::CallObserver {
   void set_witnesses(const cluster::Witnesses::Counts& counts);
   // When the certificate of the servers ends; not called without one.
   void set_serving_certificate(WallTime expires);
+  // A request at a server that asks who reads, by the status of its answer; 200: let in. From any
+  // thread.
+  void reader_answered(int status);
   // What the process takes; told by whoever runs in one of its own.
   void set_process(const os::ProcessUsage& usage, WallTime started);
 
@@ -258,6 +261,9 @@ class Metrics final : public kube::CallObserver {
   Gauges& serving_certificate_ =
       gauge("moonfence_serving_certificate_expiry_timestamp_seconds",
             "When the certificate ends with which metrics and status page are served");
+  Counters& readers_ = counter("moonfence_readers_total",
+                               "Requests for metrics and status page by HTTPS, by what the reader "
+                               "was told; 200: let in");
   Counters& cpu_seconds_ =
       counter("process_cpu_seconds_total", "CPU time spent, of user and system");
   Gauges& resident_bytes_ = gauge("process_resident_memory_bytes", "Memory that is resident");

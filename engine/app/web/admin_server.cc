@@ -23,11 +23,10 @@ struct AdminCallbacks {
     return MHD_YES;
   }
 
-  static MHD_Result reply(MHD_Connection* connection, const HttpAnswer& answer) {
-    // MHD copies the body; its interface wants it writable.
-    std::string body = answer.body;
-    MHD_Response* response =
-        MHD_create_response_from_buffer(body.size(), body.data(), MHD_RESPMEM_MUST_COPY);
+  // MHD copies the body; its interface wants it writable.
+  static MHD_Result reply(MHD_Connection* connection, HttpAnswer answer) {
+    MHD_Response* response = MHD_create_response_from_buffer(answer.body.size(), answer.body.data(),
+                                                             MHD_RESPMEM_MUST_COPY);
     if (response == nullptr) {
       return MHD_NO;
     }
@@ -63,8 +62,8 @@ struct AdminCallbacks {
     request.host = header(connection, MHD_HTTP_HEADER_HOST);
     if (gate) {
       request.authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
-      if (const auto refusal = gate(request)) {
-        return reply(connection, *refusal);
+      if (auto refusal = gate(request)) {
+        return reply(connection, *std::move(refusal));
       }
       request.authorization.clear();
     }
@@ -73,7 +72,7 @@ struct AdminCallbacks {
       const std::scoped_lock lock(one_at_a_time);
       answer = found->second(request);
     }
-    return reply(connection, answer);
+    return reply(connection, std::move(answer));
   }
 
   static std::string header(MHD_Connection* connection, const char* name) {
@@ -186,6 +185,9 @@ Result<std::unique_ptr<AdminServer>> AdminServer::start(const std::string& flag,
     }
   }
   if (!listening && !listens(*found)) {
+    if (server->broken_) {
+      return failure(std::move(*server->broken_).within(flag));
+    }
     return failure(Error::Kind::Limit, flag + ": cannot listen on '" + escaped(address) + "'",
                    "does this machine have the address, and is the port free? 0 turns it off");
   }
@@ -218,6 +220,7 @@ bool AdminServer::listen(const addrinfo& where, unsigned connections,
   secure_port_ = ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
   daemon_ = AdminCallbacks::wait_behind_front(*this, connections, kStack);
   if (daemon_ == nullptr) {
+    broken_ = Error{.kind = Error::Kind::Limit, .text = "the HTTP server cannot be started"};
     return false;
   }
   auto front = os::TlsFront::start(std::move(listener), identity,
@@ -227,6 +230,7 @@ bool AdminServer::listen(const addrinfo& where, unsigned connections,
                                    {.connections = connections});
   if (!front) {
     MHD_stop_daemon(std::exchange(daemon_, nullptr));
+    broken_ = std::move(front.error());
     return false;
   }
   front_ = std::move(*front);

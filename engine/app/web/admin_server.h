@@ -84,6 +84,7 @@ class AdminServer {
   std::mutex one_at_a_time_;  // with Security there are several threads
   MHD_Daemon* daemon_ = nullptr;
   int secure_port_ = 0;
+  std::optional<Error> broken_;          // why it does not serve although the address is free
   std::unique_ptr<os::TlsFront> front_;  // hands connections to daemon_
 };
 

@@ -25,6 +25,8 @@ using std::chrono::steady_clock;
 // Where no descriptor is left, a connection stays in the queue, and poll() would tell of it at
 // once.
 constexpr Duration kPauseAfterFailure = std::chrono::milliseconds(200);
+// In one turn; between turns others are served, and it is seen that all shall end.
+constexpr int kAcceptedAtOnce = 16;
 
 // The process's signals are the loop's, and a closed connection is an error and no signal.
 class SignalsBlocked {
@@ -79,7 +81,7 @@ class TlsFront::Thread {
             relay.advance(now, hand_over_) && now < relay.deadline(limits_, full());
         each = goes_on ? std::next(each) : relays_.erase(each);
       }
-      accept_all(now);
+      accept_some(now);
     }
     relays_.clear();
   }
@@ -115,8 +117,8 @@ class TlsFront::Thread {
     return polled.front().revents == 0;
   }
 
-  void accept_all(steady_clock::time_point now) {
-    while (!full() && now >= accepts_again_) {
+  void accept_some(steady_clock::time_point now) {
+    for (int i = 0; i < kAcceptedAtOnce && !full() && now >= accepts_again_; ++i) {
       Descriptor client(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!client.open()) {
         const bool nobody = errno == EAGAIN || errno == EWOULDBLOCK;
@@ -125,6 +127,9 @@ class TlsFront::Thread {
         }
         return;
       }
+      // It may be ahead of the pace by a burst.
+      paced_until_ = std::max(paced_until_, now) + limits_.pace;
+      accepts_again_ = paced_until_ - limits_.pace * (limits_.burst - 1);
       auto relay = std::make_unique<TlsRelay>(std::move(client), *identity(), now);
       if (relay->advance(now, hand_over_)) {
         relays_.push_back(std::move(relay));
@@ -144,6 +149,7 @@ class TlsFront::Thread {
   const HandOver hand_over_;
   const Limits limits_;
   std::list<std::unique_ptr<TlsRelay>> relays_;
+  steady_clock::time_point paced_until_{};
   steady_clock::time_point accepts_again_{};
   std::thread thread_;  // last: it uses all of the above
 };

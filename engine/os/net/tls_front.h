@@ -6,8 +6,9 @@
 //
 // One thread of its own serves all connections and never blocks on one of them: each has a buffer
 // of 16 KiB in each direction, and a client that reads slowly is not read from either. Clients are
-// hostile: a handshake that is not done in time, a connection that stands still, and what is no TLS
-// are ended. Whoever speaks HTTP to it is told to speak HTTPS.
+// hostile: a handshake that is not done in time, a connection that stands still, a request that
+// never ends, and what is no TLS are ended; new ones are taken at a bounded pace, since a handshake
+// is what costs most. Whoever speaks HTTP to it is told to speak HTTPS.
 
 #include <chrono>
 #include <functional>
@@ -23,10 +24,15 @@ namespace moonfence::os {
 class TlsFront final {
  public:
   struct Limits {
-    std::size_t connections = 64;  // more wait in the kernel's queue
-    Duration handshake = std::chrono::seconds(10);
-    Duration idle = std::chrono::seconds(45);  // longer than the server's own limit
+    std::size_t connections = 64;                   // more wait in the kernel's queue
+    Duration handshake = std::chrono::seconds(10);  // idle_when_full while all are taken
+    Duration idle = std::chrono::seconds(45);       // longer than the server's own limit
     Duration idle_when_full = std::chrono::seconds(5);
+    // From the first byte of a request to the first one of its answer: longer than the server
+    // takes.
+    Duration answer = std::chrono::seconds(20);
+    int burst = 64;  // new connections, then one every `pace`
+    Duration pace = std::chrono::milliseconds(20);
   };
   // Takes a connected stream socket, which is its own from now on, whatever it answers; false: the
   // server does not want it. Called on the front's thread.

@@ -68,6 +68,9 @@ Context make_context() {
                                          SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context.get(), 0);
+  // On by default: one SSL_read would go on as long as there are records without data, and nobody
+  // else were served meanwhile.
+  SSL_CTX_clear_mode(context.get(), SSL_MODE_AUTO_RETRY);
   // What could not be written is tried again from another place in memory.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
@@ -125,15 +128,14 @@ Certificate sign_itself(EVP_PKEY* key, const std::vector<std::string>& names, Wa
   const std::unique_ptr<BIGNUM, Freed<BN_free>> number(
       BN_bin2bn(serial.data(), static_cast<int>(serial.size()), nullptr));
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
-  // Clocks of clients that are behind take it too.
-  constexpr long kBefore = 3600;
   X509_NAME* name = X509_get_subject_name(made.get());
   static constexpr const char* kName = "moonfence";
   const std::string alternatives = alternative_names(names);
   const bool filled =
       number != nullptr && X509_set_version(made.get(), X509_VERSION_3) == 1 &&
       BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(made.get())) != nullptr &&
-      ASN1_TIME_set(X509_getm_notBefore(made.get()), seconds - kBefore) != nullptr &&
+      ASN1_TIME_set(X509_getm_notBefore(made.get()),
+                    seconds - std::chrono::seconds(TlsIdentity::kBefore).count()) != nullptr &&
       ASN1_TIME_set(
           X509_getm_notAfter(made.get()),
           seconds +
@@ -163,8 +165,7 @@ TlsIdentity::~TlsIdentity() {
 }
 
 Result<std::shared_ptr<const TlsIdentity>> TlsIdentity::from_pem(std::string_view certificates,
-                                                                 std::string_view key,
-                                                                 WallTime now) {
+                                                                 std::string_view key) {
   ERR_clear_error();
   Context context = make_context();
   if (context == nullptr) {
@@ -205,10 +206,6 @@ Result<std::shared_ptr<const TlsIdentity>> TlsIdentity::from_pem(std::string_vie
   const auto expires = time_of(X509_get0_notAfter(own.get()));
   if (!expires) {
     return failure(expires.error());
-  }
-  if (*expires <= now) {
-    return failure(Error::Kind::Invalid, "the certificate expired at " + format_rfc3339(*expires),
-                   "renew it");
   }
   return Maker::make(std::move(context), *expires);
 }

@@ -20,15 +20,18 @@ namespace moonfence::os {
 class TlsIdentity final {
  public:
   // PEM texts, the server's own certificate first. Invalid: what cannot be read, a key of another
-  // certificate, one that has expired or is too weak. The key never stands in an error.
+  // certificate, one that is too weak. One that has expired is taken: whether it is shown is the
+  // caller's decision. The key never stands in an error.
   [[nodiscard]] static Result<std::shared_ptr<const TlsIdentity>> from_pem(
-      std::string_view certificates, std::string_view key, WallTime now);
+      std::string_view certificates, std::string_view key);
 
   // A fresh key (ECDSA P-256) that signs its own certificate, which is good for `kLifetime`.
   // `names` are DNS names or IP addresses. Limit when OpenSSL fails.
   [[nodiscard]] static Result<std::shared_ptr<const TlsIdentity>> self_signed(
       const std::vector<std::string>& names, WallTime now);
   static constexpr Duration kLifetime = std::chrono::hours(24 * 365);
+  // It is good from so long before it was made: clocks of clients that are behind take it too.
+  static constexpr std::chrono::hours kBefore{1};
 
   ~TlsIdentity();
   TlsIdentity(const TlsIdentity&) = delete;

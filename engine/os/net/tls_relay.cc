@@ -30,7 +30,11 @@ bool would_block() {
 }  // namespace
 
 TlsRelay::TlsRelay(Descriptor client, const TlsIdentity& identity, Time now)
-    : client_(std::move(client)), ssl_(SSL_new(identity.context())), began_(now), moved_(now) {
+    : client_(std::move(client)),
+      ssl_(SSL_new(identity.context())),
+      began_(now),
+      now_(now),
+      moved_(now) {
   if (ssl_ == nullptr || SSL_set_fd(ssl_, client_.get()) != 1) {
     phase_ = Phase::Over;
   }
@@ -43,8 +47,12 @@ TlsRelay::~TlsRelay() {
 TlsRelay::Time TlsRelay::deadline(const TlsFront::Limits& limits, bool full) const {
   switch (phase_) {
     case Phase::Handshake:
-      return began_ + limits.handshake;
+      return began_ + (full ? std::min(limits.handshake, limits.idle_when_full) : limits.handshake);
     case Phase::Relaying:
+      // Who waits for an answer is not idle, but whoever never ends a request is no better.
+      if (owed_) {
+        return moved_ + limits.answer;
+      }
       return moved_ + (full ? limits.idle_when_full : limits.idle);
     case Phase::Lingering:
       return moved_ + kLinger;
@@ -55,11 +63,11 @@ TlsRelay::Time TlsRelay::deadline(const TlsFront::Limits& limits, bool full) con
 }
 
 bool TlsRelay::advance(Time now, const TlsFront::HandOver& hand_over) {
+  now_ = now;
   for (int step = 0; step < kSteps; ++step) {
     client_events_ = 0;
     inner_events_ = 0;
     bool moved = false;
-    const Phase before = phase_;
     switch (phase_) {
       case Phase::Handshake:
         moved = shake_hands(hand_over);
@@ -77,8 +85,6 @@ bool TlsRelay::advance(Time now, const TlsFront::HandOver& hand_over) {
     if (!moved) {
       break;
     }
-    // While it lingers the client must not keep it by sending more.
-    moved_ = before == Phase::Lingering ? moved_ : now;
   }
   return phase_ != Phase::Over;
 }
@@ -117,6 +123,7 @@ bool TlsRelay::shake_hands(const TlsFront::HandOver& hand_over) {
     return false;
   }
   inner_ = Descriptor(ends[0]);
+  moved_ = now_;
   phase_ = hand_over(Descriptor(ends[1])) ? Phase::Relaying : Phase::Over;
   return true;
 }
@@ -128,6 +135,7 @@ void TlsRelay::refuse_plain_http() {
 
 void TlsRelay::begin_lingering() {
   phase_ = Phase::Lingering;
+  moved_ = now_;  // and not again: the client must not keep it by sending more
   (void)::shutdown(client_.get(), SHUT_WR);
 }
 
@@ -194,6 +202,10 @@ bool TlsRelay::write_inner() {
     return false;
   }
   to_inner_.begin += static_cast<std::size_t>(count);
+  if (!owed_) {
+    owed_ = true;
+    moved_ = now_;
+  }
   return true;
 }
 
@@ -211,6 +223,8 @@ bool TlsRelay::read_inner() {
     return true;
   }
   to_client_.fill(static_cast<std::size_t>(count));
+  owed_ = false;
+  moved_ = now_;
   return true;
 }
 
@@ -226,6 +240,7 @@ bool TlsRelay::write_client() {
     return false;
   }
   to_client_.begin += static_cast<std::size_t>(count);
+  moved_ = now_;
   return true;
 }
 

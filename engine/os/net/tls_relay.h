@@ -35,7 +35,8 @@ class TlsRelay final {
   [[nodiscard]] int client() const { return client_.get(); }
   [[nodiscard]] int inner() const { return inner_.get(); }
 
-  // When it is to be ended unless it advances.
+  // When it is to be ended unless it advances. What a client sends keeps it only once for each
+  // answer: with a byte now and then nobody holds it.
   [[nodiscard]] Time deadline(const TlsFront::Limits& limits, bool full) const;
 
  private:
@@ -71,7 +72,9 @@ class TlsRelay final {
   ssl_st* const ssl_;
   Phase phase_ = Phase::Handshake;
   const Time began_;
-  Time moved_;
+  Time now_;           // of the turn
+  Time moved_;         // for the client's sake: an answer's bytes, the first ones of a request
+  bool owed_ = false;  // the server has got something since it last sent anything
   bool again_ = false;
   short client_events_ = 0;
   short inner_events_ = 0;

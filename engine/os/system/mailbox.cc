@@ -17,13 +17,14 @@ Mailbox::~Mailbox() {
   descriptors_.forget(wake_.get());
 }
 
-void Mailbox::post(Call call) {
+bool Mailbox::post(Call call) {
   const std::scoped_lock lock(shared_->mutex);
-  if (shared_->closed) {
-    return;
+  if (shared_->closed || shared_->calls.size() >= kCalls) {
+    return false;
   }
   shared_->calls.push_back(std::move(call));
   (void)eventfd_write(wake_.get(), 1);  // full means that it is awake already
+  return true;
 }
 
 void Mailbox::close() {

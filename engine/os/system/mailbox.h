@@ -28,23 +28,28 @@ class Mailbox final {
   // On the loop's thread, when no other thread can call any more.
   ~Mailbox();
 
-  // From any thread. After close() the call is dropped.
-  void post(Call call);
+  static constexpr std::size_t kCalls = 256;  // that wait; each has a thread that waits for it
+
+  // From any thread. False: it was dropped, after close(), or because kCalls wait.
+  bool post(Call call);
 
   // From any thread but the loop's: runs `question` on the loop's thread, which answers by the
-  // function that it is given, at once or in a later turn. nullopt: no answer within `longest`, or
-  // closed. An answer that comes later goes nowhere.
+  // function that it is given, at once or in a later turn. nullopt: no answer within `longest`,
+  // kCalls wait, or closed. An answer that comes later goes nowhere.
   template <class T>
   [[nodiscard]] std::optional<T> ask(std::function<void(std::function<void(T)>)> question,
                                      Duration longest) {
     const auto slot = std::make_shared<std::optional<T>>();
-    post([shared = shared_, slot, question = std::move(question)] {
+    const bool posted = post([shared = shared_, slot, question = std::move(question)] {
       question([shared, slot](T answer) {
         const std::scoped_lock lock(shared->mutex);
         *slot = std::move(answer);
         shared->answered.notify_all();
       });
     });
+    if (!posted) {
+      return std::nullopt;
+    }
     std::unique_lock lock(shared_->mutex);
     shared_->answered.wait_for(lock, longest,
                                [this, &slot] { return slot->has_value() || shared_->closed; });

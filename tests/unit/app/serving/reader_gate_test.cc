@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "kube/text/base64.h"
+#include "os/net/curl_poller.h"
+#include "unit/kube/wire_fixture.h"
 
 namespace moonfence::app {
 namespace {
@@ -57,6 +59,26 @@ TEST(ReaderGateTest, a_stranger_is_told_both_ways_to_log_in) {
     ways += name == "WWW-Authenticate" ? value.substr(0, value.find(' ')) + ";" : "";
   }
   EXPECT_EQ(ways, "Bearer;Basic;");
+}
+
+struct ReaderGatePassTest : kube::WireTest {
+  os::CurlPoller own;
+  os::Mailbox mailbox{own};
+  ReaderReviews reviews{loop, caller, log};
+  std::vector<int> told;
+  ReaderGate gate{mailbox, reviews, [this](int status) { told.push_back(status); }};
+};
+
+TEST_F(ReaderGatePassTest, what_each_reader_was_answered_is_told) {
+  mailbox.close();  // nobody answers any more
+  const auto stranger = gate.pass({.path = "/metrics", .query = {}}, "/metrics", "role");
+  ASSERT_TRUE(stranger);
+  EXPECT_EQ(stranger->status, 401);
+  const auto undecided = gate.pass({.path = "/metrics", .query = {}, .authorization = "Bearer abc"},
+                                   "/metrics", "role");
+  ASSERT_TRUE(undecided);
+  EXPECT_EQ(undecided->status, 503);
+  EXPECT_EQ(told, (std::vector<int>{401, 503}));
 }
 
 }  // namespace

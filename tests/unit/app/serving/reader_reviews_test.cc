@@ -34,7 +34,8 @@ struct ReaderReviewsTest : kube::WireTest {
   }
   ReaderVerdict ask(const std::string& token = "t1", const std::string& path = "/metrics") {
     std::optional<ReaderVerdict> verdict;
-    reviews.ask(token, path, [&verdict](const ReaderVerdict& given) { verdict = given; });
+    reviews.ask(ReaderToken(token), path,
+                [&verdict](const ReaderVerdict& given) { verdict = given; });
     EXPECT_TRUE(test::run_until(loop, [&verdict] { return verdict.has_value(); }));
     return verdict.value_or(ReaderVerdict{});
   }
@@ -44,6 +45,9 @@ struct ReaderReviewsTest : kube::WireTest {
 TEST_F(ReaderReviewsTest, who_is_known_and_allowed_is_let_in) {
   EXPECT_EQ(ask(), (ReaderVerdict{.standing = Standing::Allowed, .user = "sam"}));
   ASSERT_EQ(http.requests.size(), 2U);
+  for (const FakeRequest& request : http.requests) {
+    EXPECT_EQ(request.lane, port::Lane::Bulk) << "no guest waits before a deletion";
+  }
   const auto token = nlohmann::json::parse(http.requests[0].body);
   EXPECT_EQ(token["spec"], nlohmann::json({{"token", "t1"}}));
   const auto access = nlohmann::json::parse(http.requests[1].body);
@@ -102,10 +106,10 @@ TEST_F(ReaderReviewsTest, what_lacks_its_fields_allows_nothing) {
 TEST_F(ReaderReviewsTest, a_right_that_is_taken_ends_within_a_minute) {
   EXPECT_EQ(ask().standing, Standing::Allowed);
   access_is(R"({"status":{"allowed":false}})");
-  test::run_for(loop, ReaderReviews::kAllowedFor - 1s);
+  test::run_for(loop, ReaderReviews::kAllowedFor - ReaderReviews::kAskedAhead - 1s);
   EXPECT_EQ(ask().standing, Standing::Allowed);
   EXPECT_EQ(token_reviews(), 1U);
-  test::run_for(loop, 1s);
+  test::run_for(loop, ReaderReviews::kAskedAhead + 1s);
   EXPECT_EQ(ask().standing, Standing::NotAllowed);
   access_is(R"({"status":{"allowed":true}})");
   EXPECT_EQ(ask().standing, Standing::NotAllowed);
@@ -123,7 +127,7 @@ TEST_F(ReaderReviewsTest, each_path_is_a_right_of_its_own) {
 TEST_F(ReaderReviewsTest, one_token_that_many_show_at_once_is_asked_about_once) {
   int answered = 0;
   for (int i = 0; i < 50; ++i) {
-    reviews.ask("t1", "/metrics", [&answered](const ReaderVerdict& verdict) {
+    reviews.ask(ReaderToken("t1"), "/metrics", [&answered](const ReaderVerdict& verdict) {
       answered += verdict.standing == Standing::Allowed ? 1 : 0;
     });
   }
@@ -135,9 +139,10 @@ TEST_F(ReaderReviewsTest, a_flood_of_tokens_is_bounded_in_every_way) {
   http.on(port::Method::Post, kTokens, FakeAnswer::silent());
   std::size_t refused = 0;
   for (std::size_t i = 0; i < 1000; ++i) {
-    reviews.ask("t" + std::to_string(i), "/metrics", [&refused](const ReaderVerdict& verdict) {
-      refused += verdict.standing == Standing::Undecidable ? 1 : 0;
-    });
+    reviews.ask(ReaderToken("t" + std::to_string(i)), "/metrics",
+                [&refused](const ReaderVerdict& verdict) {
+                  refused += verdict.standing == Standing::Undecidable ? 1 : 0;
+                });
   }
   EXPECT_EQ(refused, 1000 - ReaderReviews::kQuestions);
   test::run_for(loop, 1s);
@@ -150,7 +155,7 @@ TEST_F(ReaderReviewsTest, the_api_server_is_asked_at_a_bounded_pace) {
   const Moment began = loop.now();
   int answered = 0;
   for (std::size_t i = 0; i < ReaderReviews::kQuestions; ++i) {
-    reviews.ask("t" + std::to_string(i), "/metrics",
+    reviews.ask(ReaderToken("t" + std::to_string(i)), "/metrics",
                 [&answered](const ReaderVerdict& /*verdict*/) { ++answered; });
   }
   EXPECT_TRUE(test::run_until(
@@ -160,15 +165,90 @@ TEST_F(ReaderReviewsTest, the_api_server_is_asked_at_a_bounded_pace) {
 }
 
 TEST_F(ReaderReviewsTest, strangers_do_not_push_out_whoever_is_let_in) {
-  EXPECT_EQ(ask("good").standing, Standing::Allowed);
-  token_is(kUnknown);
-  for (std::size_t i = 0; i < ReaderReviews::kRemembered + 20; ++i) {
-    (void)ask("bad" + std::to_string(i));
+  const std::size_t good = ReaderReviews::kRemembered / 2;
+  token_is(kKnown);
+  for (std::size_t i = 0; i < good; ++i) {
+    EXPECT_EQ(ask("good" + std::to_string(i)).standing, Standing::Allowed);
   }
-  EXPECT_LE(reviews.remembered(), ReaderReviews::kRemembered);
-  const auto before = token_reviews();
+  token_is(kUnknown);
+  for (std::size_t i = 0; i < ReaderReviews::kRemembered; ++i) {
+    EXPECT_EQ(ask("bad" + std::to_string(i)).standing, Standing::Stranger);
+  }
+  EXPECT_EQ(reviews.remembered(), ReaderReviews::kRemembered);
+  // From memory, or else the API server would call them strangers.
+  http.on(port::Method::Post, kTokens, FakeAnswer::lost());
+  for (std::size_t i = 0; i < good; ++i) {
+    EXPECT_EQ(ask("good" + std::to_string(i)).standing, Standing::Allowed) << i;
+  }
+}
+
+TEST_F(ReaderReviewsTest, who_was_let_in_stays_so_while_the_api_server_says_nothing) {
+  EXPECT_EQ(ask().standing, Standing::Allowed);
+  http.on(port::Method::Post, kTokens, FakeAnswer::refused());
+  test::run_for(loop, ReaderReviews::kAllowedFor + 1s);
+  EXPECT_EQ(ask(), (ReaderVerdict{.standing = Standing::Allowed, .user = "sam"}));
+  EXPECT_EQ(ask("t2").standing, Standing::Undecidable) << "nobody new";
+  EXPECT_EQ(ask("t1", "/status").standing, Standing::Undecidable) << "and nothing new";
+  test::run_for(loop, ReaderReviews::kAllowedBlind - 10s);
+  EXPECT_EQ(ask().standing, Standing::Allowed);
+  test::run_for(loop, 20s);
+  EXPECT_EQ(ask().standing, Standing::Undecidable);
+}
+
+TEST_F(ReaderReviewsTest, a_no_ends_it_also_when_the_api_server_says_nothing_more) {
+  EXPECT_EQ(ask().standing, Standing::Allowed);
+  test::run_for(loop, ReaderReviews::kAllowedFor + 1s);
+  token_is(kUnknown);
+  EXPECT_EQ(ask().standing, Standing::Stranger);
+  http.on(port::Method::Post, kTokens, FakeAnswer::refused());
+  test::run_for(loop, ReaderReviews::kRefusedFor + 1s);
+  EXPECT_EQ(ask().standing, Standing::Undecidable);
+}
+
+TEST_F(ReaderReviewsTest, who_was_let_in_is_asked_about_ahead_of_time_and_waits_for_nothing) {
+  EXPECT_EQ(ask().standing, Standing::Allowed);
+  test::run_for(loop, ReaderReviews::kAllowedFor - 1s);
+  bool at_once = false;
+  reviews.ask(ReaderToken("t1"), "/metrics", [&at_once](const ReaderVerdict& verdict) {
+    at_once = verdict.standing == Standing::Allowed;
+  });
+  EXPECT_TRUE(at_once);
+  test::run_for(loop, 2s);
+  EXPECT_EQ(token_reviews(), 2U);
+  EXPECT_EQ(ask().standing, Standing::Allowed);
+  EXPECT_EQ(token_reviews(), 2U) << "what was asked ahead counts";
+}
+
+TEST_F(ReaderReviewsTest, a_flood_of_strangers_does_not_shut_out_whoever_was_let_in) {
   EXPECT_EQ(ask("good").standing, Standing::Allowed);
-  EXPECT_EQ(token_reviews(), before);
+  test::run_for(loop, ReaderReviews::kAllowedFor + 1s);
+  http.on(port::Method::Post, kTokens, [](const FakeRequest& request) {
+    return request.body.find("good") == std::string::npos
+               ? FakeAnswer::silent()
+               : FakeAnswer{.status = 201, .body = kKnown};
+  });
+  std::size_t refused = 0;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    reviews.ask(ReaderToken("bad" + std::to_string(i)), "/metrics",
+                [&refused](const ReaderVerdict& /*verdict*/) { ++refused; });
+  }
+  EXPECT_EQ(refused, 1000 - ReaderReviews::kQuestions);
+  const Moment began = loop.now();
+  EXPECT_EQ(ask("good").standing, Standing::Allowed);
+  EXPECT_LT(loop.now() - began, 1s) << "of the loop's time: before all that wait";
+}
+
+TEST_F(ReaderReviewsTest, questions_for_which_nobody_waits_any_more_are_not_asked) {
+  http.on(port::Method::Post, kTokens, FakeAnswer::silent());
+  std::size_t answered = 0;
+  for (std::size_t i = 0; i < ReaderReviews::kQuestions; ++i) {
+    reviews.ask(ReaderToken("t" + std::to_string(i)), "/metrics",
+                [&answered](const ReaderVerdict& /*verdict*/) { ++answered; });
+  }
+  EXPECT_TRUE(test::run_until(loop, [&answered] { return answered == ReaderReviews::kQuestions; }));
+  // Four at a time, each by its timeout of 5 s: at 0, 5, 10 s.
+  EXPECT_LE(token_reviews(), 4 * ReaderReviews::kAtOnce);
+  EXPECT_GE(token_reviews(), 2 * ReaderReviews::kAtOnce);
 }
 
 TEST_F(ReaderReviewsTest, the_log_has_no_token_and_tells_a_failure_once) {
@@ -176,6 +256,14 @@ TEST_F(ReaderReviewsTest, the_log_has_no_token_and_tells_a_failure_once) {
   (void)ask("secret-token-1");
   (void)ask("secret-token-2");
   EXPECT_EQ(log.count("readers_not_reviewed"), 1U);
+  token_is(kKnown);
+  EXPECT_EQ(ask("secret-token-3").standing, Standing::Allowed);
+  http.on(port::Method::Post, kTokens, status(403, "Forbidden"));
+  (void)ask("secret-token-4");
+  EXPECT_EQ(log.count("readers_not_reviewed"), 1U) << "one answer between does not end it";
+  test::run_for(loop, ReaderReviews::kQuiet);
+  (void)ask("secret-token-5");
+  EXPECT_EQ(log.count("readers_not_reviewed"), 2U);
   EXPECT_EQ(log.count("secret-token"), 0U);
 }
 

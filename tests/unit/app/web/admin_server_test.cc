@@ -1,8 +1,12 @@
 #include "app/web/admin_server.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -275,9 +279,64 @@ TEST_F(SecureServerTest, it_speaks_no_http) {
 
 TEST_F(SecureServerTest, many_requests_on_many_connections_are_all_answered) {
   const auto server = serve_secure(4);
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_TRUE(test::TlsClient(server->port()).ask("/metrics").ends_with("hello\n")) << i;
+  std::atomic<int> answered = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {  // twice as many as may be connected at once
+    threads.emplace_back([&] {
+      for (int j = 0; j < 5; ++j) {
+        answered += test::TlsClient(server->port()).ask("/metrics").ends_with("hello\n") ? 1 : 0;
+      }
+    });
   }
+  for (std::thread& each : threads) {
+    each.join();
+  }
+  EXPECT_EQ(answered, 40);
+}
+
+// Each in a thread: what one of them waits for keeps no other waiting. A handler is alone.
+TEST_F(SecureServerTest, gates_wait_side_by_side_and_handlers_run_one_at_a_time) {
+  constexpr int kClients = 4;
+  std::mutex lock;
+  std::condition_variable changed;
+  int in_gate = 0;
+  std::atomic<int> in_handler = 0;
+  std::atomic<int> most_in_handler = 0;
+  std::atomic<bool> all_met = true;
+  const auto started = AdminServer::start(
+      "--flag", "127.0.0.1:0",
+      {{"",
+        [&](const HttpRequest&) {
+          most_in_handler = std::max(most_in_handler.load(), ++in_handler);
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          --in_handler;
+          return HttpAnswer{.body = "done"};
+        }}},
+      kClients,
+      {.identity = *os::TlsIdentity::self_signed({"localhost"}, std::chrono::system_clock::now()),
+       .gate = [&](const HttpRequest&) -> std::optional<HttpAnswer> {
+         std::unique_lock held(lock);
+         ++in_gate;
+         changed.notify_all();
+         const bool met =
+             changed.wait_for(held, std::chrono::seconds(10), [&] { return in_gate == kClients; });
+         all_met = all_met && met;
+         return std::nullopt;
+       }});
+  ASSERT_TRUE(started) << started.error().message();
+  std::atomic<int> answered = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kClients; ++i) {
+    threads.emplace_back([&] {
+      answered += test::TlsClient((*started)->port()).ask("/x").ends_with("done") ? 1 : 0;
+    });
+  }
+  for (std::thread& each : threads) {
+    each.join();
+  }
+  EXPECT_EQ(answered, kClients);
+  EXPECT_TRUE(all_met);
+  EXPECT_EQ(most_in_handler, 1);
 }
 
 TEST_F(SecureServerTest, it_ends_with_clients_connected_and_its_port_is_free_again) {

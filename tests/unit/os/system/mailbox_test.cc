@@ -34,7 +34,9 @@ TEST_F(MailboxTest, calls_of_many_threads_run_on_the_loops_thread) {
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
       for (int j = 0; j < 100; ++j) {
-        mailbox.post([&] { sum += std::this_thread::get_id() == here ? 1 : 1000; });
+        while (!mailbox.post([&] { sum += std::this_thread::get_id() == here ? 1 : 1000; })) {
+          std::this_thread::yield();  // full
+        }
       }
     });
   }
@@ -79,6 +81,19 @@ TEST_F(MailboxTest, an_answer_that_comes_too_late_goes_nowhere) {
   kept(1);
 }
 
+TEST_F(MailboxTest, more_than_it_holds_is_refused_at_once_and_later_taken_again) {
+  std::size_t run = 0;
+  for (std::size_t i = 0; i < Mailbox::kCalls; ++i) {
+    EXPECT_TRUE(mailbox.post([&] { ++run; }));
+  }
+  EXPECT_FALSE(mailbox.post([&] { ++run; }));
+  const auto none = mailbox.ask<int>([&](const std::function<void(int)>&) { ++run; }, 60s);
+  EXPECT_EQ(none, std::nullopt);
+  turn_until([&] { return run >= Mailbox::kCalls; });
+  EXPECT_EQ(run, Mailbox::kCalls);
+  EXPECT_TRUE(mailbox.post([&] { ++run; }));
+}
+
 TEST_F(MailboxTest, closing_wakes_whoever_waits_and_takes_no_more) {
   std::atomic<bool> asked = false;
   std::optional<int> got = 1;
@@ -88,7 +103,7 @@ TEST_F(MailboxTest, closing_wakes_whoever_waits_and_takes_no_more) {
   mailbox.close();
   asker.join();
   EXPECT_EQ(got, std::nullopt);
-  mailbox.post([&] { got = 2; });
+  EXPECT_FALSE(mailbox.post([&] { got = 2; }));
   const loop::Timer limit = loop.after(20ms, [] {});
   loop.turn();
   EXPECT_EQ(got, std::nullopt);
