@@ -103,8 +103,8 @@ class Engine {
                                             Moment now) const;
 
   // For questions to the API server that others cause. They are slow at others' will, so the
-  // engine's limits do not follow them (kube/wire/server_pace.h), and they travel beside lists, not
-  // beside deletions (port::Lane::Bulk). Ends with the engine.
+  // engine's limits do not follow them (kube/wire/server_pace.h), and they have a lane of their own
+  // (port::Lane::Guests). Ends with the engine.
   [[nodiscard]] kube::Caller& guests_caller();
 
   // Both may be read from another thread.

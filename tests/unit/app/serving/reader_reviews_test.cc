@@ -46,7 +46,7 @@ TEST_F(ReaderReviewsTest, who_is_known_and_allowed_is_let_in) {
   EXPECT_EQ(ask(), (ReaderVerdict{.standing = Standing::Allowed, .user = "sam"}));
   ASSERT_EQ(http.requests.size(), 2U);
   for (const FakeRequest& request : http.requests) {
-    EXPECT_EQ(request.lane, port::Lane::Bulk) << "no guest waits before a deletion";
+    EXPECT_EQ(request.lane, port::Lane::Guests) << "neither deletions nor lists wait for a guest";
   }
   const auto token = nlohmann::json::parse(http.requests[0].body);
   EXPECT_EQ(token["spec"], nlohmann::json({{"token", "t1"}}));
