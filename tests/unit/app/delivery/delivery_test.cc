@@ -299,20 +299,6 @@ TEST_F(DeliveryTest, a_2xx_is_a_success_whatever_becomes_of_its_body) {
   EXPECT_EQ(http.open_exchanges(), 0U);
 }
 
-TEST_F(DeliveryTest, the_path_is_sent_as_it_stands_in_the_url) {
-  for (const std::string path : {"/bot12:AA-b/send@x;v=1+2!", "/hook/", "/"}) {
-    http.requests.clear();
-    rules.url = "https://hooks.example.com" + path;
-    http.on(port::Method::Post, path, [](const FakeRequest&) { return FakeAnswer{.status = 204}; });
-    use();
-    add("1");
-    pass(1s);
-    ASSERT_EQ(http.requests.size(), 1U) << delivery->problem();
-    EXPECT_EQ(http.requests[0].line(), "POST " + path);
-    EXPECT_EQ(delivery->counts().delivered, 1U);
-  }
-}
-
 TEST_F(DeliveryTest, a_message_that_is_refused_itself_holds_up_the_next_for_five_tries) {
   http.on(port::Method::Post, kHook, [](const FakeRequest& request) {
     return FakeAnswer{.status = request.header("webhook-id") == "1" ? 413 : 200};

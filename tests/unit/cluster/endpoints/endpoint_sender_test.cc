@@ -99,6 +99,24 @@ TEST_F(EndpointSenderTest, what_is_no_success_is_not_heard_and_not_quoted) {
   EXPECT_THAT(heard, ElementsAre());
 }
 
+TEST_F(EndpointSenderTest, the_path_is_sent_as_it_stands_in_the_url) {
+  answer = {.status = 204};
+  for (const std::string path : {"/bot12:AA-b/send@x;v=1+2!", "/hook/", "/"}) {
+    EndpointRules of_path = rules();
+    of_path.url = "https://hooks.example.com" + path;
+    EndpointSender other({loop, http, files, log, "moonfence/1"}, "hook", of_path);
+    http.on(port::Method::Post, path, [this](const FakeRequest&) { return answer; });
+    bool is_taken = false;
+    call = other.send(
+        {.body = "{}", .content_type = "application/json", .headers = {}, .may_send = {}},
+        [&is_taken](const Result<void>& outcome) { is_taken = outcome.has_value(); });
+    test::run_for(loop, 2s);
+    call.reset();
+    ASSERT_TRUE(is_taken) << path;
+    EXPECT_EQ(http.requests.back().line(), "POST " + path);
+  }
+}
+
 TEST_F(EndpointSenderTest, a_handle_that_dies_ends_it) {
   answer = {.body = kSaid, .hold = true};
   EXPECT_THAT(send(100ms), ElementsAre());
