@@ -3,13 +3,16 @@ what an event is by `cloudevents`: libraries of others, pinned in tests/cluster/
 
     receiver = HookReceiver(authority, "whsec_…")      # serves at receiver.url until receiver.stop()
     receiver.status = 503                              # how it answers, after it has verified
-    receiver.stop(); receiver.start()                  # at the same port
+    receiver.stop(); receiver.start()                  # at the same port, which is nobody else's in between
+    receiver.close()                                   # and the port is free
     receiver.events                                    # CloudEvents that it answered 200, one each id, in the order of arrival
     receiver.arrivals                                  # (headers, body) of all that came
     receiver.faults                                    # what one of the libraries refused
 """
 
+import contextlib
 import functools
+import socket
 import ssl
 import sys
 import threading
@@ -32,12 +35,35 @@ def libraries() -> tuple:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._open, self._lock = set(), threading.Lock()
+
+    def get_request(self):
+        connection, address = super().get_request()
+        with self._lock:
+            self._open.add(connection)
+        return connection, address
+
+    def shutdown_request(self, request):
+        with self._lock:
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self):
+        """Ends the connections that are kept for the next message, and their threads with them."""
+        with self._lock:
+            for connection in self._open:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
     def handle_error(self, *_):
         """The engine was ended meanwhile."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 60  # of each read, and of the handshake
 
     def log_message(self, *_):
         pass
@@ -59,7 +85,12 @@ class HookReceiver:
     def __init__(self, authority, secret: str):
         self.authority, self.secret, self.status = authority, secret, 200
         self.events, self.arrivals, self.faults, self._ids = [], [], [], set()
-        self._lock, self._server, self._port = threading.Lock(), None, 0
+        self._lock, self._server = threading.Lock(), None
+        # bound all the time and never listening, so that the port stays ours
+        self._holder = socket.socket()
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind(("127.0.0.1", 0))
+        self._port = self._holder.getsockname()[1]
         self.start()
 
     @property
@@ -68,18 +99,23 @@ class HookReceiver:
 
     def start(self):
         self._server = _Server(("127.0.0.1", self._port), _Handler)
-        self._port = self._server.server_address[1]
         self._server.receiver = self
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*self.authority.server("hook-receiver"))
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        # the handshake is the business of the connection's own thread
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def stop(self):
         if self._server:
             self._server.shutdown()
+            self._server.hang_up()
             self._server.server_close()
             self._server = None
+
+    def close(self):
+        self.stop()
+        self._holder.close()
 
     def take(self, path: str, headers: dict, body: bytes) -> int:
         with self._lock:

@@ -31,6 +31,10 @@ Delivery::Delivery(Surroundings around, Manner manner)
 
 void Delivery::lead() {
   leads_ = true;
+  if (unwanted_until_) {
+    unwanted_until_.reset();
+    problem_.clear();
+  }
 }
 
 void Delivery::step_down() {
@@ -40,7 +44,8 @@ void Delivery::step_down() {
   drop_all(Loss::SteppedDown);
   pause_ = Duration::zero();
   is_put_off_ = false;
-  if (!is_unwanted_) {
+  loss_.clear();
+  if (!unwanted_until_) {
     problem_.clear();
   }
 }
@@ -51,14 +56,23 @@ Delivery::Counts Delivery::counts() const {
   return counts;
 }
 
+std::string Delivery::problem() const {
+  return problem_ + (problem_.empty() || loss_.empty() ? "" : "; ") + loss_;
+}
+
+bool Delivery::is_unwanted() const {
+  return unwanted_until_ && around_.loop.now() < *unwanted_until_;
+}
+
 void Delivery::add(Message message) {
   if (!leads_) {
     return;
   }
-  if (is_unwanted_ || message.body.size() > manner_.limits.bytes) {
-    ++counts_.lost[is_unwanted_ ? Loss::Unwanted : Loss::Full];
+  if (is_unwanted() || message.body.size() > manner_.limits.bytes) {
+    lose(is_unwanted() ? Loss::Unwanted : Loss::Full);
     return;
   }
+  unwanted_until_.reset();
   make_room(message.body.size());
   bytes_ += message.body.size();
   queue_.push_back({.message = std::move(message), .since = around_.loop.now()});
@@ -71,14 +85,16 @@ void Delivery::add(Message message) {
 void Delivery::make_room(std::size_t bytes) {
   const Limits& limits = manner_.limits;
   while (!queue_.empty() && (queue_.size() >= limits.messages || bytes_ + bytes > limits.bytes)) {
-    const std::size_t oldest = call_ != nullptr && queue_.size() > 1 ? 1 : 0;
-    if (oldest == 0) {
+    const auto oldest = queue_.begin() + (call_ != nullptr && queue_.size() > 1 ? 1 : 0);
+    const auto minor = std::find_if(oldest, queue_.end(),
+                                    [](const Waiting& each) { return !each.message.matters; });
+    const auto place = minor == queue_.end() ? oldest : minor;
+    if (place == queue_.begin()) {
       call_.reset();
     }
-    const auto place = queue_.begin() + static_cast<std::ptrdiff_t>(oldest);
     bytes_ -= place->message.body.size();
     queue_.erase(place);
-    ++counts_.lost[Loss::Full];
+    lose(Loss::Full);
   }
 }
 
@@ -92,6 +108,7 @@ void Delivery::next() {
     drop_first(Loss::TooOld);
   }
   if (!leads_ || queue_.empty() || call_ != nullptr) {
+    is_put_off_ = false;
     return;
   }
   if (around_.is_acting()) {
@@ -108,8 +125,7 @@ void Delivery::next() {
 }
 
 void Delivery::attempt() {
-  Waiting& first = queue_.front();
-  ++first.tries;
+  const Waiting& first = queue_.front();
   auto headers = manner_.stamp ? manner_.stamp(first.message) : std::vector<port::Header>();
   if (!headers) {
     failed(std::move(headers.error()).within(manner_.name));
@@ -141,7 +157,9 @@ void Delivery::taken() {
     around_.log.info("delivery_works_again",
                      {{"to", manner_.name}, {"waiting", static_cast<std::int64_t>(queue_.size())}});
   }
-  if (!queue_.empty()) {
+  if (queue_.empty()) {
+    loss_.clear();
+  } else {
     next_later(Duration::zero());
   }
 }
@@ -158,15 +176,13 @@ void Delivery::failed(const Error& error) {
                               ? Refusal::ForNow
                               : manner_.refusal_of(error.http_status);
   if (refusal == Refusal::ForEver) {
-    is_unwanted_ = true;
-    problem_ += ": the receiver wants no more messages; none is sent until moonfence starts again";
-    drop_all(Loss::Unwanted);
-  } else if (refusal == Refusal::OfMessage && queue_.front().tries >= manner_.tries_of_refused) {
-    drop_first(Loss::Refused);
+    unwanted_until_ = around_.loop.now() + kUnwanted;
+    problem_ += ": the receiver wants no more messages; this replica sends none for a day";
   }
-  if (was_well || is_unwanted_) {
+  if (was_well || unwanted_until_) {
     around_.log.warning("delivery_fails", {{"to", manner_.name}, {"text", problem_}});
   }
+  refused(refusal);
   if (!queue_.empty()) {
     next_later(pause_after(error));
   }
@@ -180,16 +196,47 @@ Duration Delivery::pause_after(const Error& error) {
   return std::max(pause_ + more, error.retry_after.value_or(Duration::zero()));
 }
 
+void Delivery::refused(Refusal refusal) {
+  if (refusal == Refusal::ForEver) {
+    drop_all(Loss::Unwanted);
+    return;
+  }
+  if (refusal == Refusal::ForNow || ++queue_.front().refusals < manner_.tries_of_refused) {
+    return;
+  }
+  if (refusal == Refusal::OfMessage) {
+    drop_first(Loss::Refused);
+    return;
+  }
+  queue_.front().refusals = 0;
+  queue_.push_back(std::move(queue_.front()));
+  queue_.pop_front();
+}
+
 void Delivery::drop_first(Loss why) {
   bytes_ -= queue_.front().message.body.size();
   queue_.pop_front();
-  ++counts_.lost[why];
+  lose(why);
 }
 
 void Delivery::drop_all(Loss why) {
-  counts_.lost[why] += queue_.size();
+  const std::size_t messages = queue_.size();
   queue_.clear();
   bytes_ = 0;
+  lose(why, messages);
+}
+
+void Delivery::lose(Loss why, std::size_t messages) {
+  counts_.lost[why] += messages;
+  // Of the others the log has the cause.
+  const bool is_told = why == Loss::Full || why == Loss::TooOld || why == Loss::Refused;
+  if (!is_told || !loss_.empty()) {
+    return;
+  }
+  loss_ = "messages were lost (" + std::string(to_string(why)) + ")";
+  around_.log.warning("delivery_loses", {{"to", manner_.name},
+                                         {"reason", to_string(why)},
+                                         {"waiting", static_cast<std::int64_t>(queue_.size())}});
 }
 
 }  // namespace moonfence::app

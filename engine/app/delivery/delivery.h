@@ -7,14 +7,16 @@
 // Only the replica that acts delivers; step_down() forgets what waits. What a receiver must not see
 // twice carries an id (app/webhook): a message whose answer was lost is sent again.
 //
-// What has no room pushes the oldest out. The log is told when it begins to fail and when it works
-// again; everything else is counted.
+// What has no room pushes out the oldest that does not matter much, or else the oldest. The log is
+// told when it begins to fail, when it works again, and when the first message is lost; everything
+// else is counted.
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,10 +39,11 @@ class Delivery {
     std::string id;
     std::string body;
     std::string content_type;
+    bool matters = false;  // it is pushed out last
   };
   struct Limits {
-    std::size_t messages = 256;
-    std::size_t bytes = std::size_t{1} << 20U;  // of all bodies
+    std::size_t messages = 4096;
+    std::size_t bytes = std::size_t{4} << 20U;  // of all bodies
     Duration age = std::chrono::hours(24);      // what was not taken by then never is
   };
   // The pause after a failure doubles from the first to the longest, and up to half of it is added
@@ -53,10 +56,13 @@ class Delivery {
   static constexpr Duration kLookAgain = std::chrono::milliseconds(250);
   // So often it is tried when the receiver refuses the message itself.
   static constexpr int kTriesOfRefused = 5;
+  // A receiver that wants nothing any more is asked again after this, or by the next term.
+  static constexpr Duration kUnwanted = std::chrono::hours(24);
 
   // What an answer that is not 2xx means.
   enum class Refusal {
     ForNow,     // it may be taken later
+    StepOver,   // this message or any may be at fault: after some tries it goes behind the others
     OfMessage,  // this message will hardly ever be taken; the next one may be
     ForEver,    // the receiver wants nothing any more
   };
@@ -99,14 +105,15 @@ class Delivery {
 
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] const std::string& name() const { return manner_.name; }
-  // Why the last attempt failed, or that nothing is wanted any more; "" when all is well.
-  [[nodiscard]] const std::string& problem() const { return problem_; }
+  // Why the last attempt failed, that nothing is wanted any more, or that messages were lost since
+  // all that waited had last arrived; "" when all is well.
+  [[nodiscard]] std::string problem() const;
 
  private:
   struct Waiting {
     Message message;
     Moment since{};
-    int tries = 0;
+    int refusals = 0;  // of itself
   };
 
   void next_later(Duration pause);
@@ -115,8 +122,11 @@ class Delivery {
   void attempted(const Result<void>& outcome);
   void taken();
   void failed(const Error& error);
+  void refused(Refusal refusal);
   void drop_first(Loss why);
   void drop_all(Loss why);
+  void lose(Loss why, std::size_t messages = 1);
+  [[nodiscard]] bool is_unwanted() const;
   void make_room(std::size_t bytes);
   [[nodiscard]] Duration pause_after(const Error& error);
 
@@ -126,11 +136,12 @@ class Delivery {
   std::size_t bytes_ = 0;
   Counts counts_;
   bool leads_ = false;
-  bool is_unwanted_ = false;
+  std::optional<Moment> unwanted_until_;
   Duration pause_{};        // zero: the last attempt succeeded
   Moment put_off_until_{};  // for calls that act
   bool is_put_off_ = false;
   std::string problem_;
+  std::string loss_;  // that messages were lost
   loop::Timer next_;
   kube::CallHandle call_;
 };

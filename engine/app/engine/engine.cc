@@ -796,7 +796,7 @@ class Engine::Graph final : public fence::Leadership {
     }
     if (webhook_ != nullptr) {
       health_.set_ready("webhook", "");
-      health_.note("webhook", webhook_->delivery().problem());
+      health_.note("webhook", webhook_->problem());
     }
     if (tracer_ != nullptr) {
       health_.set_ready("traces", "");

@@ -3,9 +3,7 @@
 // The key `endpoints` of the engine's configuration: services that policies may ask. Each entry is
 // read by what is also used for a service that is only told something (webhook_settings.h).
 
-#include <array>
 #include <string>
-#include <string_view>
 
 #include <yaml-cpp/yaml.h>
 
@@ -14,10 +12,7 @@
 
 namespace moonfence::app {
 
-// `name` is the key's node.
-inline constexpr std::array<std::string_view, 5> kEndpointKeys = {"auth", "headers", "timeout",
-                                                                  "tls", "url"};
-// One of these keys.
+// `key`: auth, headers, timeout, tls or url. `name` is the key's node, here and below.
 [[nodiscard]] Result<void> read_endpoint_entry(const std::string& file, const std::string& key,
                                                const YAML::Node& name, const YAML::Node& value,
                                                cluster::EndpointRules& rules);

@@ -9,6 +9,7 @@
 #include "app/settings/endpoint_settings.h"
 #include "app/settings/settings_values.h"
 #include "base/text.h"
+#include "kube/wire/url.h"
 
 namespace moonfence::app {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kKeys = {"auth",   "events",  "headers", "secretFile",
                                                    "source", "timeout", "tls",     "url"};
 constexpr std::size_t kLongestSource = 256;
+constexpr std::string_view kPathMarks = "!$&'()*+,;=:@";  // stand for themselves (RFC 3986)
 constexpr std::string_view kMarks = "-._~:/?#[]@!$&'()*+,;=%";
 
 // Characters of a URI reference (RFC 3986).
@@ -25,6 +27,26 @@ bool is_source(const std::string& text) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   kMarks.find(c) != std::string_view::npos;
          });
+}
+
+// With the slashes at its end: a receiver may tell /hook from /hook/. Its path may be all the
+// secret that it has, so none is quoted.
+Result<void> read_receiver(const std::string& file, const YAML::Node& name, const YAML::Node& value,
+                           std::string& into) {
+  if (auto read = read_url(file, name, value, into); !read) {
+    return read;
+  }
+  into += value.Scalar().substr(into.size());
+  const std::size_t host = into.find("://") + 3;
+  std::string path = into.substr(std::min(into.find('/', host), into.size()));
+  std::replace_if(
+      path.begin(), path.end(), [](char c) { return kPathMarks.find(c) != std::string_view::npos; },
+      '-');
+  if (!path.empty() && !kube::is_built_path(path)) {
+    return bad(file, name, "url: its path has characters that must be percent-encoded",
+               "for example %7C for |, and %25 for a % that begins no code");
+  }
+  return {};
 }
 
 Result<void> read_source(const std::string& file, const YAML::Node& name, const YAML::Node& value,
@@ -65,6 +87,9 @@ Result<void> read_events(const std::string& file, const YAML::Node& name, const 
 
 Result<void> read_entry(const std::string& file, const std::string& key, const YAML::Node& name,
                         const YAML::Node& value, WebhookSetting& setting) {
+  if (key == "url") {
+    return read_receiver(file, name, value, setting.endpoint.url);
+  }
   if (key == "secretFile") {
     return read_file_name(file, name, value, setting.secret_file);
   }
@@ -113,6 +138,13 @@ Result<void> read_webhook(const std::string& file, const YAML::Node& name, const
     read = check(file, name, setting);
   }
   if (read) {
+    cluster::EndpointRules& rules = setting.endpoint;
+    if (rules.auth == cluster::EndpointRules::Auth::Login && rules.login.url.empty()) {
+      rules.login.url = rules.url;  // auth.path follows, with its own slash
+      while (rules.login.url.ends_with('/')) {
+        rules.login.url.pop_back();
+      }
+    }
     into = std::move(setting);
   }
   return read;

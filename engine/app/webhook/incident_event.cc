@@ -1,5 +1,8 @@
 #include "app/webhook/incident_event.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include <nlohmann/json.hpp>
 
 #include "audit/explanation.h"
@@ -12,6 +15,13 @@ using nlohmann::json;
 
 constexpr std::size_t kLongestId = 64;
 constexpr std::size_t kLongestName = 253;  // of a node: a DNS subdomain
+constexpr std::size_t kLongestSource = 512;
+
+// To the millisecond; a clock that was set back made nothing end before it began.
+double seconds_of(Duration took) {
+  const auto rounded = std::chrono::round<std::chrono::milliseconds>(took);
+  return std::max(std::chrono::duration<double>(rounded).count(), 0.0);
+}
 
 // Words of docs/reasons.md, which are short enough whatever the reason.
 json reason_json(audit::Reason reason) {
@@ -47,7 +57,7 @@ json data_of(const IncidentEvent& event) {
     data["openedFor"] = audit::code(*event.opened_for);
   }
   if (event.took) {
-    data["durationSeconds"] = std::chrono::duration<double>(*event.took).count();
+    data["durationSeconds"] = seconds_of(*event.took);
   }
   if (event.pods) {
     data["pods"] = pods_json(*event.pods);
@@ -73,16 +83,22 @@ std::string_view to_string(IncidentPhase phase) {
 
 std::string id_of(const IncidentEvent& event) {
   const std::string id = plain(event.incident) + "-" + std::string(to_string(event.phase));
-  return event.phase != IncidentPhase::Attention
-             ? id
-             : id + "-" + std::string(audit::code(event.reason)) + "-" + std::to_string(event.nth);
+  if (event.phase != IncidentPhase::Attention) {
+    return id;
+  }
+  const std::string of_reason = id + "-" + std::string(audit::code(event.reason));
+  if (!event.trouble) {
+    return of_reason;
+  }
+  const auto since = std::chrono::floor<std::chrono::seconds>(*event.trouble).time_since_epoch();
+  return of_reason + "-" + std::to_string(since.count());
 }
 
 std::string cloud_event(const IncidentEvent& event, const std::string& source) {
   const json text = {
       {"specversion", "1.0"},
       {"id", id_of(event)},
-      {"source", source},
+      {"source", source.substr(0, kLongestSource)},
       {"type", "io.moonfence.incident." + std::string(to_string(event.phase)) + ".v1"},
       {"subject", escaped(event.node.text(), kLongestName)},
       {"time", format_rfc3339_micro(event.at)},

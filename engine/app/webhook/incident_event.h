@@ -16,7 +16,8 @@
 
 namespace moonfence::app {
 
-constexpr std::size_t kLongestEvent = std::size_t{16} << 10U;  // bytes of one, whatever is in it
+// Bytes of one, whatever is in it: each of its parts is bounded.
+constexpr std::size_t kLongestEvent = std::size_t{16} << 10U;
 constexpr std::string_view kEventType = "application/cloudevents+json; charset=utf-8";
 
 // As the status page counts them.
@@ -35,7 +36,9 @@ struct IncidentEvent {
   IncidentPhase phase = IncidentPhase::Opened;
   // Why it was opened, acts, needs somebody or is over.
   audit::Reason reason = audit::Reason::Settled;
-  std::uint32_t nth = 1;  // of Attention: how often it was told for this reason
+  // Of Attention: when this trouble was first told. The same reason may come again, also after a
+  // change of leader, and must not pass for a double. Absent where it can come only once.
+  std::optional<WallTime> trouble = {};
   WallTime at{};
   std::optional<WallTime> opened = {};
   std::optional<audit::Reason> opened_for = {};

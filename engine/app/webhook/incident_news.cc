@@ -26,6 +26,21 @@ bool changes_only_our_taint(Reason reason) {
          reason == Reason::LiftsSilentTaint || reason == Reason::LiftsQuarantine;
 }
 
+// Why its call was made, as the intent's record said.
+Reason reason_of(const fence::IncidentRecord::Step& step) {
+  using Kind = fence::IncidentRecord::Step::Kind;
+  switch (step.kind) {
+    case Kind::TaintNode:
+      return Reason::SetsOutOfService;
+    case Kind::DeleteAttachment:
+      return step.before_pod ? Reason::PolicyDeletesAttachments
+                             : Reason::PolicyDeletesPodAndAttachments;
+    case Kind::DeletePod:
+      break;
+  }
+  return Reason::PolicyDeletesPod;
+}
+
 const IncidentStory* story_of(const StatusSnapshot& snapshot, const IncidentId& id) {
   for (const auto* stories : {&snapshot.under_way, &snapshot.past}) {
     const auto found = std::find_if(stories->begin(), stories->end(),
@@ -55,28 +70,43 @@ std::optional<EventPods> pods_of(const StatusSnapshot& snapshot, const IncidentI
 
 void IncidentNews::forget() {
   entries_.clear();
-  acted_.clear();
+  earlier_.clear();
   pending_.clear();
 }
 
 void IncidentNews::recall(const fence::IncidentRecord& record, WallTime now) {
   if (!record.closed) {
-    if (record.acted()) {
-      acted_.insert(record.id);
-    }
+    earlier_.insert_or_assign(record.id, recalled(record));
     return;
   }
   if (now - record.closed->at >= kToldAnew) {
     return;
   }
-  pending_.push_back({.incident = record.id,
-                      .node = record.node,
-                      .phase = IncidentPhase::Settled,
-                      .reason = record.closed->reason,
-                      .at = record.closed->at,
-                      .opened = record.opened,
-                      .opened_for = record.opened_for,
-                      .took = record.closed->at - record.opened});
+  IncidentEvent event = {.incident = record.id,
+                         .node = record.node,
+                         .phase = IncidentPhase::Attention,
+                         .reason = record.closed->reason,
+                         .at = record.closed->at,
+                         .opened = record.opened,
+                         .opened_for = record.opened_for};
+  if (event.reason == Reason::Unreplaced) {
+    pending_.push_back(event);
+  }
+  event.phase = IncidentPhase::Settled;
+  event.took = record.closed->at - record.opened;
+  pending_.push_back(std::move(event));
+}
+
+// The step that was planned first of those that left: it may have been sent again since.
+IncidentNews::Recalled IncidentNews::recalled(const fence::IncidentRecord& record) {
+  Recalled known = {.opened = record.opened, .opened_for = record.opened_for};
+  for (const auto& step : record.steps) {
+    if (step.sent && (!known.acted || step.planned < *known.acted)) {
+      known.acted = step.planned;
+      known.acted_for = reason_of(step);
+    }
+  }
+  return known;
 }
 
 void IncidentNews::hear(const Record& record, WallTime at) {
@@ -111,21 +141,25 @@ void IncidentNews::begin(const Record& record, WallTime at) {
   }
   Entry& entry = found->second;
   entry.node = record.node;
-  entry.opened = at;
-  entry.opened_for = record.reason;
-  const bool has_acted = acted_.erase(record.incident) > 0;
-  if (has_acted || !is_opened_anew(record.reason)) {
-    open(record.incident, entry, at);
+  // What an earlier leader told is told by the same words.
+  const auto earlier = earlier_.extract(record.incident);
+  const Recalled known =
+      earlier.empty() ? Recalled{.opened = at, .opened_for = record.reason} : earlier.mapped();
+  entry.opened = known.opened;
+  entry.opened_for = known.opened_for;
+  if (known.acted || !is_opened_anew(known.opened_for)) {
+    open(record.incident, entry);
   }
-  if (has_acted) {
+  if (known.acted) {
     entry.acts = true;
-    pending_.push_back(event_of(record.incident, entry, IncidentPhase::Acting, record.reason, at));
+    pending_.push_back(
+        event_of(record.incident, entry, IncidentPhase::Acting, known.acted_for, *known.acted));
   }
 }
 
-void IncidentNews::open(const IncidentId& id, Entry& entry, WallTime at) {
+void IncidentNews::open(const IncidentId& id, Entry& entry) {
   if (!std::exchange(entry.is_told, true)) {
-    pending_.push_back(event_of(id, entry, IncidentPhase::Opened, entry.opened_for, at));
+    pending_.push_back(event_of(id, entry, IncidentPhase::Opened, entry.opened_for, entry.opened));
   }
 }
 
@@ -134,14 +168,14 @@ void IncidentNews::act(const Record& record, WallTime at) {
   if (found == entries_.end() || std::exchange(found->second.acts, true)) {
     return;
   }
-  open(record.incident, found->second, at);
+  open(record.incident, found->second);
   pending_.push_back(
       event_of(record.incident, found->second, IncidentPhase::Acting, record.reason, at));
 }
 
 void IncidentNews::close(const Record& record, WallTime at) {
   auto closed = entries_.extract(record.incident);
-  acted_.erase(record.incident);
+  earlier_.erase(record.incident);
   if (is_handed_over(record.reason)) {
     return;
   }
@@ -158,7 +192,9 @@ void IncidentNews::close(const Record& record, WallTime at) {
   }
   Entry& entry = closed.mapped();
   if (record.reason == Reason::Unreplaced) {
-    need(record.incident, entry, record.reason, looked_, at);
+    open(record.incident, entry);
+    pending_.push_back(
+        event_of(record.incident, entry, IncidentPhase::Attention, record.reason, at));
   }
   if (entry.is_told) {
     IncidentEvent event =
@@ -169,9 +205,13 @@ void IncidentNews::close(const Record& record, WallTime at) {
 }
 
 void IncidentNews::look(const StatusSnapshot& snapshot, bool enforces, Moment now, WallTime at) {
-  looked_ = now;
+  std::map<IncidentId, const fence::IncidentStatus*> known;
   for (const StatusSnapshot::Stand& stand : snapshot.stands) {
-    follow(stand.incident_status, now, at);
+    known.emplace(stand.incident_status.incident, &stand.incident_status);
+  }
+  for (auto& [id, entry] : entries_) {
+    const auto found = known.find(id);
+    follow(id, entry, found == known.end() ? nullptr : found->second, now, at);
   }
   for (IncidentEvent& event : std::exchange(pending_, {})) {
     if (const auto entry = entries_.find(event.incident); entry != entries_.end()) {
@@ -183,18 +223,16 @@ void IncidentNews::look(const StatusSnapshot& snapshot, bool enforces, Moment no
   }
 }
 
-void IncidentNews::follow(const fence::IncidentStatus& status, Moment now, WallTime at) {
-  const auto found = entries_.find(status.incident);
-  if (found == entries_.end()) {
-    return;
+void IncidentNews::follow(const IncidentId& id, Entry& entry, const fence::IncidentStatus* status,
+                          Moment now, WallTime at) {
+  if (status != nullptr) {
+    entry.opened = status->opened;
   }
-  Entry& entry = found->second;
-  entry.opened = status.opened;
-  entry.trouble.follow(status.state, false, now);
+  entry.trouble.follow(status != nullptr ? std::optional(status->state) : std::nullopt, false, now);
   if (!entry.trouble.is_stalled(now)) {
     entry.newest.reset();
-  } else if (fence::Trouble::is_troubled(status.state) && status.reason) {
-    need(status.incident, entry, *status.reason, now, at);  // else: out of it for a moment only
+  } else if (status != nullptr && fence::Trouble::is_troubled(status->state) && status->reason) {
+    need(id, entry, *status->reason, now, at);  // else: out of it for a moment only
   }
 }
 
@@ -203,15 +241,14 @@ void IncidentNews::need(const IncidentId& id, Entry& entry, Reason reason, Momen
   if (std::exchange(entry.newest, reason) == reason) {
     return;
   }
-  Told& told = entry.attention[reason];
-  if (told.times > 0 && now - told.last < kAttentionAgain) {
+  const auto [last, is_new] = entry.attention.try_emplace(reason, now);
+  if (!is_new && now - last->second < kAttentionAgain) {
     return;
   }
-  ++told.times;
-  told.last = now;
-  open(id, entry, at);
+  last->second = now;
+  open(id, entry);
   IncidentEvent event = event_of(id, entry, IncidentPhase::Attention, reason, at);
-  event.nth = told.times;
+  event.trouble = at;
   pending_.push_back(std::move(event));
 }
 

@@ -15,12 +15,13 @@
 // After a change of leader an incident that has acted keeps its id, and what is told anew has the
 // ids that it had before (id_of). What was over in the last minutes is told anew likewise: whoever
 // led before may have died with it untold. An incident that has not acted has no record: the next
-// leader opens another one, of the same node.
+// leader opens another one, of the same node. Attention is the exception: a trouble that lasts is
+// told by each leader under an id of its own, for nobody knows whether it is the same one. Better
+// told twice than taken for a double.
 
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "app/status/status_snapshot.h"
@@ -55,9 +56,12 @@ class IncidentNews {
   void look(const StatusSnapshot& snapshot, bool enforces, Moment now, WallTime at);
 
  private:
-  struct Told {
-    std::uint32_t times = 0;
-    Moment last{};
+  // Of an open incident, by its record.
+  struct Recalled {
+    WallTime opened{};
+    audit::Reason opened_for = audit::Reason::NodeUnknown;
+    std::optional<WallTime> acted = {};
+    audit::Reason acted_for = audit::Reason::PolicyDeletesPod;
   };
   struct Entry {
     NodeName node = {};
@@ -66,25 +70,28 @@ class IncidentNews {
     bool is_told = false;  // that it was opened
     bool acts = false;
     fence::Trouble trouble = {};
-    std::map<audit::Reason, Told> attention = {};
-    std::optional<audit::Reason> newest = {};  // for attention
+    std::map<audit::Reason, Moment> attention = {};  // when it was last told
+    std::optional<audit::Reason> newest = {};        // for attention
   };
 
   [[nodiscard]] IncidentEvent event_of(const IncidentId& id, const Entry& entry,
                                        IncidentPhase phase, audit::Reason reason,
                                        WallTime at) const;
   void begin(const audit::Record& record, WallTime at);
-  void open(const IncidentId& id, Entry& entry, WallTime at);
+  void open(const IncidentId& id, Entry& entry);
   void act(const audit::Record& record, WallTime at);
   void close(const audit::Record& record, WallTime at);
-  void follow(const fence::IncidentStatus& status, Moment now, WallTime at);
+  // `status`: null, nothing is known of it.
+  void follow(const IncidentId& id, Entry& entry, const fence::IncidentStatus* status, Moment now,
+              WallTime at);
   void need(const IncidentId& id, Entry& entry, audit::Reason reason, Moment now, WallTime at);
 
+  [[nodiscard]] static Recalled recalled(const fence::IncidentRecord& record);
+
   const Tell tell_;
-  std::map<IncidentId, Entry> entries_;  // open ones
-  std::set<IncidentId> acted_;           // by their records, and not taken up yet
-  std::vector<IncidentEvent> pending_;   // until look()
-  Moment looked_{};
+  std::map<IncidentId, Entry> entries_;     // open ones
+  std::map<IncidentId, Recalled> earlier_;  // not taken up yet
+  std::vector<IncidentEvent> pending_;      // until look()
 };
 
 }  // namespace moonfence::app

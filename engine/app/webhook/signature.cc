@@ -31,18 +31,15 @@ Result<std::vector<std::string>> read_signing_secrets(port::Files& files, const 
     if (word.empty()) {
       continue;
     }
-    std::string key(word);
-    if (word.starts_with(kPrefix)) {
-      auto decoded = kube::base64_decoded(word.substr(kPrefix.size()));
-      if (!decoded) {
-        return unfit(path, "has a line that is no base64 behind whsec_");
-      }
-      key = *std::move(decoded);
+    auto key = word.starts_with(kPrefix) ? kube::base64_decoded(word.substr(kPrefix.size()))
+                                         : std::nullopt;
+    if (!key) {
+      return unfit(path, "has a line that is not whsec_ and base64");
     }
-    if (key.size() < kShortestSecret || key.size() > kLongestSecret) {
-      return unfit(path, "has a secret of " + std::to_string(key.size()) + " bytes; 24 to 64 fit");
+    if (key->size() < kShortestSecret || key->size() > kLongestSecret) {
+      return unfit(path, "has a secret of " + std::to_string(key->size()) + " bytes; 24 to 64 fit");
     }
-    secrets.push_back(std::move(key));
+    secrets.push_back(*std::move(key));
   }
   if (secrets.empty() || secrets.size() > kMostSecrets) {
     return unfit(path, "has " + std::to_string(secrets.size()) + " secrets; one or two fit");

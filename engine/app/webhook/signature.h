@@ -5,8 +5,9 @@
 // them with its library.
 //
 // The secrets stand in a file that is read for each attempt, so that they can be rotated: one a
-// line, and two while the receiver changes from one to the other. A line is whsec_ and base64, or
-// the key itself. A key has 24 to 64 bytes. Nothing of the file is ever quoted.
+// line, and two while the receiver changes from one to the other. A line is whsec_ and base64 of
+// 24 to 64 bytes. Nothing else is taken: libraries do not agree what it would mean. Nothing of the
+// file is ever quoted.
 
 #include <string>
 #include <string_view>

@@ -10,9 +10,11 @@ namespace {
 
 constexpr const char* kName = "webhook";
 
+constexpr Duration kCheckEvery = std::chrono::minutes(1);
+
 // Standard Webhooks: whatever is not 2xx is tried again, and 410 wants no more. What the receiver
-// will not read in any try must not hold up what comes after it. 400 is none of that: it is what
-// many receivers answer to a signature by another secret, which somebody will put right.
+// will not read in any try must not hold up what comes after it. Of 400 and the like nobody knows:
+// it is what many receivers answer to a signature by another secret, which somebody will put right.
 Delivery::Refusal refusal_of(int http_status) {
   switch (http_status) {
     case 410:
@@ -21,8 +23,14 @@ Delivery::Refusal refusal_of(int http_status) {
     case 415:
     case 422:
       return Delivery::Refusal::OfMessage;
-    default:
+    case 401:
+    case 403:
+    case 408:
+    case 429:
       return Delivery::Refusal::ForNow;
+    default:
+      return http_status >= 400 && http_status < 500 ? Delivery::Refusal::StepOver
+                                                     : Delivery::Refusal::ForNow;
   }
 }
 
@@ -32,6 +40,7 @@ Webhook::Webhook(const Surroundings& around, const WebhookSetting& setting,
                  const std::string& source)
     : loop_(around.endpoints.loop),
       files_(around.endpoints.files),
+      log_(around.endpoints.log),
       now_(around.now),
       setting_(setting),
       source_(setting.source.empty() ? source : setting.source),
@@ -51,12 +60,14 @@ void Webhook::lead() {
   leads_ = true;
   news_.forget();
   delivery_.lead();
+  check_secret();
 }
 
 void Webhook::step_down() {
   leads_ = false;
   news_.forget();
   delivery_.step_down();
+  fault_.clear();
 }
 
 void Webhook::recall(const fence::IncidentRecord& record) {
@@ -72,6 +83,9 @@ void Webhook::hear(const audit::Record& record) {
 }
 
 void Webhook::look(const StatusSnapshot& snapshot, const policy::PolicySet& policies) {
+  if (leads_ && loop_.now() - checked_ >= kCheckEvery) {
+    check_secret();
+  }
   // What was heard since may not stand in one that we have seen.
   if (leads_ && std::exchange(looked_at_, snapshot.taken) != snapshot.taken) {
     const bool enforces =
@@ -85,7 +99,24 @@ void Webhook::tell(const IncidentEvent& event) {
   if (setting_.events.contains(event.phase)) {
     delivery_.add({.id = id_of(event),
                    .body = cloud_event(event, source_),
-                   .content_type = std::string(kEventType)});
+                   .content_type = std::string(kEventType),
+                   .matters = event.phase == IncidentPhase::Attention ||
+                              event.phase == IncidentPhase::Settled});
+  }
+}
+
+std::string Webhook::problem() const {
+  const std::string problem = delivery_.problem();
+  return problem.empty() ? fault_ : problem;
+}
+
+void Webhook::check_secret() {
+  checked_ = loop_.now();
+  const auto secrets = read_signing_secrets(files_, setting_.secret_file);
+  const std::string was = std::exchange(
+      fault_, secrets ? std::string() : Error(secrets.error()).within(kName).message());
+  if (was.empty() && !fault_.empty()) {
+    log_.warning("webhook_unfit", {{"text", fault_}});
   }
 }
 

@@ -19,6 +19,7 @@
 #include "fence/record/incident_record.h"
 #include "policy/bundle/policy_set.h"
 #include "port/files.h"
+#include "port/log.h"
 #include "port/random.h"
 
 namespace moonfence::app {
@@ -48,17 +49,24 @@ class Webhook {
   void look(const StatusSnapshot& snapshot, const policy::PolicySet& policies);
 
   [[nodiscard]] const Delivery& delivery() const { return delivery_; }
+  // Delivery's, or what is wrong with the signing secret. It is read once a minute, so that this
+  // is known before the first incident. "" when all is well.
+  [[nodiscard]] std::string problem() const;
 
  private:
+  void check_secret();
   void tell(const IncidentEvent& event);
   [[nodiscard]] Result<std::vector<port::Header>> stamp(const Delivery::Message& message) const;
 
   loop::Loop& loop_;
   port::Files& files_;
+  port::Log& log_;
   const std::function<WallTime()> now_;
   const WebhookSetting setting_;
   const std::string source_;
   bool leads_ = false;
+  std::string fault_;                  // of the secret
+  Moment checked_{};                   // when it was last read for that
   std::optional<WallTime> looked_at_;  // when the snapshot was taken
   cluster::EndpointSender sender_;
   Delivery delivery_;

@@ -28,6 +28,7 @@ constexpr const char* kHook = "/services/s3cret-path";
 Refusal refusal_of(int http_status) {
   return http_status == 410   ? Refusal::ForEver
          : http_status == 413 ? Refusal::OfMessage
+         : http_status == 400 ? Refusal::StepOver
                               : Refusal::ForNow;
 }
 
@@ -207,12 +208,95 @@ TEST_F(DeliveryTest, a_receiver_that_is_gone_gets_nothing_more) {
   pass(1h);
   EXPECT_THAT(ids(), ElementsAre("1"));
   EXPECT_EQ(lost(Loss::Unwanted), 3U);
-  delivery->step_down();
-  delivery->lead();
-  add("4");
-  pass(1h);
-  EXPECT_EQ(http.requests.size(), 1U);
   EXPECT_THAT(delivery->problem(), HasSubstr("wants no more"));
+}
+
+TEST_F(DeliveryTest, a_receiver_that_was_gone_is_asked_again_after_a_day_and_by_the_next_term) {
+  answer = {.status = 410};
+  use();
+  add("1");
+  pass(1min);
+  delivery->step_down();
+  EXPECT_THAT(delivery->problem(), HasSubstr("wants no more"));
+  delivery->lead();
+  EXPECT_EQ(delivery->problem(), "");
+  add("2");
+  pass(23h);
+  add("3");
+  pass(2h);
+  EXPECT_THAT(ids(), ElementsAre("1", "2"));
+  answer = {.status = 200};
+  add("4");
+  pass(1min);
+  EXPECT_THAT(ids(), ElementsAre("1", "2", "4"));
+  EXPECT_EQ(delivery->problem(), "");
+}
+
+TEST_F(DeliveryTest, what_may_be_the_fault_of_a_message_goes_behind_the_others) {
+  bool refuses = true;
+  http.on(port::Method::Post, kHook, [&refuses](const FakeRequest& request) {
+    return FakeAnswer{.status = refuses && request.header("webhook-id") == "1" ? 400 : 200};
+  });
+  use();
+  add("1");
+  add("2");
+  add("3");
+  pass(2min);
+  ASSERT_GT(http.requests.size(), 7U);
+  const auto all = ids();
+  EXPECT_THAT(std::vector<std::string>(all.begin(), all.begin() + 7),
+              ElementsAre("1", "1", "1", "1", "1", "2", "3"));
+  EXPECT_EQ(delivery->counts().waiting, 1U) << "it is not lost";
+  refuses = false;
+  pass(10min);
+  EXPECT_EQ(delivery->counts().delivered, 3U);
+  EXPECT_EQ(lost(Loss::Refused), 0U);
+}
+
+TEST_F(DeliveryTest, only_answers_that_mean_the_message_count_against_it) {
+  stampable = false;
+  answer = {.status = 413};
+  use();
+  add("1");
+  pass(10min);
+  stampable = true;
+  leads = false;
+  pass(10min);
+  leads = true;
+  http.sequence(port::Method::Post, kHook,
+                {{.status = 500},
+                 {.status = 413},
+                 {.status = 413},
+                 {.status = 413},
+                 {.status = 413},
+                 {.status = 200}});
+  pass(1h);
+  EXPECT_EQ(http.requests.size(), 6U);
+  EXPECT_EQ(delivery->counts().delivered, 1U);
+  EXPECT_EQ(lost(Loss::Refused), 0U);
+}
+
+TEST_F(DeliveryTest, a_2xx_is_a_success_whatever_becomes_of_its_body) {
+  use();
+  answer = {.status = 200,
+            .body = "thank",
+            .error = Error{.kind = Error::Kind::Retryable, .text = "connection reset"}};
+  add("1");
+  pass(10s);
+  EXPECT_EQ(delivery->counts().delivered, 1U) << "cut";
+  answer = {.status = 200, .body = "thank", .hold = true};
+  add("2");
+  add("3");
+  pass(10s);
+  EXPECT_EQ(delivery->counts().delivered, 3U) << "never ends";
+  answer = {.status = 200, .body = std::string(1 << 20, 'a'), .hold = true};
+  add("4");
+  pass(10ms);
+  EXPECT_EQ(delivery->counts().delivered, 4U) << "is long";
+  pass(1h);
+  EXPECT_THAT(ids(), ElementsAre("1", "2", "3", "4"));
+  EXPECT_EQ(delivery->problem(), "");
+  EXPECT_EQ(http.open_exchanges(), 0U);
 }
 
 TEST_F(DeliveryTest, a_message_that_is_refused_itself_holds_up_the_next_for_five_tries) {
@@ -240,6 +324,56 @@ TEST_F(DeliveryTest, what_has_no_room_pushes_the_oldest_out) {
   answer = {.status = 200};
   pass(1min);
   EXPECT_THAT(ids(), ElementsAre("3", "4", "5"));
+}
+
+TEST_F(DeliveryTest, what_matters_is_pushed_out_last) {
+  answer = FakeAnswer::refused();
+  use({.messages = 3});
+  for (const char* id : {"1", "2!", "3!", "4", "5!", "6!"}) {
+    delivery->add({.id = id,
+                   .body = "{}",
+                   .content_type = "application/cloudevents+json",
+                   .matters = std::string(id).ends_with('!')});
+    pass(100ms);
+  }
+  http.requests.clear();
+  answer = {.status = 200};
+  pass(1min);
+  EXPECT_THAT(ids(), ElementsAre("3!", "5!", "6!"));
+}
+
+TEST_F(DeliveryTest, a_burst_of_hundreds_loses_nothing_while_the_receiver_is_well) {
+  acts = true;
+  use();
+  for (int i = 0; i < 900; ++i) {
+    add(std::to_string(i), std::string(1200, 'a'));
+  }
+  pass(10min);
+  acts = false;
+  pass(1h);
+  EXPECT_EQ(delivery->counts().delivered, 900U);
+  EXPECT_EQ(lost(Loss::Full), 0U);
+}
+
+TEST_F(DeliveryTest, that_messages_are_lost_is_told_once_until_all_is_well) {
+  answer = FakeAnswer::refused();
+  use({.messages = 2});
+  for (const char* id : {"1", "2", "3", "4", "5"}) {
+    add(id);
+    pass(100ms);
+  }
+  EXPECT_EQ(log.count("delivery_loses"), 1U);
+  EXPECT_THAT(delivery->problem(), HasSubstr("; messages were lost (full)"));
+  answer = {.status = 200};
+  pass(1min);
+  EXPECT_EQ(delivery->problem(), "");
+  answer = {.status = 413};
+  add("6");
+  pass(10min);
+  EXPECT_EQ(log.count("delivery_loses"), 2U);
+  EXPECT_THAT(delivery->problem(), HasSubstr("messages were lost (refused)"));
+  delivery->step_down();
+  EXPECT_EQ(delivery->problem(), "");
 }
 
 TEST_F(DeliveryTest, the_bytes_that_wait_are_bounded) {
@@ -288,6 +422,18 @@ TEST_F(DeliveryTest, it_gives_way_while_calls_act_but_not_for_ever) {
   EXPECT_EQ(http.requests.size(), 0U);
   pass(2s);
   EXPECT_EQ(http.requests.size(), 1U);
+}
+
+TEST_F(DeliveryTest, it_gives_way_anew_for_what_comes_after_a_queue_that_became_empty) {
+  acts = true;
+  use({.age = 3s});
+  add("1");
+  pass(4s);  // too old before it was tried
+  EXPECT_EQ(lost(Loss::TooOld), 1U);
+  pass(10s);
+  add("2");
+  pass(1s);
+  EXPECT_EQ(http.requests.size(), 0U);
 }
 
 TEST_F(DeliveryTest, only_who_leads_sends) {

@@ -37,7 +37,7 @@ webhook:
   ASSERT_TRUE(settings) << settings.error().message();
   ASSERT_TRUE(settings->webhook);
   const WebhookSetting& webhook = *settings->webhook;
-  EXPECT_EQ(webhook.endpoint.url, "https://hooks.example.com/moonfence");
+  EXPECT_EQ(webhook.endpoint.url, "https://hooks.example.com/moonfence/") << "with its slash";
   EXPECT_EQ(webhook.endpoint.timeout, 3s);
   EXPECT_EQ(webhook.endpoint.ca_file, "/tls/ca.crt");
   EXPECT_EQ(webhook.endpoint.token_file, "/token");
@@ -46,6 +46,24 @@ webhook:
   EXPECT_EQ(webhook.events,
             (std::set<IncidentPhase>{IncidentPhase::Attention, IncidentPhase::Settled}));
   EXPECT_TRUE(settings->endpoints.empty());
+}
+
+TEST(WebhookSettings, the_url_is_used_as_it_is_written) {
+  for (const std::string url :
+       {"https://h", "https://h/", "https://h/hook/", "https://h/hook//",
+        "https://h/bot12:AA-b_c/send@x;v=1+2!$&'()*,", "http://[::1]:8080/a%2Fb"}) {
+    const auto settings =
+        parse_settings("api: 1\nwebhook: {url: \"" + url + "\", secretFile: /s}\n", "f");
+    ASSERT_TRUE(settings) << settings.error().message();
+    EXPECT_EQ(settings->webhook->endpoint.url, url);
+  }
+  const auto login = parse_settings(
+      "api: 1\nwebhook: {url: HTTPS://h/hook/, secretFile: /s, auth: {type: login, path: /login, "
+      "usernameFile: /u, passwordFile: /p, tokenField: token}}\n",
+      "f");
+  ASSERT_TRUE(login) << login.error().message();
+  EXPECT_EQ(login->webhook->endpoint.url, "https://h/hook/");
+  EXPECT_EQ(login->webhook->endpoint.login.url, "https://h/hook");
 }
 
 TEST(WebhookSettings, everything_is_told_when_nothing_is_said) {
@@ -64,6 +82,11 @@ TEST(WebhookSettings, what_is_wrong_is_told_with_its_place_and_what_to_write) {
   EXPECT_THAT(fault("{url: https://h, secret: whsec_abc}"), HasSubstr("unknown key 'secret'"));
   EXPECT_THAT(fault("{url: 'ftp://h', secretFile: /s}"), HasSubstr("must begin with https://"));
   EXPECT_THAT(fault("{url: 'https://h/a?b=c', secretFile: /s}"), HasSubstr("query"));
+  for (const char* path : {"a|b", "{a}", "a%2", "a^b"}) {
+    const std::string told = fault("{url: 'https://h/" + std::string(path) + "', secretFile: /s}");
+    EXPECT_THAT(told, HasSubstr("url: its path has characters that must be percent-encoded"));
+    EXPECT_THAT(told, testing::Not(HasSubstr(path))) << "it may be a secret";
+  }
   EXPECT_THAT(fault("{url: https://h, secretFile: s}"), HasSubstr("no path of a file"));
   EXPECT_THAT(fault("{url: https://h, secretFile: /s, events: []}"), HasSubstr("no list"));
   EXPECT_THAT(fault("{url: https://h, secretFile: /s, events: [closed]}"),
@@ -74,6 +97,9 @@ TEST(WebhookSettings, what_is_wrong_is_told_with_its_place_and_what_to_write) {
               HasSubstr("webhook: timeout must be from 100ms to 1m"));
   EXPECT_THAT(fault("{url: https://h, secretFile: /s, headers: {Webhook-Id: x}}"),
               HasSubstr("Webhook-Id is set by moonfence"));
+  EXPECT_THAT(fault("{url: https://h, secretFile: /s, headers: {X-Token: y}, "
+                    "auth: {type: bearer, tokenFile: /t, sendHeader: X-Token}}"),
+              HasSubstr("engine.yaml:2: webhook: headers has X-Token"));
   EXPECT_THAT(fault("{url: https://h, secretFile: /s, auth: {type: aws, region: eu-central-1, "
                     "accessKeyFile: /a, secretKeyFile: /b}}"),
               HasSubstr("webhook: auth of type aws"));

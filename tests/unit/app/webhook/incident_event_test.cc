@@ -60,14 +60,29 @@ TEST(IncidentEvent, its_id_is_of_incident_phase_and_cause_alone) {
   EXPECT_EQ(id_of(event), id);
   EXPECT_EQ(id_of(event_of(IncidentPhase::Acting, Reason::PolicyDeletesPod)), "3f09c1d2a7-acting");
   IncidentEvent attention = event_of(IncidentPhase::Attention, Reason::TooManyDown);
-  attention.nth = 2;
-  EXPECT_EQ(id_of(attention), "3f09c1d2a7-attention-too_many_down-2");
+  EXPECT_EQ(id_of(attention), "3f09c1d2a7-attention-too_many_down");
+  attention.trouble = kAt + 999ms;
+  EXPECT_EQ(id_of(attention), "3f09c1d2a7-attention-too_many_down-1772620200");
+  attention.enforces = true;
+  attention.at += 1h;
+  EXPECT_EQ(id_of(attention), "3f09c1d2a7-attention-too_many_down-1772620200");
 }
 
 TEST(IncidentEvent, an_id_that_somebody_wrote_into_a_record_adds_no_header) {
   IncidentEvent event = event_of(IncidentPhase::Opened, Reason::NodeUnknown);
   event.incident = IncidentId("3f09\r\nX-Evil: 1");
   EXPECT_EQ(id_of(event), "3f09XEvil1-opened");
+}
+
+TEST(IncidentEvent, how_long_it_took_is_to_the_millisecond_and_never_less_than_nothing) {
+  IncidentEvent event = event_of(IncidentPhase::Settled, Reason::Settled);
+  for (const auto& [took, told] :
+       {std::pair<Duration, double>(90500123456ns, 90.5),
+        std::pair<Duration, double>(1999600us, 2.0), std::pair<Duration, double>(-3s, 0.0)}) {
+    event.took = took;
+    const json text = json::parse(cloud_event(event, "/c"));
+    EXPECT_EQ(text.at("data").at("durationSeconds").get<double>(), told);
+  }
 }
 
 TEST(IncidentEvent, whatever_is_in_it_it_is_bounded_and_json) {
@@ -78,7 +93,7 @@ TEST(IncidentEvent, whatever_is_in_it_it_is_bounded_and_json) {
     event.incident = IncidentId(huge);
     event.node = NodeName(huge);
     event.pods = EventPods{.judged = ~std::uint64_t{0}};
-    const std::string text = cloud_event(event, "/c");
+    const std::string text = cloud_event(event, std::string(1'000'000, 'c'));
     EXPECT_TRUE(json::accept(text)) << audit::code(reason);
     longest = std::max(longest, text.size());
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kube/text/base64.h"
 #include "support/fake_files.h"
 
 namespace moonfence::app {
@@ -17,6 +18,10 @@ constexpr const char* kId = "msg_p5jXN8AQM9LWM0D4loKWxJek";
 constexpr std::int64_t kAt = 1614265330;
 constexpr const char* kBody = R"({"test": 2432232314})";
 constexpr const char* kSignature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+
+std::string secret_of(std::size_t bytes) {
+  return "whsec_" + kube::base64_encoded(std::string(bytes, 'a'));
+}
 
 struct Signature : testing::Test {
   std::vector<std::string> read(const std::string& text) {
@@ -46,9 +51,9 @@ TEST_F(Signature, depends_on_id_time_and_every_byte_of_the_body) {
 
 TEST_F(Signature, of_two_secrets_is_two_in_the_order_of_the_file) {
   const std::string other(32, 'k');
-  const auto both = read(other + "\r\n\n" + kSecret + "\n");
+  const auto both = read("whsec_" + kube::base64_encoded(other) + "\r\n\n" + kSecret + "\n");
   ASSERT_EQ(both.size(), 2U);
-  EXPECT_EQ(both[0], other) << "a line without whsec_ is the key itself";
+  EXPECT_EQ(both[0], other);
   const std::string signatures = webhook_signature(both, kId, kAt, kBody);
   EXPECT_EQ(signatures, webhook_signature({other}, kId, kAt, kBody) + " " + kSignature);
 }
@@ -67,15 +72,20 @@ TEST_F(Signature, is_sent_in_the_headers_of_the_specification) {
 TEST_F(Signature, no_secret_that_is_none_is_taken_and_none_is_quoted) {
   EXPECT_THAT(fault(""), HasSubstr("secretFile /s has 0 secrets"));
   EXPECT_THAT(fault("\n \n"), HasSubstr("has 0 secrets"));
-  EXPECT_THAT(fault(std::string(23, 'a')), HasSubstr("23 bytes"));
-  EXPECT_EQ(fault(std::string(24, 'a')), "");
-  EXPECT_EQ(fault(std::string(64, 'a')), "");
-  EXPECT_THAT(fault(std::string(65, 'a')), HasSubstr("65 bytes"));
+  EXPECT_THAT(fault(secret_of(23)), HasSubstr("23 bytes"));
+  EXPECT_EQ(fault(secret_of(24)), "");
+  EXPECT_EQ(fault(secret_of(64)), "");
+  EXPECT_THAT(fault(secret_of(65)), HasSubstr("65 bytes"));
+  const std::string bare = fault(std::string(32, 'a'));
+  EXPECT_THAT(bare, HasSubstr("a line that is not whsec_ and base64"))
+      << "the libraries take it for base64, and we do not";
+  EXPECT_THAT(bare, HasSubstr("openssl rand")) << "it says what to do";
+  EXPECT_THAT(bare, Not(HasSubstr("aaa")));
   EXPECT_THAT(fault("whsec_c2hvcnQ="), HasSubstr("5 bytes"));
   const std::string three = std::string(kSecret) + "\n";
   EXPECT_THAT(fault(three + three + three), HasSubstr("3 secrets"));
   const std::string broken = fault("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa!?");
-  EXPECT_THAT(broken, HasSubstr("no base64"));
+  EXPECT_THAT(broken, HasSubstr("not whsec_ and base64"));
   EXPECT_THAT(broken, Not(HasSubstr("MfKQ")));
   EXPECT_THAT(broken, HasSubstr("openssl rand")) << "it says what to do";
   files.remove("/s");

@@ -7,6 +7,7 @@
 
 #include "app/telling/metrics.h"
 #include "app/webhook/signature.h"
+#include "kube/text/base64.h"
 #include "support/fake_files.h"
 #include "support/fake_http.h"
 #include "support/fake_log.h"
@@ -27,12 +28,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
+// Keys, and the lines of the file that have them.
 const std::string kFirst(32, 'k');
 const std::string kNext(32, 'n');
+const std::string kFirstLine = "whsec_" + kube::base64_encoded(kFirst) + "\n";
+const std::string kNextLine = "whsec_" + kube::base64_encoded(kNext) + "\n";
 
 struct WebhookTest : testing::Test {
   WebhookTest() {
-    files.write("/s", kFirst + "\n");
+    files.write("/s", kFirstLine);
     http.on(port::Method::Post, "/hook", [this](const FakeRequest&) { return answer; });
     setting.endpoint.url = "https://hooks.example.com/hook";
     setting.secret_file = "/s";
@@ -127,9 +131,9 @@ TEST_F(WebhookTest, the_secret_is_read_for_each_try_so_that_it_can_be_rotated) {
   hear(Record::Kind::IncidentOpened, Reason::NodeUnknown);
   look();
   test::run_for(loop, 100ms);
-  files.write("/s", kNext + "\n" + kFirst + "\n");
+  files.write("/s", kNextLine + kFirstLine);
   test::run_for(loop, 2s);
-  files.write("/s", kNext + "\n");
+  files.write("/s", kNextLine);
   test::run_for(loop, 3s);
   ASSERT_EQ(http.requests.size(), 3U);
   EXPECT_EQ(signers(http.requests[0]), "first ");
@@ -138,19 +142,56 @@ TEST_F(WebhookTest, the_secret_is_read_for_each_try_so_that_it_can_be_rotated) {
   EXPECT_NE(http.requests[0].header("webhook-timestamp"),
             http.requests[2].header("webhook-timestamp"))
       << "an old one would be refused";
-  EXPECT_EQ(log.count(kFirst) + log.count(kNext), 0U);
+  EXPECT_EQ(log.count(kFirstLine.substr(6, 32)) + log.count(kNextLine.substr(6, 32)), 0U);
 }
 
 TEST_F(WebhookTest, a_secret_that_is_none_is_told_and_nothing_is_sent_unsigned) {
-  files.write("/s", "short\n");
+  files.write("/s", "whsec_c2hvcnQ=\n");
   use();
   live_through();
   test::run_for(loop, 1min);
   EXPECT_EQ(http.requests.size(), 0U);
   EXPECT_THAT(webhook->delivery().problem(), HasSubstr("webhook: secretFile /s has a secret of 5"));
-  files.write("/s", kFirst);
+  files.write("/s", kFirstLine);
   test::run_for(loop, 5min);
   EXPECT_EQ(http.requests.size(), 3U);
+}
+
+TEST_F(WebhookTest, a_secret_that_is_none_is_told_before_the_first_incident) {
+  files.write("/s", "not a secret\n");
+  use();
+  EXPECT_THAT(webhook->problem(), HasSubstr("webhook: secretFile /s has a line"));
+  EXPECT_EQ(log.count("webhook_unfit"), 1U);
+  files.write("/s", kFirstLine);
+  test::run_for(loop, 61s);
+  look();
+  EXPECT_EQ(webhook->problem(), "");
+  files.remove("/s");
+  test::run_for(loop, 30s);
+  look();
+  EXPECT_EQ(webhook->problem(), "") << "it is read once a minute";
+  for (int i = 0; i < 3; ++i) {
+    test::run_for(loop, 61s);
+    look();
+  }
+  EXPECT_THAT(webhook->problem(), HasSubstr("webhook: secretFile"));
+  EXPECT_EQ(log.count("webhook_unfit"), 2U) << "once as it begins";
+  webhook->step_down();
+  EXPECT_EQ(webhook->problem(), "");
+}
+
+TEST_F(WebhookTest, one_message_that_is_refused_stops_no_other) {
+  for (const int status : {400, 404, 405, 409}) {
+    http.requests.clear();
+    http.on(port::Method::Post, "/hook", [status](const FakeRequest& request) {
+      return FakeAnswer{.status = request.header("webhook-id") == "i1-opened" ? status : 204};
+    });
+    use();
+    live_through();
+    test::run_for(loop, 2min);
+    EXPECT_EQ(webhook->delivery().counts().delivered, 2U) << status;
+    EXPECT_EQ(webhook->delivery().counts().waiting, 1U) << "and it waits all the same";
+  }
 }
 
 TEST_F(WebhookTest, a_signature_that_is_refused_loses_no_message) {
