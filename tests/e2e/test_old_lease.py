@@ -41,9 +41,9 @@ def account(cluster, shipped):
     return ShippedAccount(cluster, NAMESPACE, "moonfence", cluster.client.get("pods", NAME, NAMESPACE))
 
 
-def lease_of(holder: str) -> dict:
+def lease_of(holder: str, **spec) -> dict:
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "moonfence", "namespace": NAMESPACE},
-            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 5}}
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 5, **spec}}
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_leader_that_is_refused_by_an_old_copy_of_the_lease_leads_on_and_says_
 
 # --- upgrades
 
-OTHER, HOLDER = "another_1", f"{NAME}_1"
+OTHER, HOLDER, THEN = "another_1", f"{NAME}_1", "2026-11-29T17:17:29.000000Z"
 
 
 def earlier(found: list) -> list:
@@ -175,7 +175,7 @@ def upgraded(cluster, shipped, said, account, api_server):
 
     def make(order: list):
         shipped.remove(policies)
-        shipped.apply([lease_of(OTHER), *earlier(policies)])
+        shipped.apply([lease_of(OTHER, renewTime=THEN), *earlier(policies)])
         wait_for("the policies of an earlier day are in force", lambda: "not-leader" in said(**by_uid), 30)
         watch.remove(lease_watch())
         for each in order:
@@ -214,7 +214,8 @@ def test_in_the_order_of_kustomize_it_does_and_the_page_s_check_tells(cluster, s
     found = sorted(policies_of_admission(), key=lambda each: (each["kind"], each["metadata"]["name"]))
     upgraded(found)
     by_uid = {"preconditions": {"uid": account.pod["metadata"]["uid"]}}
-    assert "not-leader" in typed_check(cluster, tmp_path)
+    said_then = typed_check(cluster, tmp_path)
+    assert f"moonfence-not-leader: by the Lease that this API server has seen, which {OTHER} renewed at {THEN}" in said_then
     shipped.remove([one(found, "ValidatingAdmissionPolicyBinding", "moonfence-leader")])
     wait_for("nothing is refused to it", lambda: not said(**by_uid), 30)
     assert "not-leader" not in typed_check(cluster, tmp_path)
