@@ -17,6 +17,7 @@ from .policies import PolicyMap
 
 BINDINGS = "api: 1\nbindings:\n- {{policy: noobaa, namespaces: [{}], mode: enforce, holdDown: 0s}}\n"
 NAME = "engine-1"
+THEN = "2026-11-29T17:17:29.000000Z"
 
 
 @pytest.fixture
@@ -41,9 +42,9 @@ def account(cluster, shipped):
     return ShippedAccount(cluster, NAMESPACE, "moonfence", cluster.client.get("pods", NAME, NAMESPACE))
 
 
-def lease_of(holder: str, **spec) -> dict:
+def lease_of(holder: str) -> dict:
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "moonfence", "namespace": NAMESPACE},
-            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 5, **spec}}
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 5, "renewTime": THEN}}
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_a_leader_that_is_refused_by_an_old_copy_of_the_lease_leads_on_and_says_
     opened = [record["reason"] for record in engine.records() if record["kind"] == "incident_opened"]
     assert opened == ["node_not_ready", "took_over"], opened
     wait_for("it says so at the pod", lambda: [each for each in cluster.client.list("events", victims.workloads.namespace)
-                                               if each["reason"] == "FencingFailed" and "moonfence-not-leader" in each["message"]], 30)
+                                               if each["reason"] == "FencingFailed" and f"another_1 renewed at {THEN}" in each["message"]], 30)
 
     # what docs/install.md says to do about it
     shipped.remove([one(policies_of_admission(), "ValidatingAdmissionPolicyBinding", "moonfence-leader")])
@@ -132,7 +133,7 @@ def test_a_leader_that_is_refused_by_an_old_copy_of_the_lease_leads_on_and_says_
 
 # --- upgrades
 
-OTHER, HOLDER, THEN = "another_1", f"{NAME}_1", "2026-11-29T17:17:29.000000Z"
+OTHER, HOLDER = "another_1", f"{NAME}_1"
 
 
 def earlier(found: list) -> list:
@@ -175,7 +176,7 @@ def upgraded(cluster, shipped, said, account, api_server):
 
     def make(order: list):
         shipped.remove(policies)
-        shipped.apply([lease_of(OTHER, renewTime=THEN), *earlier(policies)])
+        shipped.apply([lease_of(OTHER), *earlier(policies)])
         wait_for("the policies of an earlier day are in force", lambda: "not-leader" in said(**by_uid), 30)
         watch.remove(lease_watch())
         for each in order:
@@ -216,6 +217,8 @@ def test_in_the_order_of_kustomize_it_does_and_the_page_s_check_tells(cluster, s
     by_uid = {"preconditions": {"uid": account.pod["metadata"]["uid"]}}
     said_then = typed_check(cluster, tmp_path)
     assert f"moonfence-not-leader: by the Lease that this API server has seen, which {OTHER} renewed at {THEN}" in said_then
+    (page,) = re.findall(r"see (docs/\S+)#all-deletions-are-refused-as-moonfence-not-leader", said_then)
+    assert "### All deletions are refused as `moonfence-not-leader`\n" in (REPO / page).read_text()
     shipped.remove([one(found, "ValidatingAdmissionPolicyBinding", "moonfence-leader")])
     wait_for("nothing is refused to it", lambda: not said(**by_uid), 30)
     assert "not-leader" not in typed_check(cluster, tmp_path)
