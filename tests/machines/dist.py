@@ -102,13 +102,16 @@ class Desk(Inside):
         answers = Counter((entry["verb"], entry["objectRef"]["resource"], entry["responseStatus"]["code"],
                            entry["responseStatus"].get("message", "")[:300]) for entry in refused if "objectRef" in entry)
         logged = [f"{line.pod[:8]} {line.event} {line.words}" for line in told(self.bed, 0)]
+        api_server = self.bed.control_plane.log_tail("kube-apiserver", 100_000)
         parts = {"refused": "\n".join(f"{count} times {' '.join(map(str, answer))}" for answer, count in answers.most_common()),
                  "logged": "\n".join(logged[-200:]), "events and pods": explain(self.client, namespace),
                  "status": self.shell(f"{binary()} status").stdout, "moonfence": self.explain(),
                  "Lease": self.shell("kubectl -n moonfence get lease moonfence -o yaml").stdout,
-                 "policies": self.shell("kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings -o yaml | "
-                                        "grep -E 'name:|generation:|creationTimestamp:|paramKind|policyName'").stdout,
-                 "API server": self.bed.control_plane.log_tail("kube-apiserver", 300)}
+                 "policies": self.shell("kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings -o custom-columns="
+                                        "KIND:.kind,NAME:.metadata.name,CHANGED:.metadata.managedFields[-1:].time,"
+                                        "PARAMETER:.spec.paramKind.kind,FROM:.spec.paramRef.name").stdout,
+                 "API server on its policies": "\n".join(line for line in api_server.splitlines() if "policy_source" in line),
+                 "API server": "\n".join(api_server.splitlines()[-40:])}
         return "\n".join(f"--- {title}:\n{text}" for title, text in parts.items())
 
     def note(self, what: str, since: float):
