@@ -20,11 +20,12 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 ELSEWHERE = {
     r"scripts/image": "test_image", r"skopeo ": "a registry", r"ctr ": "a node without a registry",
     r"^(sha256sum|openssl|cosign|tar|grep) |^kubectl (krew|moonfence) ": "test_supply_chain",
+    r"^pod=|ask\.json": "test_old_lease",
     r"scripts/package": "test_package", r"apt-get ": "test_package",
     r"curl -s 127.0.0.1:8080": "a replica's own machine",
     r"moonfence policy |sed -i s/owner": "test_documents", r"sed -i '/a Job": "test_documents",
 }
-# test_removal has the section that takes everything away; tests/machines/test_from_dist.py has the files of a release
+# a section that takes everything away is test_removal's; a release has its own files, and tests/machines/test_from_dist.py
 SECTIONS = {"install": {"Removing", "From the files of a release"}, "writing-policies": set()}
 # these print "no", or nothing when there is nothing, and leave so
 MAY_LEAVE_WITH_1 = (r"kubectl auth can-i ", r"kubectl -n moonfence get lease moonfence$", r"configmap moonfence-status",

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tarfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,12 @@ from cluster.bed import Bed
 from e2e.control_plane import REPO
 from e2e.documents import commands
 from e2e.engine import binary
+from e2e.explain import explain
 from e2e.release import add, scripts_release
 from e2e.replica import make_image
 
 from .inside import Inside, section
+from .told import told
 
 VERSION_OF_PAGE = "0.1.0"
 
@@ -92,6 +95,24 @@ class Desk(Inside):
         for node in self.bed.nodes:
             node.run("sh", "-c", f"cd {self.place} && {command}", timeout=300)
         self.rows.append((f"{command} (on {len(self.bed.nodes)} nodes)", time.monotonic() - began))
+
+    def why(self, namespace: str) -> str:
+        """For when nothing is deleted: what the API server refused to moonfence, what the replicas logged, and how they see it."""
+        refused = [entry.raw for entry in self._audit.find(by=re.escape(self.account.user) + "$") if entry.status and entry.status >= 400]
+        answers = Counter((entry["verb"], entry["objectRef"]["resource"], entry["responseStatus"]["code"],
+                           entry["responseStatus"].get("message", "")[:300]) for entry in refused if "objectRef" in entry)
+        logged = [f"{line.pod[:8]} {line.event} {line.words}" for line in told(self.bed, 0)]
+        api_server = self.bed.control_plane.log_tail("kube-apiserver", 100_000)
+        parts = {"refused": "\n".join(f"{count} times {' '.join(map(str, answer))}" for answer, count in answers.most_common()),
+                 "logged": "\n".join(logged[-200:]), "events and pods": explain(self.client, namespace),
+                 "status": self.shell(f"{binary()} status").stdout, "moonfence": self.explain(),
+                 "Lease": self.shell("kubectl -n moonfence get lease moonfence -o yaml").stdout,
+                 "policies": self.shell("kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings -o custom-columns="
+                                        "KIND:.kind,NAME:.metadata.name,CHANGED:.metadata.managedFields[-1:].time,"
+                                        "PARAMETER:.spec.paramKind.kind,FROM:.spec.paramRef.name").stdout,
+                 "API server on its policies": "\n".join(line for line in api_server.splitlines() if "policy_source" in line),
+                 "API server": "\n".join(api_server.splitlines()[-40:])}
+        return "\n".join(f"--- {title}:\n{text}" for title, text in parts.items())
 
     def note(self, what: str, since: float):
         self.rows.append((what, time.monotonic() - since))

@@ -11,6 +11,7 @@ import pytest
 from cluster.bed import Bed
 from cluster.settings import STOCK
 from e2e.control_plane import REPO
+from e2e.explain import wait_explained
 from e2e.installation import USER
 from e2e.kube import wait_for
 from e2e.workloads import Workloads, is_ready
@@ -20,11 +21,11 @@ from .stage import OBEYS, pod_spec
 
 pytestmark = [pytest.mark.xdist_group("dist"), pytest.mark.slow]
 SPACE, LIMIT = "noobaa", 300  # the namespace of the page's binding; seconds, a bound
-# There is no earlier release. The manifests are the last ones that differ from today's; the program is today's, under an older tag: what is
-# shown is that their objects and their state take today's manifests, not that two programs understand each other. With those of
-# d3464a2b, where other policies have the Lease as their parameter, one of two upgrades ended with nothing deleted for five minutes; whether
-# by kubernetes/kubernetes#130887, nobody has looked.
-EARLIER, EARLIER_TAG = "83f1538d", "0.0.9"
+# There is no earlier release. The program is today's, under an older tag: what is shown is that the older manifests' objects and their
+# state take today's manifests, not that two programs understand each other. In these manifests other policies have the Lease as
+# their parameter. An upgrade that left no policy with it for a moment had an API server stop watching Leases and refuse all deletions
+# (kubernetes/kubernetes#130887; tests/e2e/test_old_lease.py).
+EARLIER, EARLIER_TAG = "d3464a2b", "0.0.9"
 TO_ENFORCE = {"KUBE_EDITOR": "sed -i 's/mode: observe/mode: enforce/'"}
 PAGE = "From the files of a release"
 
@@ -75,7 +76,7 @@ class Load:
         def moved():
             found = self._ready()
             return found and not set(found) & set(self.old) and self.victim not in {pod["spec"]["nodeName"] for pod in found.values()}
-        wait_for("both pods run elsewhere", moved, LIMIT)
+        wait_explained("both pods run elsewhere", moved, LIMIT, lambda: self.desk.why(SPACE))
         self.desk.note("the power of a machine is cut, until its pods run elsewhere", began)
         assert sorted(entry.uid_precondition for entry in self.desk.deletes(resource="pods", status=200)) == sorted(self.old)
 
