@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -26,6 +27,9 @@ class TcpClient {
     const timeval limit = {.tv_sec = 10, .tv_usec = 0};
     (void)setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     (void)setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    // A question that follows the handshake at once would wait for its acknowledgement, 40 ms.
+    const int at_once = 1;
+    (void)setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(static_cast<std::uint16_t>(port));

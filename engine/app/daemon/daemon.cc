@@ -194,7 +194,9 @@ class Daemon {
          .files = files_,
          .clock = wall_clock_,
          .log = log_,
-         .changed = [this](std::shared_ptr<const os::TlsIdentity> identity) { show(identity); }});
+         .changed = [this](const std::shared_ptr<const os::TlsIdentity>& identity) {
+           show(identity);
+         }});
     if (!keeper) {
       return failure(keeper.error());
     }

@@ -82,11 +82,11 @@ std::string_view to_string(IncidentPhase phase) {
 }
 
 std::string id_of(const IncidentEvent& event) {
-  const std::string id = plain(event.incident) + "-" + std::string(to_string(event.phase));
+  std::string id = plain(event.incident) + "-" + std::string(to_string(event.phase));
   if (event.phase != IncidentPhase::Attention) {
     return id;
   }
-  const std::string of_reason = id + "-" + std::string(audit::code(event.reason));
+  std::string of_reason = id + "-" + std::string(audit::code(event.reason));
   if (!event.trouble) {
     return of_reason;
   }

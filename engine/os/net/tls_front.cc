@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -127,6 +129,9 @@ class TlsFront::Thread {
         }
         return;
       }
+      // The last piece of an answer would else wait until the client has acknowledged the others.
+      const int at_once = 1;
+      (void)setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
       // It may be ahead of the pace by a burst.
       paced_until_ = std::max(paced_until_, now) + limits_.pace;
       accepts_again_ = paced_until_ - limits_.pace * (limits_.burst - 1);

@@ -42,7 +42,7 @@ class TlsRelay final {
  private:
   enum class Phase { Handshake, Relaying, Lingering, Over };
   struct Buffer {
-    std::array<char, 16384> bytes;
+    std::array<char, 16384> bytes{};
     std::size_t begin = 0;
     std::size_t end = 0;
 
