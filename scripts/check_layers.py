@@ -25,7 +25,7 @@ MAY_SEE = {
     "app": {"base", "port", "loop", "kube", "cluster", "policy", "audit", "fence", "os", "sim"},
 }
 # Rooms of the daemon, which must not see those of the commands.
-DAEMON = ("app/settings", "app/status", "app/telling", "app/policies", "app/machines", "app/engine", "app/web", "app/daemon")
+DAEMON = ("app/settings", "app/status", "app/delivery", "app/telling", "app/webhook", "app/traces", "app/policies", "app/machines", "app/engine", "app/web", "app/serving", "app/daemon")
 COMMANDS = ("app/rehearsal", "app/terminal", "app/cluster_commands", "app/policy_commands", "app/simulate", "app/cli",
             "policy/kit", "os/tools", "sim/")
 MOST_FILES = 25

@@ -69,8 +69,8 @@ std::string to_json(const Record& record, std::uint64_t sequence, WallTime at) {
 }
 
 Result<void> Trail::write(const Record& record) {
-  const std::string line = to_json(record, sequence_ + 1, clock_.now());
-  auto written = sink_.append(record, line);
+  const WallTime at = clock_.now();
+  auto written = sink_.append(record, at, to_json(record, sequence_ + 1, at));
   if (written) {
     ++sequence_;
   } else {

@@ -49,6 +49,13 @@ struct Record {
   // Of an outcome: from the intent; of a closed incident: from its opening; of a replacement: from
   // the deletion; of a return after a release: from the acknowledgement.
   Duration took{};
+  // Of an outcome: what the call was answered; 0: it was not, or nobody knows. For whoever shows
+  // the call (app/traces); `reason` says what came of it, and the line has only that.
+  int http_status = 0;
+  // Likewise. Of a refusal: the intent stands, and its call was stopped as its bytes were to leave.
+  bool stopped_at_the_wire = false;
+  // Likewise. Of a closed incident: its record may stand, by which the next leader goes on with it.
+  bool goes_on = false;
 };
 
 [[nodiscard]] std::string_view to_string(Record::Kind kind);
@@ -62,7 +69,8 @@ class Trail {
   class Sink {
    public:
     virtual ~Sink() = default;
-    virtual Result<void> append(const Record& record, std::string_view json) = 0;
+    // `at` is the time that `json` tells.
+    virtual Result<void> append(const Record& record, WallTime at, std::string_view json) = 0;
   };
 
   Trail(port::WallClock& clock, Sink& sink) : clock_(clock), sink_(sink) {}

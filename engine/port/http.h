@@ -42,8 +42,9 @@ enum class Lane {
   Watches,    // open for minutes, mostly silent
   Bulk,       // lists
   Endpoints,  // services other than the API server, which may be slow or hostile
+  Guests,     // what readers of metrics and the status page cause: nothing else ever waits for it
 };
-constexpr std::size_t kLanes = 4;
+constexpr std::size_t kLanes = 5;
 
 struct Header {
   std::string name;

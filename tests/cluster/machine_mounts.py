@@ -40,6 +40,8 @@ def mount_all(config: dict):
         _mount_groups(config["hierarchies"])
         _mount_firmware(config["machine_id"])
         Path("/etc/machine-id").write_text(config["machine_id"] + "\n")
+        # containerd copies it for every pod, and the smallest Debian has none
+        Path("/etc/hosts").write_text(f"127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {config['name']}\n")
         # the kubelet hands mounts of volumes on to containers
         mount("--make-rshared", "/")
 

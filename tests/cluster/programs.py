@@ -12,6 +12,7 @@ NAME is a part or one program of it; without one it is the control plane (kubern
     node        runc; ptp, host-local and loopback of the CNI
     helm        helm
     storage     csi-driver, writer: our own, in storage/
+    collector   an OpenTelemetry collector of the parts that collector/main.go names
 
 They are Go modules, pinned by the go.mod and go.sum of their part in modules/, and are built into
 ${XDG_CACHE_HOME:-~/.cache}/moonfence/programs/, one folder for each part, version, Go and way to build. What nobody
@@ -40,7 +41,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 MODULES = HERE / "modules"
-OWN = {"storage": HERE / "storage"}  # parts whose sources are ours
+OWN = {"storage": HERE / "storage", "collector": HERE / "collector"}  # parts whose sources are ours
 DEFAULT_KUBERNETES = "1.37"
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 UNUSED_DAYS = 30
@@ -87,6 +88,7 @@ PARTS = {
              Step(commands("github.com/containernetworking/plugins/plugins", "main/ptp", "main/loopback", "ipam/host-local"))),
     "helm": (Step(commands("helm.sh/helm/v4/cmd", "helm")),),
     "storage": (Step(commands("moonfence.invalid", "csi-driver", "csi-driver/writer")),),
+    "collector": (Step((("collector", "moonfence.invalid/collector"),)),),
     "cosign": (Step(commands("github.com/sigstore/cosign/v3/cmd", "cosign")),
                Step(commands("github.com/google/go-containerregistry/cmd", "crane"))),
     "krew": (Step(commands("sigs.k8s.io/krew/cmd", "krew")),),

@@ -386,6 +386,8 @@ class Engine:
                 assert self.elect is not False and entry.verb in ("create", "update"), entry
             elif entry.resource == "volumeattachments":
                 assert entry.verb == "delete" and (entry.uid_precondition or entry.status in (401, 403)), entry
+            elif entry.resource in ("tokenreviews", "subjectaccessreviews"):
+                assert entry.verb == "create" and "--secure-serving" in self.flags, entry
             elif entry.resource == "selfsubjectaccessreviews":
                 assert entry.verb == "create", entry
             elif entry.resource == "moonfenceremediations":

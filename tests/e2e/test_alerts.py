@@ -28,6 +28,8 @@ MACHINES = f'moonfence_detection_nodes{{{JOB}, pod="a", kernel="%s"}}'
 WITNESSES = f'moonfence_detection_witnesses{{{JOB}, pod="a", state="%s"}}'
 FENCERS = f'moonfence_fencer_nodes{{{JOB}, pod="a", state="%s"}}'
 LIMIT_OFF = f'moonfence_brake_limit_off{{{JOB}, limit="%s"}}'
+LOST = f'moonfence_delivery_lost_total{{{JOB}, to="webhook", reason="%s"}}'
+WAITING = f'moonfence_delivery_waiting{{{JOB}, pod="a", to="webhook"}}'
 LATE = {"MoonfenceLimitOff": "25h"}  # others are looked at after 15 minutes
 CASES = {
     "MoonfenceDown": ({UP % "a": "1x3 0x20"}, {UP % "a": "0x20", UP % "b": "1x20"}),
@@ -79,6 +81,9 @@ CASES = {
     "MoonfenceForbidden": ({REQUESTS % "200": "0+1x20", REQUESTS % "403": "_x10 1x10"}, {REQUESTS % "404": "0+1x20", REQUESTS % "403": "3x20"}),
     "MoonfenceAuditUnwritable": ({f"moonfence_audit_write_failures_total{{{JOB}}}": "0x10 2x10"},
                                  {f"moonfence_audit_write_failures_total{{{JOB}}}": "2x20"}),
+    "MoonfenceDeliveryFails": ({WAITING: "0x2 1x20"}, {WAITING: "0x2 3x8 0x20"}),
+    "MoonfenceMessagesLost": ({LOST % "full": "0x10 2x10", LOST % "too_old": "0x20"},
+                              {LOST % "full": "2x20", LOST % "stepped_down": "0x10 2x10"}),
 }
 
 

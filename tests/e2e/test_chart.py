@@ -1,6 +1,7 @@
 """The Helm chart without a cluster: it renders what kustomize makes of deploy/, and refuses values that contradict each other."""
 
 import copy
+import os
 import re
 
 import pytest
@@ -39,7 +40,7 @@ RIGHTS = {
     "metal3": {"config": {"fencers": [{"fencer": "metal3"}], "allowedReads": HOSTS}},
     "fence-agents-remediation": {"config": {"fencers": [{"fencer": "fence-agents-remediation"}], "allowedReads": AGENTS}},
     "publish-evidence": {"config": {"publishEvidence": "on"}}, "incidents": {"config": {"incidentObjects": "on"}}, "detection": {"config": {"detection": "on"}},
-    "remediation": {"config": {"remediation": "nodeHealthCheck"}}}
+    "remediation": {"config": {"remediation": "nodeHealthCheck"}}, "serving": {"rights": {"serving": True}}}
 AND = {"isolate": ["network-fence"]}
 EVERYTHING = {
     "mode": "enforce", "rights": {"kubelet": True, "attest": True},
@@ -50,6 +51,7 @@ EVERYTHING = {
                "fencers": [{"fencer": "metal3"}, {"fencer": "fence-agents-remediation"}, {**NETWORK_FENCE, "isolate": True}]}}
 OWN, OWN_FILE = {"fencer": "my", "file": "/etc/moonfence/my.lua", "isolate": True}, {"configFiles": {"my.lua": "--"}}
 DIGEST = f"sha256:{'a' * 64}"
+HOOK = {"url": "https://hooks.example.com:9443/moonfence", "secretFile": "/etc/moonfence/webhook/secret", "events": ["attention", "settled"]}
 
 
 @pytest.fixture
@@ -120,6 +122,31 @@ def test_it_renders_what_monitoring_has(helm):
     check_same(helm.template(watched), [*kustomized(DEPLOY / "overlays" / "observe"), *kustomized(DEPLOY / "monitoring")])
 
 
+def test_secure_serving_renders_what_the_component_has(helm, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    parts = [os.path.relpath(DEPLOY.resolve() / name, own.resolve()) for name in ("overlays/observe", "monitoring", "components/secure-serving")]
+    (own / "kustomization.yaml").write_text(yaml.safe_dump({"resources": parts[:2], "components": parts[2:]}))
+    check_same(helm.template({"monitoring": EVERYTHING["monitoring"], "secureServing": {"enabled": True}}), kustomized(own))
+
+
+def test_a_certificate_of_a_secret_is_mounted_and_checked_by_prometheus(helm):
+    found = helm.template({"monitoring": EVERYTHING["monitoring"], "secureServing": {"enabled": True, "certificateSecret": "moonfence-tls"}})
+    pod = one(found, "Deployment")["spec"]["template"]["spec"]
+    assert {"name": "serving", "secret": {"secretName": "moonfence-tls", "optional": True}} in pod["volumes"]
+    (mount,) = [each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "serving"]
+    assert f"--serving-certificate={mount['mountPath']}" in pod["containers"][0]["args"] and mount["readOnly"]
+    (endpoint,) = one(found, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["tlsConfig"] == {"serverName": "moonfence.moonfence.svc", "ca": {"secret": {"name": "moonfence-tls", "key": "ca.crt"}}}
+    with pytest.raises(HelmError):
+        helm.template({"secureServing": {"certificateSecret": "moonfence-tls"}})
+
+
+def test_nobody_may_review_tokens_unless_serving_is_secured(helm):
+    assert not right_to(helm.template({}), "create", "tokenreviews")
+    assert right_to(helm.template({"secureServing": {"enabled": True}}), "create", "tokenreviews")
+
+
 def test_in_another_namespace_everything_is_about_that_one(helm):
     """A namespace may be called like a number."""
     here, helm.namespace = helm.template(EVERYTHING), "123"
@@ -137,7 +164,7 @@ def test_in_another_namespace_everything_is_about_that_one(helm):
 # --- what a value does
 
 def right_to(found: list, verb: str, resource: str) -> bool:
-    return any(verb in rule["verbs"] and resource in rule["resources"] for each in found
+    return any(verb in rule["verbs"] and resource in rule.get("resources", []) for each in found
                if each["kind"] in ("Role", "ClusterRole") and each["metadata"]["name"] not in ("moonfence-attest", "moonfence-ext-remediation")
                for rule in each["rules"])
 
@@ -222,16 +249,55 @@ def test_an_image_is_named_by_tag_or_by_digest(helm):
     assert image(digest=DIGEST) == f"moonfence@{DIGEST}" and image(tag="1.2", digest=DIGEST) == f"moonfence:1.2@{DIGEST}"
 
 
+NAME_SERVERS = [("UDP", 53), ("TCP", 53), ("UDP", 5353), ("TCP", 5353)]  # the second are OpenShift's
+
+
 def test_an_endpoint_lets_its_port_and_name_servers_out(helm):
     def ports(url: str, **more) -> list:
         values = {"config": {"endpoints": {"a": {"url": url, **more}}}}
         rules = one(helm.template(values), "NetworkPolicy")["spec"]["egress"]
         return [(port["protocol"], port["port"]) for port in rules[1]["ports"]]
-    names = [("UDP", 53), ("TCP", 53)]
+    names = NAME_SERVERS
     assert ports("https://a.example.com:9443/api") == [*names, ("TCP", 9443)]
     assert ports("https://a.example.com") == names, "443 is let out already"
     assert ports("http://a.example.com", auth={
         "type": "login", "url": "https://b.example.com:5000", "path": "/login", "tokenField": "token"}) == [*names, ("TCP", 80), ("TCP", 5000)]
+
+
+def test_every_rendering_is_the_same(helm):
+    values = {"config": {"endpoints": {name: {"url": f"https://{name}.example.com:{7000 + at}"} for at, name in enumerate("dbcaf")}}}
+    first = helm.template(values)
+    assert all(helm.template(values) == first for _ in range(6))
+
+
+def test_the_admission_policies_can_be_there_before_the_right_to_delete(helm):
+    def policies(found: list) -> dict:
+        return {name: each for name, each in by_identity(found).items() if each["kind"].startswith("ValidatingAdmission")}
+    observing, early, enforcing = (helm.template(values) for values in ({}, {"admissionPolicies": "always"}, {"mode": "enforce"}))
+    assert not policies(observing) and policies(early) == policies(enforcing) != {}
+    assert [each for each in early if each not in policies(early).values()] == observing, "and nothing else"
+    assert helm.template({"admissionPolicies": "always", "mode": "enforce"}) == enforcing
+    assert not policies(helm.template({"admissionPolicies": False, "mode": "enforce"}))
+
+
+def test_the_webhook_lets_its_port_out_and_has_its_secret_mounted(helm):
+    values = {"config": {"webhook": HOOK}, "credentials": [{"name": "webhook", "secretName": "moonfence-webhook"}]}
+    made = helm.template(values)
+    ports = one(made, "NetworkPolicy")["spec"]["egress"][1]["ports"]
+    assert [(port["protocol"], port["port"]) for port in ports] == [*NAME_SERVERS, ("TCP", 9443)]
+    pod = one(made, "Deployment")["spec"]["template"]["spec"]
+    (volume,) = [each["name"] for each in pod["volumes"] if each.get("secret", {}).get("secretName") == "moonfence-webhook"]
+    assert "/etc/moonfence/webhook" in [each["mountPath"] for each in pod["containers"][0]["volumeMounts"] if each["name"] == volume]
+    config = yaml.safe_load(one(made, "ConfigMap", "moonfence-config")["data"]["config.yaml"])
+    assert config["webhook"] == HOOK
+
+
+def test_the_receiver_of_traces_is_let_out(helm):
+    setting = {"url": "http://otel-collector.observability:4318", "cluster": "berlin-1"}
+    made = helm.template({"config": {"traces": setting}})
+    ports = one(made, "NetworkPolicy")["spec"]["egress"][1]["ports"]
+    assert [(port["protocol"], port["port"]) for port in ports] == [*NAME_SERVERS, ("TCP", 4318)]
+    assert yaml.safe_load(one(made, "ConfigMap", "moonfence-config")["data"]["config.yaml"])["traces"] == setting
 
 
 def test_the_leader_policy_alone_can_be_left_out(helm):
@@ -296,6 +362,10 @@ STARTS_NOT = {"config": {
     "proof": [{"everywhere": ["zzz"]}, {"everywhere": []}, {"namespaces": {"A B": ["off"]}}], "holdMarks": [["a b"], ["/a"]],
     "fencers": [[{"fencer": "nobody"}], [{**OWN, "nodes": ""}], [{**OWN, "nodes": "{"}], [{**OWN, "file": "/etc/moonfence/../my.lua"}], [{**OWN, "file": "/my.lua"}]],
     "allowedReads": [["foo/v1/secrets"]],
+    "webhook": [{"url": "https://a"}, {**HOOK, "events": []}, {**HOOK, "events": ["closed"]}, {**HOOK, "source": "a b"}, {**HOOK, "url": "http://a", "tls": {"ca": "/etc/moonfence/a/ca"}},
+                {**HOOK, "auth": {"type": "aws", "region": "a", "accessKeyFile": "/etc/moonfence/a/a", "secretKeyFile": "/etc/moonfence/a/b"}}],
+    "traces": [{"cluster": "a"}, {"url": "https://a/v1/traces"}, {"url": "https://a", "cluster": "a b"}, {"url": "http://a", "tls": {"ca": "/etc/moonfence/a/ca"}},
+               {"url": "https://a", "auth": {"type": "aws", "region": "a", "accessKeyFile": "/etc/moonfence/a/a", "secretKeyFile": "/etc/moonfence/a/b"}}],
     "endpoints": [{"A B": {"url": "https://a"}}, *({"a": {"url": url}} for url in ("https://a:99999", "https://a/?x=1", "https://a:0", "ftp://a", "https://b@a")),
                   {"a": {"url": "http://a", "tls": {"ca": "/etc/moonfence/a/ca"}}}, {"a": {"url": "https://a", "tls": {"clientCertificate": "/etc/moonfence/a/c"}}},
                   *({"a": {"url": "https://a", "auth": auth}} for auth in (
@@ -349,6 +419,8 @@ def test_a_value_that_is_none_is_refused_with_its_place(helm, values, all_told):
     ({"config": {"silentTaint": "on"}}, "config.silentTaint is on, and knows of silence by config.detection alone"),
     ({"config": {"fencers": [{"fencer": "my", "file": "/etc/moonfence/my.lua"}]}}, "my: file is /etc/moonfence/my.lua, which no pod has"),
     ({"config": {"endpoints": {"storageos": ENDPOINT}}}, "config.endpoints.storageos.auth.passwordFile is /etc/moonfence/storageos/password, which no pod has"),
+    ({"config": {"webhook": HOOK}}, "config.webhook.secretFile is /etc/moonfence/webhook/secret, which no pod has"),
+    ({"config": {"traces": {"url": "https://otel", "tls": {"ca": "/etc/moonfence/otel/ca.crt"}}}}, "config.traces.tls.ca is /etc/moonfence/otel/ca.crt, which no pod has"),
     ({"policies": {"bindings": [{"policy": "my-db", "source": "my-db.lua", "namespaces": ["db"]}]}}, "is my-db.lua, which is not in policies.files"),
     ({"policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"], "actOn": "lost"}]}}, "does nothing without config.detection"),
     ({"policies": {"files": {"my-db.lua": "return policy {}"}}}, "do nothing without policies.bindings"),

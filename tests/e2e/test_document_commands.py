@@ -20,12 +20,13 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 ELSEWHERE = {
     r"scripts/image": "test_image", r"skopeo ": "a registry", r"ctr ": "a node without a registry",
     r"^(sha256sum|openssl|cosign|tar|grep) |^kubectl (krew|moonfence) ": "test_supply_chain",
+    r"^pod=|ask\.json": "test_old_lease",
     r"scripts/package": "test_package", r"apt-get ": "test_package",
     r"curl -s 127.0.0.1:8080": "a replica's own machine",
     r"moonfence policy |sed -i s/owner": "test_documents", r"sed -i '/a Job": "test_documents",
 }
-# a section that takes everything away is test_removal's
-SECTIONS = {"install": {"Removing"}, "writing-policies": set()}
+# a section that takes everything away is test_removal's; a release has its own files, and tests/machines/test_from_dist.py
+SECTIONS = {"install": {"Removing", "From the files of a release"}, "writing-policies": set()}
 # these print "no", or nothing when there is nothing, and leave so
 MAY_LEAVE_WITH_1 = (r"kubectl auth can-i ", r"kubectl -n moonfence get lease moonfence$", r"configmap moonfence-status",
                     r"kubectl -n moonfence logs ")
@@ -82,6 +83,7 @@ def run(cluster, tmp_path):
     yield command
     for folder in ("rights/taint", "rights/release", "rights/kubelet", "rights/detection", "overlays/storageos", "overlays/enforce"):
         command(f"kubectl delete -k deploy/{folder} --ignore-not-found --wait=false", (0, 1))
+    command("kubectl delete clusterrolebinding moonfence-metrics moonfence-status --ignore-not-found")  # whoever reads by HTTPS
     wait_for("what was installed is gone", is_gone, 90)
 
 

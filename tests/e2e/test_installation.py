@@ -121,7 +121,7 @@ def test_the_login_of_an_endpoint_is_mounted_and_its_service_let_out():
     (folder,) = [mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"] if mount["name"] == secret]
     assert {endpoint["auth"][key] for key in ("usernameFile", "passwordFile")} == {f"{folder}/username", f"{folder}/password"}
     assert ways_out("storageos") - ways_out("observe") == {
-        ("TCP", urlsplit(endpoint["url"]).port), ("UDP", 53), ("TCP", 53)}
+        ("TCP", urlsplit(endpoint["url"]).port), *((protocol, port) for protocol in ("UDP", "TCP") for port in (53, 5353))}  # OpenShift's
     assert ways_out("observe") < ways_out("storageos")
 
 
@@ -130,7 +130,8 @@ def test_the_login_of_an_endpoint_is_mounted_and_its_service_let_out():
 def test_the_roles_grant_what_the_documentation_tells_and_nothing_else():
     granted = rights([*manifest("enforce"), *(each for mode in MODES for each in rights_of(mode)),
                       one(rights_of("remediation"), "ClusterRole", "moonfence-remediation"),
-                      one(rights_of("incidents"), "Role", "moonfence-incidents")])
+                      one(rights_of("incidents"), "Role", "moonfence-incidents"),
+                      one(rights_of("serving"), "ClusterRole", "moonfence-serving")])
     told = documented_rights()
     assert len(told) > 30
     assert granted - told == set()

@@ -76,13 +76,17 @@ class Inside:
 
     # --- its life
 
-    def install(self, archive: Path):
+    def load(self, archive: Path):
+        """The image, into each node."""
         (page,) = typed("The image", "ctr")
         # The page's archive holds both architectures, and takes half an hour to make; this one has the same names in it.
         load = re.sub(r"\bmoonfence-[0-9.]+-linux\.tar\b", archive.name, page)
         assert load != page, f"{page}: it names no archive of scripts/image"
         for node in self.bed.nodes:
             node.run("sh", "-c", f"cd {archive.parent} && {load}", timeout=300)
+
+    def install(self, archive: Path):
+        self.load(archive)
         (apply,) = typed("With kustomize", "kubectl")
         done = self.shell(apply)
         assert done.returncode == 0, f"{apply}: {done.stdout}"

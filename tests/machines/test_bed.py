@@ -65,6 +65,12 @@ def test_a_disk_outlives_a_reboot_and_run_does_not(whole):
     assert not os.path.exists("/etc/kept") and not os.path.exists("/var/kept")
 
 
+def test_a_machine_names_itself_whatever_the_computer_has(whole):
+    # The smallest Debian has no /etc/hosts: containerd, which copies it for every pod, started none there.
+    node = whole.node(1)
+    assert node.run("cat", "/etc/hosts").splitlines() == ["127.0.0.1 localhost", "::1 localhost", f"127.0.1.1 {node.name}"]
+
+
 def test_a_node_without_its_cable_is_given_up_and_its_containers_go_on(whole, counting):
     node = whole.node(1)
     node.cable_out()

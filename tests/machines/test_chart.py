@@ -12,7 +12,7 @@ from e2e.installation import DEPLOY, NAMESPACE, Installation, objects
 from e2e.kube import wait_for
 from e2e.replica import make_image
 
-from .inside import Inside, typed
+from .inside import Inside
 from .test_inside import inside_stage, node_of  # noqa: F401, a fixture
 
 pytestmark = [pytest.mark.xdist_group("inside"), pytest.mark.slow]
@@ -22,10 +22,8 @@ class ByHelm(Inside):
     """Installed by the chart; its policies are somebody else's."""
 
     def install(self, archive):
-        (load,) = typed("The image", "ctr")
-        for node in self.bed.nodes:
-            node.run("sh", "-c", f"cd {archive.parent} && {load}", timeout=300)
         self.helm = Helm(self.folder / "helm", self.bed.control_plane.kubeconfig)
+        self.load(archive)
         self.values = {"mode": "enforce"}
         self.helm.on_release("install", self.values, "--create-namespace")
         self.client.create("configmaps", {"metadata": {"name": "moonfence-policies"}, "data": {"moonfence.yaml": "api: 1\nbindings: []\n"}}, NAMESPACE)

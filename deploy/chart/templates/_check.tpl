@@ -24,6 +24,27 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- with $config.webhook -}}
+{{- include "moonfence.checkFile" (dict "root" $ "what" "config.webhook.secretFile" "file" .secretFile) -}}
+{{- $webhook := . -}}
+{{- range $part := list "auth" "tls" -}}
+{{- range $key, $file := default dict (get $webhook $part) -}}
+{{- if or (hasSuffix "File" $key) (eq $part "tls") -}}
+{{- include "moonfence.checkFile" (dict "root" $ "what" (printf "config.webhook.%s.%s" $part $key) "file" $file) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with $config.traces -}}
+{{- $traces := . -}}
+{{- range $part := list "auth" "tls" -}}
+{{- range $key, $file := default dict (get $traces $part) -}}
+{{- if or (hasSuffix "File" $key) (eq $part "tls") -}}
+{{- include "moonfence.checkFile" (dict "root" $ "what" (printf "config.traces.%s.%s" $part $key) "file" $file) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $places := keys .Values.configFiles -}}
 {{- range .Values.credentials -}}
 {{- if has .name $places -}}
@@ -67,7 +88,7 @@
   "networkFence" "fencer network-fence" "isolate" "isolate: true of a fencer" "metal3" "fencer metal3"
   "fenceAgentsRemediation" "fencer fence-agents-remediation" "publishEvidence" "config.publishEvidence"
   "incidents" "config.incidentObjects"
-  "remediation" "config.remediation" "reads" "config.allowedReads" -}}
+  "remediation" "config.remediation" "serving" "secureServing.enabled" "reads" "config.allowedReads" -}}
 {{- range $right, $needed := include "moonfence.needs" . | fromJson -}}
 {{- if and $needed (eq "false" (toString (get $.Values.rights $right))) -}}
 {{- fail (printf "rights.%s is false, and %s needs it: say auto, or turn that off." $right (get $because $right)) -}}

@@ -99,6 +99,7 @@ policies.mode is {{ $policies.mode }}
   "publishEvidence" (eq "on" (toString $config.publishEvidence))
   "incidents" (eq "on" (toString $config.incidentObjects))
   "remediation" (eq "nodeHealthCheck" (toString $config.remediation))
+  "serving" .Values.secureServing.enabled
   "reads" (not (empty $config.allowedReads)) | toJson -}}
 {{- end -}}
 
@@ -115,5 +116,5 @@ policies.mode is {{ $policies.mode }}
 {{/* "yes" where the API server's admission policies go along: with all that they keep in bounds. */}}
 {{- define "moonfence.admission" -}}
 {{- $rights := include "moonfence.rights" . | fromJson -}}
-{{- if and .Values.admissionPolicies (or (eq .Values.mode "enforce") $rights.taint $rights.release) }}yes{{ end -}}
+{{- if and .Values.admissionPolicies (or (eq "always" (toString .Values.admissionPolicies)) (eq .Values.mode "enforce") $rights.taint $rights.release) }}yes{{ end -}}
 {{- end -}}

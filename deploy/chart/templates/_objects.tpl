@@ -32,6 +32,9 @@
 {{/* (root, file, farNamespace): all objects of a file. */}}
 {{- define "moonfence.emitFile" -}}
 {{- range $object := include "moonfence.objects" . | fromJsonArray }}
+{{- if and $.root.Values.secureServing.enabled (eq $object.kind "Service") }}
+{{- $_ := set $object.spec "ports" (append $object.spec.ports (dict "name" "status" "port" 8082 "targetPort" "status")) }}
+{{- end }}
 {{- if or $.root.Values.leaderPolicy (ne $object.metadata.name "moonfence-leader") }}
 {{ include "moonfence.emit" (dict "root" $.root "object" $object) }}
 {{- end }}

@@ -9,6 +9,9 @@
 
 #include "app/engine/engine.h"
 #include "app/engine/preparation.h"
+#include "app/serving/certificate_keeper.h"
+#include "app/serving/reader_gate.h"
+#include "app/serving/reader_reviews.h"
 #include "app/settings/version.h"
 #include "app/telling/logging.h"
 #include "app/web/admin_server.h"
@@ -19,6 +22,7 @@
 #include "os/system/append_file.h"
 #include "os/system/clocks.h"
 #include "os/system/entropy.h"
+#include "os/system/mailbox.h"
 #include "os/system/process.h"
 #include "os/system/process_usage.h"
 #include "os/system/processes.h"
@@ -48,6 +52,7 @@ constexpr Duration kTidyUp = std::chrono::seconds(10);
 // Two browsers and some more. A picture of everything may have some 5 MB, as often as it is under
 // way.
 constexpr unsigned kStatusConnections = 16;
+constexpr unsigned kMetricsConnections = 64;
 
 std::string version_json() {
   return nlohmann::ordered_json{{"version", version()}, {"commit", commit()}}.dump() + "\n";
@@ -68,6 +73,26 @@ HttpAnswer witness_answer(const std::map<std::string, std::string>& query, const
           .body = answer.error().message() + "\n"};
 }
 
+// By which clients may know us that check our own certificate.
+std::vector<std::string> own_names(const std::string& space, port::Files& files) {
+  const std::string service = "moonfence." + space + ".svc";
+  std::vector<std::string> names = {
+      "moonfence", "moonfence." + space, service, service + ".cluster.local",
+      "localhost", "127.0.0.1",          "::1"};
+  if (const auto ip = files.environment("POD_IP")) {
+    names.push_back(*ip);
+  }
+  return names;
+}
+
+// What a reader needs: the path that he must be allowed to get, and the role that allows it.
+struct Readers {
+  const char* path;
+  const char* role;
+};
+constexpr Readers kOfMetrics = {"/metrics", "moonfence-metrics-reader"};
+constexpr Readers kOfStatus = {"/status", "moonfence-status-reader"};  // of all of its pages
+
 class Daemon {
  public:
   Daemon(const RunOptions& options, Prepared prepared, port::Files& files,
@@ -75,6 +100,9 @@ class Daemon {
       : options_(options),
         audit_file_(std::move(prepared.audit_file)),
         log_(log),
+        files_(files),
+        wall_clock_(wall_clock),
+        namespace_(prepared.assignment.engine_namespace),
         started_(wall_clock.now()),
         loop_(poller_),
         http_(poller_),
@@ -94,7 +122,15 @@ class Daemon {
                  .links = &links_}),
         status_site_(
             status_board_, [&wall_clock] { return wall_clock.now(); },
-            is_loopback(options.status_bind_address)) {}
+            is_loopback(options.status_bind_address)),
+        reviews_(loop_, engine_.guests_caller(), log),
+        mailbox_(poller_),
+        gate_(mailbox_, reviews_,
+              [this](int status) { engine_.metrics().reader_answered(status); }) {}
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+  // The servers' threads wait for nothing any more.
+  ~Daemon() { mailbox_.close(); }
 
   // Signals before the servers' threads, which must inherit the blocked mask; servers before the
   // first list, so that a slow start can be watched from outside.
@@ -107,9 +143,15 @@ class Daemon {
       return failure(signals.error());
     }
     signals_ = std::move(*signals);
+    if (options_.secure_serving) {
+      if (auto ready = open_certificate(); !ready) {
+        return ready;
+      }
+    }
     if (options_.metrics_bind_address != "0") {
       auto server = AdminServer::start("--metrics-bind-address", options_.metrics_bind_address,
-                                       {{"/metrics", metrics_handler()}});
+                                       {{"/metrics", metrics_handler()}}, kMetricsConnections,
+                                       security_for(kOfMetrics));
       if (!server) {
         return failure(server.error());
       }
@@ -127,7 +169,7 @@ class Daemon {
       auto server = AdminServer::start(
           "--status-bind-address", options_.status_bind_address,
           {{"", [this](const HttpRequest& request) { return status_site_.answer(request); }}},
-          kStatusConnections);
+          kStatusConnections, security_for(kOfStatus));
       if (!server) {
         return failure(server.error());
       }
@@ -145,6 +187,43 @@ class Daemon {
   }
 
  private:
+  Result<void> open_certificate() {
+    auto keeper = CertificateKeeper::open(
+        options_.serving_certificate, own_names(namespace_, files_),
+        {.loop = loop_,
+         .files = files_,
+         .clock = wall_clock_,
+         .log = log_,
+         .changed = [this](const std::shared_ptr<const os::TlsIdentity>& identity) {
+           show(identity);
+         }});
+    if (!keeper) {
+      return failure(keeper.error());
+    }
+    certificate_ = std::move(*keeper);
+    engine_.metrics().set_serving_certificate(certificate_->identity()->expires());
+    return {};
+  }
+
+  void show(const std::shared_ptr<const os::TlsIdentity>& identity) {
+    engine_.metrics().set_serving_certificate(identity->expires());
+    for (const auto& server : {std::cref(metrics_server_), std::cref(status_server_)}) {
+      if (server.get() != nullptr) {
+        server.get()->use(identity);
+      }
+    }
+  }
+
+  AdminServer::Security security_for(Readers readers) {
+    if (certificate_ == nullptr) {
+      return {};
+    }
+    return {.identity = certificate_->identity(),
+            .gate = [this, readers](const HttpRequest& request) {
+              return gate_.pass(request, readers.path, readers.role);
+            }};
+  }
+
   // Lists come at the start and after trouble: what they leave is of no use for a long time.
   void tidy_up() {
     tidy_up_ = loop_.after(kTidyUp, [this] {
@@ -196,6 +275,9 @@ class Daemon {
   const RunOptions& options_;
   std::unique_ptr<os::AppendFile> audit_file_;
   port::Log& log_;
+  port::Files& files_;
+  port::WallClock& wall_clock_;
+  const std::string namespace_;
   const WallTime started_;
   os::SystemRandom random_;
   os::CurlPoller poller_;
@@ -206,6 +288,10 @@ class Daemon {
   StatusBoard status_board_;
   Engine engine_;
   StatusSite status_site_;
+  ReaderReviews reviews_;
+  os::Mailbox mailbox_;
+  ReaderGate gate_;
+  std::unique_ptr<CertificateKeeper> certificate_;  // null: no TLS
   ExitCode exit_code_ = ExitCode::Ok;
   loop::Timer tidy_up_;
   std::unique_ptr<os::Signals> signals_;

@@ -21,6 +21,8 @@
 #include "app/telling/announcer.h"
 #include "app/telling/failover_times.h"
 #include "app/telling/records.h"
+#include "app/traces/tracer.h"
+#include "app/webhook/webhook.h"
 #include "audit/trail.h"
 #include "base/text.h"
 #include "cluster/endpoints/endpoint.h"
@@ -50,6 +52,8 @@ namespace {
 
 // How long deletions that have left are waited for when we are asked to stop.
 constexpr Duration kDrainLimit = std::chrono::seconds(6);
+// How long a receiver of traces may take for the last ones.
+constexpr Duration kLastWords = std::chrono::seconds(1);
 constexpr Duration kDrainPoll = std::chrono::milliseconds(20);
 
 // "3f09c1d2a7": short enough to read out at night, long enough not to repeat.
@@ -86,12 +90,14 @@ class Engine::Graph final : public fence::Leadership {
                      told_.config.connection),
         caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
                 user_agent()),
+        guests_caller_(loop_, around.http, credentials_, log_, told_.config.connection.server,
+                       user_agent()),
         reader_(caller_),
         lease_revisions_(loop_, caller_, log_),
         endpoints_({loop_, around.http, around.files, log_, user_agent()},
                    told_.settings.endpoints),
         records_(around.append_audit, log_, metrics_,
-                 [this](const audit::Record& record) { announce(record); }),
+                 [this](const audit::Record& record, WallTime at) { announce(record, at); }),
         trail_(wall_clock_, records_),
         protections_({.namespaces = told_.settings.protected_namespaces,
                       .own_node = NodeName(told_.node_name),
@@ -202,6 +208,34 @@ class Engine::Graph final : public fence::Leadership {
                                                                 .leadership = *this},
                            Namespace(told_.engine_namespace), display_host_)
                      : nullptr),
+        webhook_random_(around.random.fork("webhook")),
+        webhook_(told_.settings.webhook && !told_.on_demand
+                     ? std::make_unique<Webhook>(
+                           Webhook::Surroundings{
+                               .endpoints = {loop_, around.http, around.files, log_, user_agent()},
+                               .random = *webhook_random_,
+                               .now = [this] { return server_now(); },
+                               .may_send =
+                                   [this] {
+                                     const auto until = acts_until();
+                                     return until && loop_.live_now() < *until;
+                                   },
+                               .is_acting = [this] { return actions_.in_flight() > 0; }},
+                           *told_.settings.webhook, "/moonfence/" + told_.engine_namespace)
+                     : nullptr),
+        traces_random_(around.random.fork("traces")),
+        tracer_(told_.settings.traces && !told_.on_demand
+                    ? std::make_unique<Tracer>(
+                          Tracer::Surroundings{
+                              .endpoints = {loop_, around.http, around.files, log_, user_agent()},
+                              .random = *traces_random_,
+                              .is_acting = [this] { return actions_.in_flight() > 0; }},
+                          *told_.settings.traces,
+                          Tracer::Identity{.space = told_.engine_namespace,
+                                           .instance = told_.instance,
+                                           .version = std::string(version()),
+                                           .run = identity_})
+                    : nullptr),
         watch_random_(around.random.fork("watch")),
         node_watch_(
             loop_, caller_, *watch_random_, log_,
@@ -318,7 +352,7 @@ class Engine::Graph final : public fence::Leadership {
     act_beside(false);
     check_fencers(false);
     journal_.flush();
-    drain_deadline_ = loop_.after(kDrainLimit, [this] { leave(); });
+    drain_deadline_ = loop_.after(kDrainLimit, [this] { say_the_rest(); });
     leave_when_drained();
   }
 
@@ -356,6 +390,7 @@ class Engine::Graph final : public fence::Leadership {
                                             Moment now) const {
     return machines_.testify(nonce, nodes, now);
   }
+  [[nodiscard]] kube::Caller& guests_caller() { return guests_caller_; }
   [[nodiscard]] Metrics& metrics() { return metrics_; }
   [[nodiscard]] Health& health() { return health_; }
 
@@ -448,6 +483,14 @@ class Engine::Graph final : public fence::Leadership {
   // Nothing is done before what other leaders left behind is known.
   void read_records() {
     journal_.read([this](const std::vector<fence::Journal::Found>& found) {
+      for (const fence::Journal::Found& each : found) {
+        if (webhook_ != nullptr) {
+          webhook_->recall(each.record);
+        }
+      }
+      if (tracer_ != nullptr) {
+        tracer_->recall(found, server_ahead());
+      }
       incidents_.take_over(found);
       review_records();
       for (const fence::Journal::Found& each : found) {
@@ -495,6 +538,9 @@ class Engine::Graph final : public fence::Leadership {
     }
     if (display_ != nullptr) {
       leads ? display_->lead() : display_->step_down();
+    }
+    if (webhook_ != nullptr) {
+      leads ? webhook_->lead() : webhook_->step_down();
     }
   }
 
@@ -567,20 +613,48 @@ class Engine::Graph final : public fence::Leadership {
             .nodes_schedulable = counts.schedulable};
   }
 
-  void announce(const audit::Record& record) {
+  void announce(const audit::Record& record, WallTime at) {
     if (status_) {
-      status_->hear(record, wall_clock_.now());
+      status_->hear(record, at);
     }
     times_.note(record, loop_.now(), down_for(record.node));
+    if (tracer_ != nullptr) {
+      tracer_->hear(record, at, fell_at(record, at));
+    }
     if (remediations_ != nullptr) {
       remediations_->hear(record);
     }
     if (display_ != nullptr && record.kind == audit::Record::Kind::IncidentOpened) {
       display_->give_way();
     }
+    if (webhook_ != nullptr) {
+      webhook_->hear(record);
+    }
     if (const auto news = news_of(record)) {
       events_.record(*news);
     }
+  }
+
+  // How far the API server's clock is ahead of ours; zero where that may be the resolution alone,
+  // so that every replica names the same time.
+  [[nodiscard]] Duration server_ahead() const {
+    constexpr Duration kResolution = std::chrono::seconds(2);
+    const Duration ahead = server_now() - wall_clock_.now();
+    return ahead < kResolution && -ahead < kResolution ? Duration::zero() : ahead;
+  }
+
+  // When the record's node did, by our clock: its machine's last sign of life where that opened the
+  // incident, else the stamp of its Ready condition, which may be anything.
+  [[nodiscard]] std::optional<WallTime> fell_at(const audit::Record& record, WallTime at) const {
+    if (record.reason == audit::Reason::NodeLost) {
+      const cluster::Kernels* kernels = machines_.witnesses();
+      const auto sign = kernels == nullptr ? std::nullopt : kernels->last_sign(record.node);
+      return sign ? std::optional<WallTime>(at - (loop_.now() - *sign)) : std::nullopt;
+    }
+    const cluster::NodeView* node = nodes_.find(record.node);
+    return node == nullptr || !node->since || *node->since < WallTime{}
+               ? std::nullopt
+               : std::optional<WallTime>(*node->since - server_ahead());
   }
 
   // By Kubernetes' own stamp.
@@ -663,6 +737,16 @@ class Engine::Graph final : public fence::Leadership {
     if (display_ != nullptr) {
       display_->look();
     }
+    if (webhook_ != nullptr) {
+      webhook_->look(*board_.read(), *active_.current());
+      metrics_.set_delivery(webhook_->delivery());
+    }
+    if (tracer_ != nullptr) {
+      metrics_.set_delivery(tracer_->delivery());
+      metrics_.set_rejected_spans(tracer_->rejected());
+      metrics_.set_left_out_of_traces("incidents", tracer_->untraced());
+      metrics_.set_left_out_of_traces("spans", tracer_->left_out());
+    }
     if (nodes_.synced() && !told_synced_) {
       told_synced_ = true;
       log_.info("synced", {{"nodes", nodes_.counts().total}, {"ready", nodes_.counts().ready}});
@@ -709,6 +793,14 @@ class Engine::Graph final : public fence::Leadership {
     if (display_ != nullptr) {
       health_.set_ready("incident-objects", "");
       health_.note("incident-objects", display_->problem());
+    }
+    if (webhook_ != nullptr) {
+      health_.set_ready("webhook", "");
+      health_.note("webhook", webhook_->problem());
+    }
+    if (tracer_ != nullptr) {
+      health_.set_ready("traces", "");
+      health_.note("traces", tracer_->delivery().problem());
     }
   }
 
@@ -802,13 +894,35 @@ class Engine::Graph final : public fence::Leadership {
       // Freed last: what we started must not run beside what the next leader starts.
       if (elector_) {
         metrics_.set_leader(false);  // another may lead before we hear that it is free
-        elector_->release([this] { leave(); });
+        elector_->release([this] { say_the_rest(); });
       } else {
-        leave();
+        say_the_rest();
       }
       return;
     }
     drain_poll_ = loop_.after(kDrainPoll, [this] { leave_when_drained(); });
+  }
+
+  // Another may act by now, or we have waited long enough for that, so the last spans hold up
+  // nobody.
+  void say_the_rest() {
+    if (std::exchange(says_the_rest_, true)) {
+      return;
+    }
+    drain_deadline_.cancel();
+    if (tracer_ != nullptr) {
+      tracer_->flush();
+    }
+    say_until_ = loop_.now() + kLastWords;
+    leave_when_said();
+  }
+
+  void leave_when_said() {
+    if (tracer_ == nullptr || tracer_->is_idle() || loop_.now() >= say_until_) {
+      leave();
+      return;
+    }
+    drain_poll_ = loop_.after(kDrainPoll, [this] { leave_when_said(); });
   }
 
   void leave() {
@@ -833,6 +947,8 @@ class Engine::Graph final : public fence::Leadership {
   kube::LiveCredentials credentials_;
   kube::ServerPace pace_;
   kube::Caller caller_;
+  // Of questions that others cause: how long they take must not count as the API server's pace.
+  kube::Caller guests_caller_;
   kube::Reader reader_;
   kube::LeaseRevisions lease_revisions_;
   cluster::Endpoints endpoints_;
@@ -874,6 +990,10 @@ class Engine::Graph final : public fence::Leadership {
   DisplayHost display_host_;
   std::unique_ptr<port::Random> display_random_;
   const std::unique_ptr<fence::IncidentDisplay> display_;  // null: nobody wants the objects
+  std::unique_ptr<port::Random> webhook_random_;
+  const std::unique_ptr<Webhook> webhook_;  // null: nobody outside is told
+  std::unique_ptr<port::Random> traces_random_;
+  const std::unique_ptr<Tracer> tracer_;  // null: nobody wants traces
   std::unique_ptr<port::Random> watch_random_;
   kube::Watcher node_watch_;
   std::unique_ptr<port::Random> policies_random_;
@@ -887,6 +1007,8 @@ class Engine::Graph final : public fence::Leadership {
   loop::Timer tick_;
   loop::Timer drain_deadline_;
   loop::Timer drain_poll_;
+  bool says_the_rest_ = false;
+  Moment say_until_{};
   loop::Timer yield_poll_;
   bool leads_ = false;              // or will as soon as a rewind was heeded
   Moment own_node_failed_until_{};  // by a health source's word, when we last led
@@ -920,6 +1042,10 @@ std::shared_ptr<const policy::PolicySet> Engine::policies() const {
 Result<std::string> Engine::testify(std::string_view nonce, std::string_view nodes,
                                     Moment now) const {
   return graph_->testify(nonce, nodes, now);
+}
+
+kube::Caller& Engine::guests_caller() {
+  return graph_->guests_caller();
 }
 
 Metrics& Engine::metrics() {

@@ -31,6 +31,10 @@
 #include "port/random.h"
 #include "port/wall_clock.h"
 
+namespace moonfence::kube {
+class Caller;
+}
+
 namespace moonfence::app {
 
 // What an engine is told before it starts.
@@ -97,6 +101,11 @@ class Engine {
   // where machines are not watched.
   [[nodiscard]] Result<std::string> testify(std::string_view nonce, std::string_view nodes,
                                             Moment now) const;
+
+  // For questions to the API server that others cause. They are slow at others' will, so the
+  // engine's limits do not follow them (kube/wire/server_pace.h), and they have a lane of their own
+  // (port::Lane::Guests). Ends with the engine.
+  [[nodiscard]] kube::Caller& guests_caller();
 
   // Both may be read from another thread.
   [[nodiscard]] Metrics& metrics();

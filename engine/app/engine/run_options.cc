@@ -109,6 +109,13 @@ void add_run(CLI::App& app, RunOptions& options) {
   run->add_option("--status-bind-address", options.status_bind_address,
                   "Where the status page is served; 0 turns it off (default: 127.0.0.1:8082)")
       ->type_name("HOST:PORT");
+  run->add_flag("--secure-serving", options.secure_serving,
+                "Serve metrics and status page by HTTPS, to those alone whose token the API server "
+                "knows, and who may get the path /metrics or /status");
+  run->add_option("--serving-certificate", options.serving_certificate,
+                  "Folder with tls.crt and tls.key for --secure-serving, read again when they "
+                  "change (default: a certificate that moonfence signs itself)")
+      ->type_name("FOLDER");
   run->add_option("--audit-log", options.audit_log,
                   "Append audit records as JSON lines to this file, - for standard output")
       ->type_name("FILE");
@@ -127,6 +134,9 @@ std::string problem_of(const RunOptions& options) {
   if (const auto held = parse_duration(options.hold_down); !held || *held < Duration::zero()) {
     return "--hold-down: '" + escaped(options.hold_down) +
            "' is no time; write 10s, or 0s for none";
+  }
+  if (!options.serving_certificate.empty() && !options.secure_serving) {
+    return "--secure-serving is missing: --serving-certificate is for HTTPS";
   }
   if (!options.policy.empty() && options.policy_namespace.empty()) {
     return "--policy-namespace is missing: name the one namespace in which the policy may act";

@@ -38,6 +38,9 @@ struct RunOptions {
   std::string metrics_bind_address = ":8080";
   std::string health_probe_bind_address = ":8081";
   std::string status_bind_address = "127.0.0.1:8082";  // what it shows is for operators alone
+  // Metrics and status page by HTTPS, for those alone whom the API server lets read them.
+  bool secure_serving = false;
+  std::string serving_certificate;  // a folder with tls.crt and tls.key; empty: signed by ourselves
   // Absent: with the ConfigMap's policies yes, with --policy no.
   std::optional<bool> leader_elect;
   std::string node_name;  // on which we run; empty: NODE_NAME, else not known

@@ -294,17 +294,16 @@ bool is_metadata_server(const std::string& url) {
 }  // namespace
 
 Result<void> check_together(const std::string& file, const YAML::Node& name,
-                            const EndpointRules& rules) {
-  const std::string place = "endpoints: " + escaped(name.Scalar(), 64) + ": ";
+                            const std::string& place, const EndpointRules& rules) {
   const bool shows_token = rules.auth == Auth::Bearer || rules.auth == Auth::Login;
   for (const port::Header& header : rules.headers) {
     if (shows_token && lower_cased(header.name) == lower_cased(rules.token_header)) {
-      return bad(file, name, place + "headers has " + header.name + ", which shows the token",
+      return bad(file, name, place + ": headers has " + header.name + ", which shows the token",
                  "take it out, or name another header in auth.sendHeader");
     }
     if (rules.auth == Auth::Aws && lower_cased(header.name).starts_with("x-amz-")) {
       return bad(file, name,
-                 place + "headers has " + header.name + ", which is part of a signature",
+                 place + ": headers has " + header.name + ", which is part of a signature",
                  "take it out; a session token is named by auth.sessionTokenFile");
     }
   }
@@ -313,7 +312,7 @@ Result<void> check_together(const std::string& file, const YAML::Node& name,
       rules.url.starts_with("https://") &&
       !(shows_nothing && is_metadata_server(rules.login.url))) {
     return bad(file, name,
-               place + "auth.url is http and url is https: the login would go in clear text",
+               place + ": auth.url is http and url is https: the login would go in clear text",
                "write auth.url as https://; http is for a cloud's metadata server "
                "(169.254.169.254, metadata.google.internal), with send: nothing");
   }

@@ -19,8 +19,9 @@ namespace moonfence::app {
 // Headers that are the same with each request; those that we set ourselves are refused.
 [[nodiscard]] Result<void> read_headers(const std::string& file, const YAML::Node& name,
                                         const YAML::Node& value, std::vector<port::Header>& into);
-// What the two keys and the url say together.
+// What the two keys and the url say together. `place` begins every message.
 [[nodiscard]] Result<void> check_together(const std::string& file, const YAML::Node& name,
+                                          const std::string& place,
                                           const cluster::EndpointRules& rules);
 [[nodiscard]] Result<void> read_url(const std::string& file, const YAML::Node& name,
                                     const YAML::Node& value, std::string& into);

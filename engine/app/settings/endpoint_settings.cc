@@ -13,8 +13,7 @@ namespace {
 
 using cluster::EndpointRules;
 
-constexpr std::array<std::string_view, 5> kEndpointKeys = {"auth", "headers", "timeout", "tls",
-                                                           "url"};
+constexpr std::array<std::string_view, 5> kKeys = {"auth", "headers", "timeout", "tls", "url"};
 constexpr std::array<std::string_view, 3> kTlsKeys = {"ca", "clientCertificate", "clientKey"};
 constexpr std::size_t kLongestName = 40;
 
@@ -34,9 +33,10 @@ Result<void> read_tls_entry(const std::string& file, const std::string& key, con
   return read_file_name(file, name, value, into);
 }
 
+}  // namespace
+
 Result<void> check_endpoint(const std::string& file, const YAML::Node& name,
-                            const EndpointRules& rules) {
-  const std::string place = "endpoints: " + escaped(name.Scalar(), 64);
+                            const std::string& place, const EndpointRules& rules) {
   if (rules.url.empty()) {
     return bad(file, name, place + " has no url", "for example url: https://HOST:PORT");
   }
@@ -51,7 +51,7 @@ Result<void> check_endpoint(const std::string& file, const YAML::Node& name,
   if (rules.timeout < std::chrono::milliseconds(100) || rules.timeout > std::chrono::minutes(1)) {
     return bad(file, name, place + ": timeout must be from 100ms to 1m", "the default is 5s");
   }
-  return check_together(file, name, rules);
+  return check_together(file, name, place, rules);
 }
 
 Result<void> read_endpoint_entry(const std::string& file, const std::string& key,
@@ -75,8 +75,6 @@ Result<void> read_endpoint_entry(const std::string& file, const std::string& key
                     });
 }
 
-}  // namespace
-
 Result<void> read_endpoints(const std::string& file, const YAML::Node& name,
                             const YAML::Node& value, cluster::EndpointTable& table) {
   if (!value.IsMap()) {
@@ -91,12 +89,12 @@ Result<void> read_endpoints(const std::string& file, const YAML::Node& name,
     }
     EndpointRules rules;
     auto read =
-        each_entry(file, entry.first, entry.second, kEndpointKeys,
+        each_entry(file, entry.first, entry.second, kKeys,
                    [&](const std::string& inner, const auto& inner_name, const auto& inner_value) {
                      return read_endpoint_entry(file, inner, inner_name, inner_value, rules);
                    });
     if (read) {
-      read = check_endpoint(file, entry.first, rules);
+      read = check_endpoint(file, entry.first, "endpoints: " + escaped(key, 64), rules);
     }
     if (!read) {
       return read;

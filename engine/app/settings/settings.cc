@@ -12,6 +12,8 @@
 #include "app/settings/proof_settings.h"
 #include "app/settings/release_settings.h"
 #include "app/settings/settings_values.h"
+#include "app/settings/traces_settings.h"
+#include "app/settings/webhook_settings.h"
 #include "base/text.h"
 #include "fence/leadership/limits.h"
 #include "kube/text/yaml.h"
@@ -20,7 +22,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 27> kKeys = {"allowedWrites",
+constexpr std::array<std::string_view, 29> kKeys = {"allowedWrites",
                                                     "allowedReads",
                                                     "api",
                                                     "attacherLeases",
@@ -46,7 +48,9 @@ constexpr std::array<std::string_view, 27> kKeys = {"allowedWrites",
                                                     "replacementWait",
                                                     "retryInterval",
                                                     "retryWindow",
-                                                    "silentTaint"};
+                                                    "silentTaint",
+                                                    "traces",
+                                                    "webhook"};
 
 Result<void> read_namespaces(const std::string& file, const YAML::Node& name,
                              const YAML::Node& value, std::set<Namespace>& into) {
@@ -181,6 +185,26 @@ Duration* time_of(const std::string& key, Settings& settings) {
   return found == times.end() ? nullptr : found->second;
 }
 
+struct Switch {
+  std::string_view key;
+  std::string_view needs;  // what on takes
+  bool* into = nullptr;
+};
+// `into` is null: no switch has that key.
+Switch switch_of(const std::string& key, Settings& settings) {
+  constexpr std::string_view kStatus = "on needs the permission to patch nodes/status";
+  const std::array<Switch, 5> switches = {
+      {{"detection", "on needs connections from moonfence's pods to the kubelets' port (10250)",
+        &settings.detection.on},
+       {"incidentObjects", "on needs the kind FencingIncident", &settings.incident_objects},
+       {"publishEvidence", kStatus, &settings.publish_evidence},
+       {"release", kStatus, &settings.release.on},
+       {"silentTaint", "on needs the permission to patch nodes", &settings.silent_taint}}};
+  const auto* found = std::find_if(switches.begin(), switches.end(),
+                                   [&key](const Switch& each) { return each.key == key; });
+  return found == switches.end() ? Switch{} : *found;
+}
+
 Result<void> read_entry(const std::string& file, const std::string& key, const YAML::Node& name,
                         const YAML::Node& value, Settings& settings) {
   if (key == "api") {
@@ -209,22 +233,8 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   if (key == "remediation") {
     return read_remediation(file, name, value, settings.node_health_check);
   }
-  if (key == "detection") {
-    return read_switch(file, name, value,
-                       "on needs connections from moonfence's pods to the kubelets' port (10250)",
-                       settings.detection.on);
-  }
-  if (key == "silentTaint") {
-    return read_switch(file, name, value, "on needs the permission to patch nodes",
-                       settings.silent_taint);
-  }
-  if (key == "publishEvidence") {
-    return read_switch(file, name, value, "on needs the permission to patch nodes/status",
-                       settings.publish_evidence);
-  }
-  if (key == "incidentObjects") {
-    return read_switch(file, name, value, "on needs the kind FencingIncident",
-                       settings.incident_objects);
+  if (const Switch found = switch_of(key, settings); found.into != nullptr) {
+    return read_switch(file, name, value, std::string(found.needs), *found.into);
   }
   if (key == "fencers") {
     return read_fencers(file, name, value, settings.fencers);
@@ -238,9 +248,11 @@ Result<void> read_entry(const std::string& file, const std::string& key, const Y
   if (key == "endpoints") {
     return read_endpoints(file, name, value, settings.endpoints);
   }
-  if (key == "release") {
-    return read_switch(file, name, value, "on needs the permission to patch nodes/status",
-                       settings.release.on);
+  if (key == "traces") {
+    return read_traces(file, name, value, settings.traces);
+  }
+  if (key == "webhook") {
+    return read_webhook(file, name, value, settings.webhook);
   }
   if (key == "controllerLease") {
     return read_controller_lease(file, name, value, settings.release);

@@ -5,6 +5,7 @@
 // the nearest known one, every value is checked with its place, and times that belong together are
 // checked together. Read once at start.
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,6 +35,24 @@ struct FencerSetting {
   bool switch_off = false;  // it may, not only ask
   bool isolate = false;     // likewise
   nlohmann::json settings = nlohmann::json::object();
+};
+
+// What is told of an incident.
+enum class IncidentPhase { Opened, Acting, Attention, Settled };
+
+// A receiver outside the cluster that is told of incidents (app/webhook).
+struct WebhookSetting {
+  cluster::EndpointRules endpoint;
+  std::string secret_file;  // with which messages are signed
+  std::string source = {};  // which cluster tells it; "": /moonfence/NAMESPACE
+  std::set<IncidentPhase> events = {IncidentPhase::Opened, IncidentPhase::Acting,
+                                    IncidentPhase::Attention, IncidentPhase::Settled};
+};
+
+// A receiver of OpenTelemetry traces (app/traces).
+struct TracesSetting {
+  cluster::EndpointRules endpoint;  // its URL is the receiver's base, without /v1/traces
+  std::string cluster = {};         // its name; "": not told
 };
 
 struct Settings {
@@ -80,6 +99,10 @@ struct Settings {
   bool publish_evidence = false;
   // Whether incidents are shown as FencingIncident objects (fence/display/incident_display.h).
   bool incident_objects = false;
+  // Who is told of incidents (app/webhook/webhook.h).
+  std::optional<WebhookSetting> webhook = {};
+  // Who receives traces of incidents (app/traces/tracer.h).
+  std::optional<TracesSetting> traces = {};
   // The least `after` of bindings that do not wait for Kubernetes (`actOn`).
   Duration least_after = policy::kLostAfter;
   // What has to be known of a node before a pod of it is deleted, whatever policies say.

@@ -282,6 +282,26 @@ void Metrics::set_events(std::size_t queued, std::uint64_t dropped) {
   raise_to(events_dropped_.Add({}), static_cast<double>(dropped));
 }
 
+void Metrics::set_delivery(const Delivery& delivery) {
+  const Delivery::Counts counts = delivery.counts();
+  const prometheus::Labels to = {{"to", delivery.name()}};
+  raise_to(delivered_.Add(to), static_cast<double>(counts.delivered));
+  raise_to(delivery_failures_.Add(to), static_cast<double>(counts.failed_attempts));
+  for (const auto& [why, number] : counts.lost) {
+    raise_to(delivery_lost_.Add({{"to", delivery.name()}, {"reason", std::string(to_string(why))}}),
+             static_cast<double>(number));
+  }
+  delivery_waiting_.Add(to).Set(static_cast<double>(counts.waiting));
+}
+
+void Metrics::set_rejected_spans(std::uint64_t rejected) {
+  raise_to(rejected_spans_.Add({}), static_cast<double>(rejected));
+}
+
+void Metrics::set_left_out_of_traces(const std::string& what, std::uint64_t count) {
+  raise_to(left_out_of_traces_.Add({{"what", what}}), static_cast<double>(count));
+}
+
 void Metrics::set_missed_heartbeats(int misses) {
   missed_heartbeats_.Add({}).Set(misses);
 }
@@ -337,6 +357,15 @@ void Metrics::raise_to(prometheus::Counter& counter, double value) {
   if (value > before) {
     counter.Increment(value - before);
   }
+}
+
+void Metrics::set_serving_certificate(WallTime expires) {
+  serving_certificate_.Add({}).Set(
+      std::chrono::duration<double>(expires.time_since_epoch()).count());
+}
+
+void Metrics::reader_answered(int status) {
+  readers_.Add({{"code", std::to_string(status)}}).Increment();
 }
 
 void Metrics::set_process(const os::ProcessUsage& usage, WallTime started) {

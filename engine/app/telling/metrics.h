@@ -14,6 +14,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include "app/delivery/delivery.h"
 #include "app/status/status_snapshot.h"
 #include "audit/trail.h"
 #include "cluster/detection/detection.h"
@@ -80,11 +81,21 @@ class Metrics final : public kube::CallObserver {
   // What one run of a policy took.
   void count_run(const std::string& policy, const policy::Usage& usage);
   void set_events(std::size_t queued, std::uint64_t dropped);
+  // Messages to a receiver outside the cluster, which the delivery names.
+  void set_delivery(const Delivery& delivery);
+  void set_rejected_spans(std::uint64_t rejected);
+  // `what`: "incidents", "spans".
+  void set_left_out_of_traces(const std::string& what, std::uint64_t count);
   void set_missed_heartbeats(int misses);
   // Where machines are watched.
   void set_detection(const cluster::Detection::Counts& counts,
                      const cluster::Silences::Lasted& silences);
   void set_witnesses(const cluster::Witnesses::Counts& counts);
+  // When the certificate of the servers ends; not called without one.
+  void set_serving_certificate(WallTime expires);
+  // A request at a server that asks who reads, by the status of its answer; 200: let in. From any
+  // thread.
+  void reader_answered(int status);
   // What the process takes; told by whoever runs in one of its own.
   void set_process(const os::ProcessUsage& usage, WallTime started);
 
@@ -216,6 +227,20 @@ class Metrics final : public kube::CallObserver {
       gauge("moonfence_events_queued", "Kubernetes events that wait to be sent");
   Counters& events_dropped_ =
       counter("moonfence_events_dropped_total", "Kubernetes events that were not sent");
+  Counters& delivered_ =
+      counter("moonfence_delivery_delivered_total", "Messages that their receiver took");
+  Counters& delivery_failures_ = counter("moonfence_delivery_failed_attempts_total",
+                                         "Attempts to deliver a message that failed");
+  Counters& delivery_lost_ =
+      counter("moonfence_delivery_lost_total", "Messages that were not delivered, by why");
+  Gauges& delivery_waiting_ =
+      gauge("moonfence_delivery_waiting", "Messages that wait to be delivered");
+  Counters& rejected_spans_ =
+      counter("moonfence_traces_rejected_spans_total",
+              "Spans that the receiver of traces did not keep of requests that it took");
+  Counters& left_out_of_traces_ =
+      counter("moonfence_traces_left_out_total",
+              "Incidents of which no trace was made, and spans that were left out, by what");
   Gauges& missed_heartbeats_ = gauge("moonfence_api_server_missed_heartbeats",
                                      "Heartbeats in a row that the API server did not answer");
   Gauges& kernels_ = gauge("moonfence_detection_nodes",
@@ -233,6 +258,12 @@ class Metrics final : public kube::CallObserver {
       gauge("moonfence_fencer_nodes",
             "Nodes whose fencers work, have failed twice in a row (broken), or are none, as the "
             "leader has asked them; 0 where none is configured");
+  Gauges& serving_certificate_ =
+      gauge("moonfence_serving_certificate_expiry_timestamp_seconds",
+            "When the certificate ends with which metrics and status page are served");
+  Counters& readers_ = counter("moonfence_readers_total",
+                               "Requests for metrics and status page by HTTPS, by what the reader "
+                               "was told; 200: let in");
   Counters& cpu_seconds_ =
       counter("process_cpu_seconds_total", "CPU time spent, of user and system");
   Gauges& resident_bytes_ = gauge("process_resident_memory_bytes", "Memory that is resident");

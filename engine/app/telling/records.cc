@@ -43,21 +43,21 @@ port::Log::Level level_of(const Record& record) {
 
 }  // namespace
 
-Result<void> Records::append(const Record& record, std::string_view json) {
+Result<void> Records::append(const Record& record, WallTime at, std::string_view json) {
   if (append_line_) {
     if (auto written = append_line_(json); !written) {
       log_.error("audit_write_failed", {{"error", written.error().message()}});
       if (record.kind != Record::Kind::Intent) {
-        tell(record);
+        tell(record, at);
       }
       return written;
     }
   }
-  tell(record);
+  tell(record, at);
   return {};
 }
 
-void Records::tell(const Record& record) {
+void Records::tell(const Record& record, WallTime at) {
   std::vector<port::LogField> fields = {{"reason", audit::code(record.reason)},
                                         {"incident", record.incident.text()},
                                         {"node", record.node.text()}};
@@ -86,7 +86,7 @@ void Records::tell(const Record& record) {
   log_.write(level_of(record), audit::to_string(record.kind), fields);
   metrics_.count(record);
   if (announce_) {
-    announce_(record);
+    announce_(record, at);
   }
 }
 

@@ -17,7 +17,7 @@ class Records final : public audit::Trail::Sink {
   // Appends one line to the audit file; empty function: no file was asked for, the log is the
   // record.
   using AppendLine = std::function<Result<void>(std::string_view line)>;
-  using Announce = std::function<void(const audit::Record&)>;
+  using Announce = std::function<void(const audit::Record&, WallTime at)>;
 
   Records(AppendLine append_line, port::Log& log, Metrics& metrics, Announce announce)
       : append_line_(std::move(append_line)),
@@ -27,10 +27,10 @@ class Records final : public audit::Trail::Sink {
 
   // A failed write is returned. Nothing more is told of an intent then, because it does not happen;
   // everything else has happened and is told by what still works.
-  Result<void> append(const audit::Record& record, std::string_view json) override;
+  Result<void> append(const audit::Record& record, WallTime at, std::string_view json) override;
 
  private:
-  void tell(const audit::Record& record);
+  void tell(const audit::Record& record, WallTime at);
 
   AppendLine append_line_;
   port::Log& log_;

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cluster/endpoints/endpoint_access.h"
 #include "cluster/endpoints/endpoint_credentials.h"
 #include "cluster/endpoints/xml.h"
-#include "kube/auth/tls_files.h"
 #include "kube/wire/url.h"
 
 namespace moonfence::cluster {
@@ -17,57 +17,6 @@ void address(kube::ApiRequest& request, const std::string& path) {
   const std::size_t mark = path.find('?');
   request.path = path.substr(0, mark);
   request.query = kube::decoded_query(mark == path.npos ? "" : path.substr(mark + 1));
-}
-
-// Exchanges with one endpoint: on a lane where they hold up nothing of the API server, under TLS
-// settings of their own.
-class OwnTls final : public port::Http {
- public:
-  explicit OwnTls(port::Http& http) : http_(http) {}
-  OwnTls(const OwnTls&) = delete;
-  OwnTls& operator=(const OwnTls&) = delete;
-
-  std::unique_ptr<port::Transfer> start(port::HttpRequest request, port::HttpSink& sink) override {
-    request.tls = tls_;
-    request.aws = signature_;
-    request.lane = port::Lane::Endpoints;
-    return http_.start(std::move(request), sink);
-  }
-  void use_tls(port::TlsSettings settings) override {
-    tls_ = std::make_shared<const port::TlsSettings>(std::move(settings));
-  }
-  // Connections are told apart by their settings: none is used on with an older certificate.
-  void drop_connections() override {}
-
-  [[nodiscard]] const port::TlsSettings& tls() const { return *tls_; }
-  // All that is started from now on.
-  void sign_with(std::shared_ptr<const port::AwsSignature> signature) {
-    signature_ = std::move(signature);
-  }
-
- private:
-  port::Http& http_;
-  std::shared_ptr<const port::AwsSignature> signature_;
-  std::shared_ptr<const port::TlsSettings> tls_ = std::make_shared<const port::TlsSettings>();
-};
-
-kube::Connection connection_of(const EndpointRules& rules, port::Files& files) {
-  constexpr std::size_t kPemLimit = 4U << 20U;
-  kube::Connection connection;
-  connection.server = rules.url;
-  connection.ca_file = rules.ca_file;
-  connection.identity.certificate_file = rules.certificate_file;
-  connection.identity.key_file = rules.key_file;
-  // A pair in force from the start; TlsFiles takes later ones when they have settled.
-  if (!rules.certificate_file.empty()) {
-    auto certificate = files.read(rules.certificate_file, kPemLimit);
-    auto key = files.read(rules.key_file, kPemLimit);
-    if (certificate && key) {
-      connection.identity.certificate_pem = *std::move(certificate);
-      connection.identity.key_pem = *std::move(key);
-    }
-  }
-  return connection;
 }
 
 // A call that fails in a later turn, unsent.
@@ -89,19 +38,14 @@ std::string name_of(port::Method method, const std::string& path) {
 
 }  // namespace
 
-class Endpoints::One final : private kube::Credentials {
+class Endpoints::One final {
  public:
   One(const Surroundings& around, const std::string& name, EndpointRules rules)
       : loop_(around.loop),
-        files_(around.files),
         name_(name),
         rules_(std::move(rules)),
-        http_(around.http),
-        tls_(around.loop, http_, around.files, around.log, connection_of(rules_, around.files)),
-        credentials_(around.loop, http_, around.files, around.log, name, rules_, around.user_agent),
-        caller_(around.loop, http_, *this, around.log, rules_.url, around.user_agent) {
-    tls_.reload();
-  }
+        access_(around, name, rules_),
+        caller_(around.loop, access_.http(), access_, around.log, rules_.url, around.user_agent) {}
   One(const One&) = delete;
   One& operator=(const One&) = delete;
 
@@ -172,7 +116,7 @@ class Endpoints::One final : private kube::Credentials {
   }
 
  private:
-  [[nodiscard]] bool is_aws() const { return rules_.auth == EndpointRules::Auth::Aws; }
+  [[nodiscard]] bool is_aws() const { return access_.is_aws(); }
   static void as_aws(kube::ApiRequest& request, AwsCall call, std::string& what) {
     what = std::move(call.action);
     request.method = port::Method::Post;
@@ -255,44 +199,11 @@ class Endpoints::One final : private kube::Credentials {
     return took >= rules_.timeout ? Why::Timeout : Why::Unreachable;
   }
 
-  // Nothing is sent, not even a password, before we can recognise the endpoint as configured.
-  void headers(Ready ready) override {
-    const bool no_authority = !rules_.ca_file.empty() && http_.tls().ca_pem.empty();
-    const bool no_certificate =
-        !rules_.certificate_file.empty() && http_.tls().certificate_pem.empty();
-    if (no_authority || no_certificate) {
-      tls_.reload();
-    }
-    if (no_authority && http_.tls().ca_pem.empty()) {
-      ready(failure(Error::Kind::Unauthorized, "tls.ca: " + tls_.authority_reloads().fault));
-    } else if (no_certificate && http_.tls().certificate_pem.empty()) {
-      ready(failure(Error::Kind::Unauthorized,
-                    "tls.clientCertificate: " + tls_.certificate_reloads().fault));
-    } else if (is_aws()) {
-      auto identity = aws_identity(files_, rules_.aws);
-      http_.sign_with(identity ? identity->signature : nullptr);
-      ready(identity ? with_ours(std::move(identity->headers))
-                     : failure(std::move(identity.error())));
-    } else {
-      credentials_.headers([this, ready = std::move(ready)](auto headers) {
-        ready(headers ? with_ours(*std::move(headers)) : std::move(headers));
-      });
-    }
-  }
-  Result<std::vector<port::Header>> with_ours(std::vector<port::Header> headers) const {
-    headers.insert(headers.end(), rules_.headers.begin(), rules_.headers.end());
-    return headers;
-  }
-  bool refused(Moment asked) override { return credentials_.refused(asked); }
-
   loop::Loop& loop_;
-  port::Files& files_;
   const std::string name_;
   const EndpointRules rules_;
   FailureRows rows_;
-  OwnTls http_;
-  kube::TlsFiles tls_;
-  EndpointCredentials credentials_;
+  EndpointAccess access_;
   kube::Caller caller_;
 };
 

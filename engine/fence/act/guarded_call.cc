@@ -244,6 +244,8 @@ void GuardedCall::finish(Calls::iterator call, const Result<Reply>& reply, Reaso
     record.text = item.text(reason, authority, reply ? item.form.done : reply.error().message());
     record.server_audit_id = reply ? reply->audit_id : std::string();
     record.took = loop_.now() - ended.started;
+    record.http_status = reply ? reply->http_status : reply.error().http_status;
+    record.stopped_at_the_wire = unsent;
     // A failed write is counted by the trail and reported; the action is past being stopped.
     (void)trail_.write(record);
     if (RecordLedger* ledger = item.ledger(authority)) {

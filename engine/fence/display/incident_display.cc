@@ -14,10 +14,6 @@ using nlohmann::json;
 
 constexpr const char* kRights = "kubectl apply -k deploy/rights/incidents";
 
-bool is_troubled(IncidentStatus::State state) {
-  return state == IncidentStatus::State::Held || state == IncidentStatus::State::Fails;
-}
-
 bool differs_in_text_only(const std::optional<ShownStand>& a, const std::optional<ShownStand>& b) {
   if (!a || !b) {
     return false;
@@ -99,34 +95,19 @@ void IncidentDisplay::follow(Entry& entry, const IncidentStatus* status,
                              const JudgedPods* pods) const {
   std::optional<ShownStand> stand;
   const bool is_open = !entry.record.closed && status != nullptr;
-  follow_trouble(entry, is_open ? std::optional(status->state) : std::nullopt);
+  entry.trouble.follow(is_open ? std::optional(status->state) : std::nullopt,
+                       entry.record.closed.has_value(), around_.loop.now());
   if (is_open) {
     stand = {.state = status->state,
              .reason = status->reason,
              .text = status->text,
-             .stalled = entry.troubled && around_.loop.now() - *entry.troubled >= kStalled,
+             .stalled = entry.trouble.is_stalled(around_.loop.now()),
              .pods = pods == nullptr ? std::nullopt : std::optional(*pods)};
   }
   if (stand != entry.stand && !entry.record.closed) {
     hurry(entry, differs_in_text_only(stand, entry.stand) ? kTextEvery : kWriteEvery);
   }
   entry.stand = std::move(stand);
-}
-
-// `state`: nullopt, nothing is known of it. It may be out of it for a moment only.
-void IncidentDisplay::follow_trouble(Entry& entry,
-                                     std::optional<IncidentStatus::State> state) const {
-  const Moment now = around_.loop.now();
-  if (state && is_troubled(*state)) {
-    entry.troubled = entry.troubled.value_or(now);
-    entry.calm.reset();
-    return;
-  }
-  entry.calm = entry.calm.value_or(now);
-  const bool is_over = entry.record.closed || state == IncidentStatus::State::Verifying;
-  if (is_over || now - *entry.calm >= kCalm) {
-    entry.troubled.reset();
-  }
 }
 
 // Due so long after it was last written.

@@ -25,6 +25,7 @@
 
 #include "base/names.h"
 #include "fence/display/incident_object.h"
+#include "fence/incident/trouble.h"
 #include "fence/leadership/leadership.h"
 #include "fence/record/journal.h"
 #include "kube/wire/backoff.h"
@@ -44,10 +45,6 @@ class IncidentDisplay final : public Journal::Listener {
   // What changed is written after this, another text alone after a minute.
   static constexpr Duration kWriteEvery = std::chrono::seconds(5);
   static constexpr Duration kTextEvery = std::chrono::minutes(1);
-  // Held or failing for so long, somebody has to look.
-  static constexpr Duration kStalled = std::chrono::minutes(1);
-  // And out of that for so long, nobody has.
-  static constexpr Duration kCalm = std::chrono::seconds(5);
   // An open one is looked at again, for somebody may have changed it; one that is over once.
   static constexpr Duration kVerifyEvery = std::chrono::minutes(5);
   // One that failed, then twice as long; and where the kind is not there or not ours to write.
@@ -95,15 +92,14 @@ class IncidentDisplay final : public Journal::Listener {
   struct Entry {
     ShownRecord record;
     std::optional<ShownStand> stand = {};
-    std::optional<Moment> troubled = {};  // since when it is held or fails
-    std::optional<Moment> calm = {};      // since when it is not
-    bool past = false;                    // it was over when we came, or its end is shown
-    bool seen = false;                    // its object was there
-    Moment due{};                         // max: nothing is to be written
-    Duration wanted{};                    // how soon after the last, since it was read; max: not
-    std::optional<Moment> written = {};   // when it was last written, or seen to be right
-    Moment not_before{};                  // it failed
-    Duration pause{};                     // zero: it did not
+    Trouble trouble = {};
+    bool past = false;                   // it was over when we came, or its end is shown
+    bool seen = false;                   // its object was there
+    Moment due{};                        // max: nothing is to be written
+    Duration wanted{};                   // how soon after the last, since it was read; max: not
+    std::optional<Moment> written = {};  // when it was last written, or seen to be right
+    Moment not_before{};                 // it failed
+    Duration pause{};                    // zero: it did not
     std::string problem = {};
   };
   using Entries = std::map<IncidentId, Entry>;
@@ -113,7 +109,6 @@ class IncidentDisplay final : public Journal::Listener {
   void probed(const Result<kube::ApiReply>& reply);
   void not_there(const Error& error);
   void follow(Entry& entry, const IncidentStatus* status, const JudgedPods* pods) const;
-  void follow_trouble(Entry& entry, std::optional<IncidentStatus::State> state) const;
   void hurry(Entry& entry, Duration after_the_last) const;
   void next_later(Duration pause);
   void pause(Duration duration);

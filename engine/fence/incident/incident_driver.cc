@@ -17,6 +17,11 @@ using cluster::NodeView;
 
 namespace {
 
+bool is_left_to_others(Reason reason) {
+  return reason == Reason::SteppedDown || reason == Reason::Stopping ||
+         reason == Reason::StoreWentBack;
+}
+
 // How much of it was done when the node came back; "" when nothing was to be done.
 std::string how_far(const IncidentRecord& record) {
   constexpr std::size_t kNamed = 8;
@@ -500,8 +505,7 @@ void IncidentDriver::close(Reason reason) {
     reason = Reason::SourceHealthy;
   }
   // What we must leave the next leader finishes.
-  if (reason != Reason::SteppedDown && reason != Reason::Stopping &&
-      reason != Reason::StoreWentBack) {
+  if (!is_left_to_others(reason)) {
     authority_->ledger->close(reason);
     around_.output.journal.finish(authority_->ledger);
   }
@@ -524,8 +528,10 @@ std::string IncidentDriver::names_of_failing() const {
 
 void IncidentDriver::record(Record::Kind kind, Reason reason, const std::string& text) {
   record_opening();
-  const Duration age =
-      kind == Record::Kind::IncidentClosed ? around_.access.loop.now() - opened_ : Duration::zero();
+  const bool closes = kind == Record::Kind::IncidentClosed;
+  const Duration age = closes ? around_.access.loop.now() - opened_ : Duration::zero();
+  const bool goes_on =
+      closes && is_left_to_others(reason) && around_.output.journal.may_stand(*authority_->ledger);
   (void)around_.output.trail.write({.kind = kind,
                                     .reason = reason,
                                     .incident = id_,
@@ -539,7 +545,8 @@ void IncidentDriver::record(Record::Kind kind, Reason reason, const std::string&
                                     .text = text,
                                     .attempt = machine_.passes(),
                                     .server_audit_id = {},
-                                    .took = age});
+                                    .took = age,
+                                    .goes_on = goes_on});
 }
 
 }  // namespace moonfence::fence

@@ -34,7 +34,7 @@ class PlanAhead::Hush final : public port::Log, public port::WallClock, public a
  public:
   void write(Level, std::string_view, const std::vector<port::LogField>&) override {}
   WallTime now() override { return {}; }
-  Result<void> append(const audit::Record&, std::string_view) override { return {}; }
+  Result<void> append(const audit::Record&, WallTime, std::string_view) override { return {}; }
 
   audit::Trail trail{*this, *this};
 };

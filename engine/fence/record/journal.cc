@@ -244,6 +244,13 @@ void Journal::finish(const std::shared_ptr<RecordLedger>& ledger) {
   write_soon(*entry, Duration::zero());
 }
 
+bool Journal::may_stand(const RecordLedger& ledger) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&ledger](const Entry& entry) {
+    return entry.ledger.get() == &ledger &&
+           (entry.at || entry.call != nullptr || entry.uncertain || entry.lost);
+  });
+}
+
 void Journal::close(const Found& found, audit::Reason reason) {
   const std::shared_ptr<RecordLedger> ledger = resume(found);
   ledger->close(reason);

@@ -90,6 +90,9 @@ class Journal {
   void save(const std::shared_ptr<RecordLedger>& ledger, Saved saved);
   // The incident is over. What is still to be written is; a ledger without a step leaves no trace.
   void finish(const std::shared_ptr<RecordLedger>& ledger);
+  // Whether the next leader may find a record of the incident: one was written, is being written,
+  // or nobody heard what came of it.
+  [[nodiscard]] bool may_stand(const RecordLedger& ledger) const;
   // The record of an incident that needs nobody any more.
   void close(const Found& found, audit::Reason reason);
   // What was written behind goes now.

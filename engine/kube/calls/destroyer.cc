@@ -29,7 +29,8 @@ std::string delete_options(const DeleteRequest& request, bool without_grace) {
 // A 200 means marked, not gone: an object with finalizers, or one that a kubelet is still given
 // time to stop, comes back as it now is.
 DeleteReply read_reply(const ApiReply& reply) {
-  DeleteReply out{.audit_id = reply.audit_id, .marked_only = reply.status == 202};
+  DeleteReply out{
+      .audit_id = reply.audit_id, .marked_only = reply.status == 202, .http_status = reply.status};
   Fields fields(reply.body);
   const nlohmann::json* finalizers = fields.array({"metadata", "finalizers"});
   if ((finalizers != nullptr && !finalizers->empty()) ||
@@ -94,6 +95,7 @@ class Removal final : public ApiCall {
     call_ = caller_.call(std::move(request), [this](const Result<ApiReply>& found) {
       DeleteReply reply = found ? read_absence(found->body, uid_) : DeleteReply();
       if (reply.found_gone || reply.found_another) {
+        reply.http_status = refusal_.http_status;
         finish(std::move(reply));
       } else {
         finish(failure(std::move(refusal_)));
@@ -171,7 +173,7 @@ CallHandle Destroyer::patch_node(const NodeName& name, NodePatch patch,
       done(failure(std::move(reply.error())));
       return;
     }
-    done(NodePatchReply{.audit_id = reply->audit_id});
+    done(NodePatchReply{.audit_id = reply->audit_id, .http_status = reply->status});
   });
 }
 
@@ -218,11 +220,11 @@ CallHandle Destroyer::write(Result<std::string> path, port::Method method, Custo
   api.may_send = std::move(write.may_send);
   return caller_.call(std::move(api), [done = std::move(done)](Result<ApiReply> reply) {
     if (!reply && reply.error().reason == "AlreadyExists") {
-      done(CustomWriteReply());
+      done(CustomWriteReply{.audit_id = {}, .http_status = reply.error().http_status});
     } else if (!reply) {
       done(failure(std::move(reply.error())));
     } else {
-      done(CustomWriteReply{.audit_id = reply->audit_id});
+      done(CustomWriteReply{.audit_id = reply->audit_id, .http_status = reply->status});
     }
   });
 }

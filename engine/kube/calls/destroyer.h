@@ -34,6 +34,7 @@ struct DeleteReply {
   // has its name.
   bool found_gone = false;
   bool found_another = false;
+  int http_status = 0;  // what the deletion itself was answered
 };
 
 // A JSON patch (RFC 6902) of one node. Its tests and its change are one step for the server: where
@@ -49,6 +50,7 @@ struct NodePatch {
 
 struct NodePatchReply {
   std::string audit_id;
+  int http_status = 0;  // 0: another kind of server answered
 };
 
 // A new object of a custom resource, or annotations of one that is there.
@@ -66,6 +68,7 @@ struct CustomWrite {
 // Also where an object of that name was there already: what it does is read in any case.
 struct CustomWriteReply {
   std::string audit_id;
+  int http_status = 0;
 };
 
 class Destroyer {

@@ -30,8 +30,9 @@ using Query = std::vector<std::pair<std::string, std::string>>;
 
 struct ApiRequest {
   port::Method method = port::Method::Get;
-  std::string path;  // "/api/v1/nodes/n1", segments already encoded (kube/wire/url.h)
-  Query query;       // encoded by the caller
+  std::string path;            // "/api/v1/nodes/n1", segments already encoded (kube/wire/url.h)
+  bool path_as_given = false;  // of a URL that somebody wrote; it was checked when it was read
+  Query query;                 // encoded by the caller
   std::string body;
   std::string content_type;  // set exactly when there is a body
   // Of a read: of each object its metadata alone (PartialObjectMetadata), of whatever kind it is.

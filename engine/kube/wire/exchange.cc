@@ -49,7 +49,8 @@ Exchange::Exchange(CallContext& context, ApiRequest request)
     : context_(context), request_(std::move(request)), started_(context.loop.now()) {}
 
 void Exchange::begin() {
-  const bool built = is_built_path(request_.path);
+  const bool built =
+      request_.path_as_given ? request_.path.starts_with('/') : is_built_path(request_.path);
   if (!built || request_.body.empty() != request_.content_type.empty()) {
     give_up(Error{.kind = Error::Kind::Invalid,
                   .text = place() + (built ? ": a body needs a content type and the reverse"

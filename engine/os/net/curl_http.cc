@@ -34,6 +34,7 @@ class CurlHttp::Engine final : public CurlPoller::Client {
     lanes_[index_of(port::Lane::Writes)].bound = limits.writes;
     lanes_[index_of(port::Lane::Bulk)].bound = limits.bulk;
     lanes_[index_of(port::Lane::Endpoints)].bound = limits.endpoints;
+    lanes_[index_of(port::Lane::Guests)].bound = limits.guests;
     // A burst of deletions opens dozens of connections: resumed TLS sessions spare the server a
     // signature each. libcurl resumes only under the same trust and the same client certificate.
     MOONFENCE_CHECK(sessions_ != nullptr);

@@ -19,6 +19,7 @@ struct HttpLimits {
   std::size_t writes = 192;
   std::size_t bulk = 4;
   std::size_t endpoints = 16;
+  std::size_t guests = 4;
   Duration connect_timeout = std::chrono::seconds(4);  // name, TCP, TLS; over all addresses
   std::size_t head_bytes = 64U << 10U;                 // of an answer, in total
 };

@@ -31,6 +31,7 @@ const LaneTraits& traits(port::Lane lane) {
       return kWatches;
     case port::Lane::Bulk:
     case port::Lane::Endpoints:
+    case port::Lane::Guests:
       return kBulk;
   }
   return kWrites;

@@ -27,6 +27,8 @@ class Descriptor {
 
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] bool open() const { return fd_ >= 0; }
+  // Whoever gets it closes it.
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;

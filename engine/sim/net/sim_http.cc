@@ -69,6 +69,7 @@ SimHttp::SimHttp(Wire& wire, std::string replica, int incarnation, std::function
   lane_of(port::Lane::Watches).bound = std::numeric_limits<std::size_t>::max();
   lane_of(port::Lane::Bulk).bound = kBulk;
   lane_of(port::Lane::Endpoints).bound = kEndpoints;
+  lane_of(port::Lane::Guests).bound = kGuests;
 }
 
 SimHttp::~SimHttp() {

@@ -26,6 +26,7 @@ class SimHttp final : public port::Http {
   static constexpr std::size_t kWrites = 192;
   static constexpr std::size_t kBulk = 4;
   static constexpr std::size_t kEndpoints = 16;
+  static constexpr std::size_t kGuests = 4;
 
   // `may_leave` is asked before every effect of the process: false once it has crashed in the
   // middle of a turn. All references must outlive it; transfers must not.

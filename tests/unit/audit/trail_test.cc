@@ -13,7 +13,7 @@ struct FixedClock final : port::WallClock {
 };
 
 struct Lines final : Trail::Sink {
-  Result<void> append(const Record& /*record*/, std::string_view json) override {
+  Result<void> append(const Record& /*record*/, WallTime /*at*/, std::string_view json) override {
     if (full) {
       return failure(Error::Kind::Limit, "no space left on device");
     }

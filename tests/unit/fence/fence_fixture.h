@@ -56,7 +56,8 @@ struct StandingWallClock final : port::WallClock {
 
 // Every audit record, in order.
 struct Story final : audit::Trail::Sink {
-  Result<void> append(const audit::Record& record, std::string_view /*json*/) override {
+  Result<void> append(const audit::Record& record, WallTime /*at*/,
+                      std::string_view /*json*/) override {
     if (full) {
       return failure(Error::Kind::Limit, "no space left on device");
     }

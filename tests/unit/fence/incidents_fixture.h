@@ -48,6 +48,16 @@ struct IncidentsTest : FenceTest {
     ADD_FAILURE() << "no incident was closed";
     return Reason::Stopping;
   }
+  // By the record of the incident that was closed last.
+  [[nodiscard]] bool goes_on() const {
+    for (auto record = story.records.rbegin(); record != story.records.rend(); ++record) {
+      if (record->kind == Record::Kind::IncidentClosed) {
+        return record->goes_on;
+      }
+    }
+    ADD_FAILURE() << "no incident was closed";
+    return false;
+  }
 };
 
 }  // namespace moonfence::fence

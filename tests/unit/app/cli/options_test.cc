@@ -129,13 +129,22 @@ TEST(Options, help_and_version_leave_well) {
   EXPECT_TRUE(std::holds_alternative<VersionOptions>(parse({"version"})));
 }
 
+TEST(Options, a_certificate_is_for_secure_serving_alone) {
+  EXPECT_EQ(code_of(parse({"run", "--serving-certificate", "/tls"})), 2);
+  const Command command = run_with({"--secure-serving", "--serving-certificate", "/tls"});
+  EXPECT_TRUE(std::get<RunOptions>(command).secure_serving);
+  EXPECT_EQ(std::get<RunOptions>(command).serving_certificate, "/tls");
+  EXPECT_FALSE(RunOptions{}.secure_serving);
+}
+
 TEST(Options, the_help_names_every_flag) {
   const Command command = parse({"run", "--help"});
   const std::string& text = std::get<Leave>(command).text;
-  for (const char* flag : {"--kubeconfig", "--context", "--namespace", "--config", "--mode",
-                           "--policy", "--policy-namespace", "--hold-down",
-                           "--metrics-bind-address", "--health-probe-bind-address",
-                           "--status-bind-address", "--audit-log", "--log-level", "--log-format"}) {
+  for (const char* flag :
+       {"--kubeconfig", "--context", "--namespace", "--config", "--mode", "--policy",
+        "--policy-namespace", "--hold-down", "--metrics-bind-address",
+        "--health-probe-bind-address", "--status-bind-address", "--secure-serving",
+        "--serving-certificate", "--audit-log", "--log-level", "--log-format"}) {
     EXPECT_NE(text.find(flag), std::string::npos) << flag;
   }
 }

@@ -120,6 +120,8 @@ void tell_all(Metrics& metrics) {
   health.bookmarks = 4;
   metrics.set_watch("nodes", health, 7s);
   metrics.set_audit_failures(1);
+  metrics.reader_answered(503);
+  metrics.reader_answered(503);
   metrics.set_policies({{.policy = "noobaa",
                          .version = "1.0.0",
                          .digest = "abc",
@@ -197,6 +199,7 @@ TEST(Metrics, what_is_told_can_be_read) {
   EXPECT_EQ(text.at(R"(moonfence_watch_connected{resource="nodes"})"), 1);
   EXPECT_EQ(text.at(R"(moonfence_watch_events_total{resource="nodes"})"), 30);
   EXPECT_EQ(text.at("moonfence_audit_write_failures_total"), 1);
+  EXPECT_EQ(text.at(R"(moonfence_readers_total{code="503"})"), 2);
   EXPECT_EQ(text.at(R"(moonfence_fencer_nodes{state="works"})"), 28);
   EXPECT_EQ(text.at(R"(moonfence_fencer_nodes{state="broken"})"), 2);
   EXPECT_EQ(text.at(R"(moonfence_fencer_nodes{state="none"})"), 1);

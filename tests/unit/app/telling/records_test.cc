@@ -13,6 +13,8 @@ namespace {
 using audit::Reason;
 using audit::Record;
 
+constexpr WallTime kAt{std::chrono::seconds(1'000)};
+
 struct RecordsTest : testing::Test {
   test::FakeLog log;
   Metrics metrics;
@@ -27,7 +29,10 @@ struct RecordsTest : testing::Test {
                     return {};
                   },
                   log, metrics,
-                  [this](const Record& record) { announced.push_back(record.reason); }};
+                  [this](const Record& record, WallTime at) {
+                    announced.push_back(record.reason);
+                    EXPECT_EQ(at, kAt);
+                  }};
 
   [[nodiscard]] bool counted(const std::string& sample) const {
     return metrics.exposition().find("\n" + sample) != std::string::npos;
@@ -35,7 +40,7 @@ struct RecordsTest : testing::Test {
 };
 
 TEST_F(RecordsTest, a_record_goes_to_the_file_the_log_the_metrics_and_the_events) {
-  ASSERT_TRUE(records.append(record_of(Record::Kind::Outcome, Reason::Done), "{}"));
+  ASSERT_TRUE(records.append(record_of(Record::Kind::Outcome, Reason::Done), kAt, "{}"));
   EXPECT_EQ(lines, std::vector<std::string>{"{}"});
   EXPECT_EQ(log.lines.size(), 1U);
   EXPECT_TRUE(counted(R"(moonfence_actions_total{action="delete_pod",policy="noobaa",)"
@@ -45,15 +50,17 @@ TEST_F(RecordsTest, a_record_goes_to_the_file_the_log_the_metrics_and_the_events
 
 TEST_F(RecordsTest, an_intent_that_cannot_be_written_is_told_nowhere) {
   full = true;
-  EXPECT_FALSE(records.append(record_of(Record::Kind::Intent, Reason::PolicyDeletesPod), "{}"));
+  EXPECT_FALSE(
+      records.append(record_of(Record::Kind::Intent, Reason::PolicyDeletesPod), kAt, "{}"));
   EXPECT_TRUE(announced.empty());
   EXPECT_EQ(log.lines.size(), 1U);  // that the file cannot be written
 }
 
 TEST_F(RecordsTest, what_has_happened_is_told_even_if_the_file_cannot_be_written) {
   full = true;
-  EXPECT_FALSE(records.append(record_of(Record::Kind::Outcome, Reason::Done), "{}"));
-  EXPECT_FALSE(records.append(record_of(Record::Kind::Refusal, Reason::AuditUnwritable), "{}"));
+  EXPECT_FALSE(records.append(record_of(Record::Kind::Outcome, Reason::Done), kAt, "{}"));
+  EXPECT_FALSE(
+      records.append(record_of(Record::Kind::Refusal, Reason::AuditUnwritable), kAt, "{}"));
   EXPECT_EQ(announced, (std::vector<Reason>{Reason::Done, Reason::AuditUnwritable}));
   EXPECT_EQ(log.lines.size(), 4U);
   EXPECT_TRUE(counted(R"(moonfence_actions_total{action="delete_pod",policy="noobaa",)"
@@ -65,7 +72,7 @@ TEST_F(RecordsTest, what_has_happened_is_told_even_if_the_file_cannot_be_written
 TEST_F(RecordsTest, without_a_file_and_without_events_the_log_is_the_record) {
   Records bare({}, log, metrics, {});
   for (const Record::Kind kind : kEveryKind) {
-    EXPECT_TRUE(bare.append(record_of(kind, Reason::Settled), "{}"));
+    EXPECT_TRUE(bare.append(record_of(kind, Reason::Settled), kAt, "{}"));
   }
   EXPECT_EQ(log.lines.size(), std::size(kEveryKind));
 }
@@ -73,7 +80,7 @@ TEST_F(RecordsTest, without_a_file_and_without_events_the_log_is_the_record) {
 TEST_F(RecordsTest, policies_that_fail_are_warned_of) {
   for (const Reason reason :
        {Reason::PolicyFailed, Reason::PolicyFailing, Reason::GuardFailed, Reason::GuardBroken}) {
-    EXPECT_TRUE(records.append(record_of(Record::Kind::IncidentHeld, reason), "{}"));
+    EXPECT_TRUE(records.append(record_of(Record::Kind::IncidentHeld, reason), kAt, "{}"));
   }
   EXPECT_EQ(log.count("warning incident_held"), 4U);
 }
@@ -81,7 +88,7 @@ TEST_F(RecordsTest, policies_that_fail_are_warned_of) {
 TEST_F(RecordsTest, every_kind_and_reason_can_be_told) {
   for (const Record::Kind kind : kEveryKind) {
     for (const Reason reason : audit::all_reasons()) {
-      EXPECT_TRUE(records.append(record_of(kind, reason), "{}"));
+      EXPECT_TRUE(records.append(record_of(kind, reason), kAt, "{}"));
     }
   }
   EXPECT_EQ(lines.size(), std::size(kEveryKind) * audit::all_reasons().size());

@@ -1,5 +1,12 @@
 #include "app/web/admin_server.h"
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -9,6 +16,7 @@
 
 #include "os/system/descriptor.h"
 #include "os/system/process.h"
+#include "support/tls_client.h"
 
 namespace moonfence::app {
 namespace {
@@ -223,6 +231,122 @@ TEST_F(AdminServerTest, it_answers_whatever_number_its_descriptors_have) {
   } while (others.back().get() < kBeyondSelect);
   const auto server = serve();
   EXPECT_NE(Client(AF_INET, server->port()).ask("GET /metrics").find("hello"), std::string::npos);
+}
+
+struct SecureServerTest : AdminServerTest {
+  std::atomic<bool> open = true;
+  std::mutex mutex;
+  std::string authorization;
+
+  std::unique_ptr<AdminServer> serve_secure(unsigned connections = 64) {
+    auto server = AdminServer::start(
+        "--flag", "127.0.0.1:0", handlers(), connections,
+        {.identity = *os::TlsIdentity::self_signed({"localhost"}, std::chrono::system_clock::now()),
+         .gate = [this](const HttpRequest& request) -> std::optional<HttpAnswer> {
+           const std::scoped_lock lock(mutex);
+           authorization = request.authorization;
+           return open ? std::nullopt
+                       : std::optional(HttpAnswer{.status = 403, .body = "not you\n"});
+         }});
+    EXPECT_TRUE(server) << server.error().message();
+    return std::move(*server);
+  }
+};
+
+TEST_F(SecureServerTest, it_answers_by_tls_whoever_the_gate_lets_in) {
+  const auto server = serve_secure();
+  const std::string answer =
+      test::TlsClient(server->port()).ask("/metrics", "Authorization: Bearer abc\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
+  EXPECT_TRUE(answer.ends_with("hello\n")) << answer;
+  EXPECT_EQ(authorization, "Bearer abc");
+}
+
+TEST_F(SecureServerTest, whoever_is_not_let_in_gets_nothing_of_the_answer) {
+  open = false;
+  const auto server = serve_secure();
+  for (const char* path : {"/metrics", "/readyz", "/readyz?verbose"}) {
+    const std::string answer = test::TlsClient(server->port()).ask(path);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 403 ")) << answer;
+    EXPECT_EQ(answer.find("hello"), std::string::npos);
+  }
+}
+
+TEST_F(SecureServerTest, it_speaks_no_http) {
+  const auto server = serve_secure();
+  EXPECT_TRUE(ask(*server, "GET /metrics").starts_with("HTTP/1.1 400 "));
+}
+
+TEST_F(SecureServerTest, many_requests_on_many_connections_are_all_answered) {
+  const auto server = serve_secure(4);
+  std::atomic<int> answered = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {  // twice as many as may be connected at once
+    threads.emplace_back([&] {
+      for (int j = 0; j < 5; ++j) {
+        answered += test::TlsClient(server->port()).ask("/metrics").ends_with("hello\n") ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& each : threads) {
+    each.join();
+  }
+  EXPECT_EQ(answered, 40);
+}
+
+// Each in a thread: what one of them waits for keeps no other waiting. A handler is alone.
+TEST_F(SecureServerTest, gates_wait_side_by_side_and_handlers_run_one_at_a_time) {
+  constexpr int kClients = 4;
+  std::mutex lock;
+  std::condition_variable changed;
+  int in_gate = 0;
+  std::atomic<int> in_handler = 0;
+  std::atomic<int> most_in_handler = 0;
+  std::atomic<bool> all_met = true;
+  const auto started = AdminServer::start(
+      "--flag", "127.0.0.1:0",
+      {{"",
+        [&](const HttpRequest&) {
+          most_in_handler = std::max(most_in_handler.load(), ++in_handler);
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          --in_handler;
+          return HttpAnswer{.body = "done"};
+        }}},
+      kClients,
+      {.identity = *os::TlsIdentity::self_signed({"localhost"}, std::chrono::system_clock::now()),
+       .gate = [&](const HttpRequest&) -> std::optional<HttpAnswer> {
+         std::unique_lock held(lock);
+         ++in_gate;
+         changed.notify_all();
+         const bool met =
+             changed.wait_for(held, std::chrono::seconds(10), [&] { return in_gate == kClients; });
+         all_met = all_met && met;
+         return std::nullopt;
+       }});
+  ASSERT_TRUE(started) << started.error().message();
+  std::atomic<int> answered = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kClients; ++i) {
+    threads.emplace_back([&] {
+      answered += test::TlsClient((*started)->port()).ask("/x").ends_with("done") ? 1 : 0;
+    });
+  }
+  for (std::thread& each : threads) {
+    each.join();
+  }
+  EXPECT_EQ(answered, kClients);
+  EXPECT_TRUE(all_met);
+  EXPECT_EQ(most_in_handler, 1);
+}
+
+TEST_F(SecureServerTest, it_ends_with_clients_connected_and_its_port_is_free_again) {
+  auto server = serve_secure();
+  const int port = server->port();
+  test::TlsClient idle(port);
+  ASSERT_TRUE(idle.shaken());
+  server.reset();
+  EXPECT_EQ(idle.read(), "");
+  EXPECT_NE(serve("127.0.0.1:" + std::to_string(port)), nullptr);
 }
 
 }  // namespace

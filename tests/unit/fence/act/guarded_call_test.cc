@@ -125,6 +125,17 @@ TEST_F(GuardedCallTest, the_records_say_who_decided_what_about_which_object) {
   EXPECT_EQ(story.records[1].took, 40ms);
 }
 
+TEST_F(GuardedCallTest, an_outcome_has_what_the_server_answered_and_a_lost_one_nothing) {
+  const auto told = [this](const test::FakeAnswer& answer) {
+    (void)answered(answer);
+    return story.records.back().http_status;
+  };
+  EXPECT_EQ(told({.status = 200}), 200);
+  EXPECT_EQ(told({.status = 403}), 403);
+  EXPECT_EQ(story.records.at(story.records.size() - 2).http_status, 0) << "an intent";
+  EXPECT_EQ(told(test::FakeAnswer::lost()), 0);
+}
+
 TEST_F(GuardedCallTest, the_request_carries_the_uid_no_grace_and_a_limit_for_the_server) {
   start(deletion());
   run_for(1s);
@@ -141,6 +152,7 @@ TEST_F(GuardedCallTest, what_the_guard_refuses_is_recorded_and_never_leaves) {
   EXPECT_EQ(outcomes.at(0).reason, Reason::ModeObserves);
   run_for(10s);
   EXPECT_EQ(story.told(), Lines{"refusal mode_observes db/web-0"});
+  EXPECT_FALSE(story.records.at(0).stopped_at_the_wire) << "nothing was begun";
   EXPECT_EQ(http.requests.size(), 0U);
 }
 
@@ -163,6 +175,7 @@ TEST_F(GuardedCallTest, a_request_that_waits_is_refused_when_its_incident_is_clo
   run_for(1s);
   EXPECT_EQ(story.told(),
             (Lines{"intent policy_deletes_pod db/web-0", "refusal incident_closed db/web-0"}));
+  EXPECT_TRUE(story.records.at(1).stopped_at_the_wire) << "it ends what the intent began";
   EXPECT_EQ(http.requests.size(), 0U);
   EXPECT_EQ(outcomes.at(0).reason, Reason::IncidentClosed);
 }

@@ -618,11 +618,32 @@ TEST_F(IncidentsTest, stopping_in_the_middle_starts_nothing_and_records_what_has
   incidents->stop();
   EXPECT_EQ(incidents->open_incidents(), 0U);
   EXPECT_EQ(closed_by(), Reason::Stopping);
+  EXPECT_TRUE(goes_on()) << "the next leader finds its record";
   tell(Look::Fell);
   run_for(1min);
   EXPECT_EQ(deletes().size(), kube::Destroyer::kMostAtOnce);
   EXPECT_EQ(story.count(Record::Kind::Outcome, Reason::Done), kube::Destroyer::kMostAtOnce);
   EXPECT_EQ(made_ids, 1);
+}
+
+// The next leader opens another incident of that node.
+TEST_F(IncidentsTest, nobody_goes_on_with_an_incident_that_had_nothing_to_write_down) {
+  add_pod("web-0");
+  take_up_nodes(on_every_signal("return fence.wait('not yet', 60)"));
+  tell(Look::Fell);
+  run_for(30s);
+  EXPECT_EQ(incidents->open_incidents(), 1U);
+  incidents->stop();
+  EXPECT_EQ(closed_by(), Reason::Stopping);
+  EXPECT_FALSE(goes_on());
+}
+
+TEST_F(IncidentsTest, an_incident_that_is_over_goes_on_with_nobody) {
+  add_pod("web-0");
+  take_up_nodes();
+  tell(Look::Fell);
+  EXPECT_TRUE(run_until([this] { return incidents->open_incidents() == 0; }, 1min));
+  EXPECT_FALSE(goes_on()) << "its record stands, and says that it is closed";
 }
 
 TEST_F(IncidentsTest, a_standby_remembers_and_does_nothing) {

@@ -138,6 +138,21 @@ TEST_F(JournalTest, a_write_that_fails_holds_nothing_and_one_whose_answer_was_lo
   EXPECT_EQ(journal->problem(), "");
 }
 
+// Whoever leaves an incident says by that whether somebody goes on with it.
+TEST_F(JournalTest, it_knows_whether_the_next_leader_may_find_a_record) {
+  const auto ledger = new_ledger();
+  ledger->plan(step("a"));
+  EXPECT_FALSE(journal->may_stand(*ledger));
+  records.faults = {{.answer = test::FakeAnswer::lost(), .done = true}};
+  EXPECT_EQ(save(ledger), false);
+  EXPECT_TRUE(journal->may_stand(*ledger)) << "nobody heard";
+  EXPECT_EQ(save(ledger), true);
+  EXPECT_TRUE(journal->may_stand(*ledger));
+  start_journal("moonfence-1_b");
+  EXPECT_FALSE(journal->may_stand(*ledger)) << "not a ledger of this one";
+  EXPECT_TRUE(journal->may_stand(*journal->resume(read().at(0))));
+}
+
 TEST_F(JournalTest, one_that_is_to_be_created_waits_for_as_long_as_the_server_asked) {
   const auto ledger = new_ledger();
   ledger->plan(step("a"));

@@ -37,6 +37,7 @@ TEST_F(DestroyerTest, a_delete_says_which_pod_it_means_and_bounds_both_sides) {
   ASSERT_TRUE(reply) << reply.error().text;
   EXPECT_FALSE(reply->marked_only);
   EXPECT_EQ(reply->audit_id, "a1");
+  EXPECT_EQ(reply->http_status, 200);
   const test::FakeRequest& seen = http.requests.at(0);
   EXPECT_EQ(seen.query, "timeout=5s");
   EXPECT_GT(seen.timeout, 5s);
@@ -87,6 +88,7 @@ TEST_F(DestroyerTest, that_a_pod_is_gone_or_replaced_is_read_and_not_believed) {
     const auto gone = remove(of("u1"));
     ASSERT_TRUE(gone) << gone.error().text;
     EXPECT_TRUE(gone->found_gone);
+    EXPECT_EQ(gone->http_status, refusal.status) << "of the deletion, not of the read";
     EXPECT_FALSE(gone->found_another);
     http.on(Method::Get, "/prefix/api/v1/namespaces/ns/pods",
             FakeAnswer{.body = R"({"kind":"PodList","items":[{"metadata":{"uid":"u2"}}]})"});
@@ -149,6 +151,7 @@ TEST_F(DestroyerTest, a_patch_of_a_node_tests_its_uid_before_all_else) {
   const auto reply = wait_for(slot);
   ASSERT_TRUE(reply) << reply.error().text;
   EXPECT_EQ(reply->audit_id, "a1");
+  EXPECT_EQ(reply->http_status, 200);
   const test::FakeRequest& seen = http.requests.at(0);
   EXPECT_EQ(seen.query, "timeout=5s");
   EXPECT_EQ(seen.lane, port::Lane::Writes);
