@@ -104,7 +104,7 @@ class Endpoints::One final {
         // Its own words may repeat what we sent.
         error.text = what + ": HTTP " + std::to_string(error.http_status) + code_of(error);
       }
-      error.hint.clear();
+      keep_advice_of_transport(error);
       error.reason.clear();
       done(failure(std::move(error).within("endpoint " + name_)));
     });
@@ -140,6 +140,12 @@ class Endpoints::One final {
   [[nodiscard]] static bool is_of_credentials(const Error& error) {
     return error.kind == Error::Kind::Unauthorized && error.http_status == 0;
   }
+  // Whoever answered, the advice is on an answer of the API server, and may have words of it.
+  static void keep_advice_of_transport(Error& error) {
+    if (error.http_status != 0) {
+      error.hint.clear();
+    }
+  }
   struct Asked {
     std::string path;
     std::string what;  // in messages
@@ -171,7 +177,7 @@ class Endpoints::One final {
       error.text = asked.what + ": the answer is not the " + (is_aws() ? "XML" : "JSON") +
                    " that was expected";
     }
-    error.hint.clear();  // speaks of the API server
+    keep_advice_of_transport(error);
     error.reason.clear();
     return tl::unexpected<EndpointFailure>(
         EndpointFailure{.why = why,

@@ -187,7 +187,8 @@ Result<Token> LoginCall::read(const port::HttpEnd& end) const {
   if (head_.status == 0 || end.error) {
     return failure(
         Error::Kind::Retryable,
-        "login: " + (end.error ? end.error->text : std::string("closed without an answer")));
+        "login: " + (end.error ? end.error->text : std::string("closed without an answer")),
+        end.error ? end.error->hint : std::string());
   }
   if (head_.status < 200 || head_.status > 299) {
     const bool refused = head_.status == 400 || head_.status == 401 || head_.status == 403;

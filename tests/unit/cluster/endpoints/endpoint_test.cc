@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
+
 #include "unit/cluster/endpoints/endpoint_fixture.h"
 
 namespace moonfence::cluster {
@@ -69,6 +71,23 @@ TEST_F(EndpointTest, a_failure_says_why_and_for_how_long_the_same_request_has_fa
   EXPECT_EQ(get("/a").error().since, 0s) << "an answer ends the row";
   test::run_for(loop, 11min);
   EXPECT_EQ(get("/a").error().since, 0s) << "nobody knows what was meanwhile";
+}
+
+TEST_F(EndpointTest, advice_is_passed_on_where_nobody_answered_and_never_of_an_answer) {
+  use(login_rules());
+  FakeAnswer unknown = FakeAnswer::refused();
+  unknown.error->hint = "check tls.ca of the endpoint";
+  http.on(port::Method::Post, "/api/login", unknown);
+  EXPECT_THAT(get().error().error.message(),
+              testing::HasSubstr("connection refused (check tls.ca of the endpoint)"));
+  use(EndpointRules{.url = "http://vendor:5705/api"});
+  http.on(port::Method::Get, "/api/a", unknown);
+  EXPECT_EQ(get("/a").error().error.hint, "check tls.ca of the endpoint");
+  http.on(port::Method::Get, "/api/b",
+          FakeAnswer{.status = 403,
+                     .body = R"({"kind": "Status", "status": "Failure", "reason": "Forbidden",
+                                 "message": "u\" cannot get resource \"secret\""})"});
+  EXPECT_EQ(get("/b").error().error.message(), "endpoint vendor: GET /b: HTTP 403");
 }
 
 TEST_F(EndpointTest, an_answer_that_is_no_json_is_none) {

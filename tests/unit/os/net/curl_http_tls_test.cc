@@ -40,6 +40,35 @@ TEST_F(CurlTlsTest, unknown_authority_is_refused_with_advice) {
   EXPECT_FALSE(sink.end->sent);
 }
 
+// Its settings stand in the engine's configuration, and in no kubeconfig.
+TEST_F(CurlTlsTest, of_an_endpoint_nobody_is_sent_to_the_kubeconfig) {
+  const TestServer unknown({.tls = good}, test::answer_ok);
+  const TestServer other(
+      {.tls = authority.issue({.common_name = "server", .alternative_names = "DNS:api.example"})},
+      test::answer_ok);
+  const TestServer expired(
+      {.tls = authority.issue({.common_name = "old", .from = -2h, .until = -1h})}, test::answer_ok);
+  const auto ask = [this](const std::string& url, port::TlsSettings tls) {
+    RecordingSink told;
+    const auto transfer = http.start(
+        {.url = url, .tls = std::make_shared<const port::TlsSettings>(std::move(tls))}, told);
+    EXPECT_TRUE(run_until_ended(told));
+    EXPECT_THAT(told.error(), testing::Not(HasSubstr("kubeconfig")));
+    EXPECT_THAT(told.error(), testing::Not(HasSubstr("API server")));
+    return told.error();
+  };
+  EXPECT_THAT(ask(unknown.url(), {.ca_pem = test::Authority("other CA").pem()}),
+              HasSubstr("check tls.ca of the endpoint"));
+  EXPECT_THAT(ask(unknown.url(), {.ca_pem = "not a certificate"}), HasSubstr("check tls.ca"));
+  EXPECT_THAT(
+      ask(unknown.url(), {.ca_pem = authority.pem(), .certificate_pem = "x", .key_pem = "y"}),
+      HasSubstr("check tls.clientCertificate and tls.clientKey"));
+  EXPECT_THAT(ask(other.url(), {.ca_pem = authority.pem()}), HasSubstr("the endpoint's url"));
+  EXPECT_THAT(ask(expired.url(), {.ca_pem = authority.pem()}),
+              HasSubstr("renew the server's certificate"));
+  EXPECT_THAT(ask("http://127.0.0.1:1", {}), HasSubstr("a NetworkPolicy has to allow its port"));
+}
+
 TEST_F(CurlTlsTest, without_a_ca_the_system_store_decides) {
   const TestServer server({.tls = good}, test::answer_ok);
   ASSERT_TRUE(get(server.url(), sink));
