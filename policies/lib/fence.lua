@@ -237,12 +237,18 @@
 ---@field labels? string A label selector: only objects that it selects; all of them without it.
 ---@field metadata? boolean Of each object its metadata alone, which is a fraction of it: no spec, no status; false.
 
----Options of fence.delete_pod and fence.taint_out_of_service.
+---Options of fence.delete_pod.
+---@class DeleteOptions
+---@field fail? boolean Set the pod's phase to Failed before it is deleted, for Jobs that replace failed pods only; false.
+---@field proof? ("silent"|"unreachable"|"isolated"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
+
+---Options of fence.taint_out_of_service.
 ---@class ProofOptions
 ---@field proof? ("silent"|"unreachable"|"isolated"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
 ---Options of fence.delete_pod_and_attachments.
 ---@class ReleaseOptions
+---@field fail? boolean Set the pod's phase to Failed before it is deleted, for Jobs that replace failed pods only; false.
 ---@field release? boolean Release the volumes to another node once every attachment is absent; false.
 ---@field proof? ("silent"|"unreachable"|"isolated"|"off"|"attested")[] One of these has to be known of the node before anything is deleted; none.
 
@@ -499,7 +505,7 @@ function fence.wait(reason, seconds) end
 
 ---Delete the pod with grace period 0 and a UID precondition.
 ---@param reason string
----@param options? ProofOptions
+---@param options? DeleteOptions
 ---@return Verdict
 ---@nodiscard
 function fence.delete_pod(reason, options) end

@@ -209,6 +209,7 @@ class Engine:
         # which parts of a node it may patch
         self.node_parts = {part for part, setting in (("", r"^quarantine: (missing|always)$"), ("status", r"^(release|publishEvidence): on$"))
                            if re.search(setting, config, re.M)} | ({""} if retires else set())
+        self.fails_pods = bool(re.search(r"^failPods: on$", config, re.M))
         self.health_port, self.metrics_port, self.status_port = free_port(), free_port(), free_port()
         self.log_file = self.folder / f"{self.name}.log"
         self.record_file = self.folder / f"{self.name}.audit.jsonl"
@@ -401,6 +402,9 @@ class Engine:
                 assert (entry.verb, entry.subresource) == ("patch", ""), entry
             elif entry.resource == "nodes":
                 assert entry.verb == "patch" and entry.subresource in self.node_parts, entry
+            elif entry.resource == "pods" and entry.verb == "patch":
+                assert entry.subresource == "status" and self.fails_pods and self.mode in ("enforce", None), entry
+                assert entry.namespace in self.spaces, entry
             elif entry.resource != "events":
                 assert (entry.verb, entry.resource, entry.subresource) == ("delete", "pods", ""), entry
         for entry in self.deletes(resource="pods"):

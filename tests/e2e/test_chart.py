@@ -34,7 +34,7 @@ AGENTS = ["v1/nodes", "coordination.k8s.io/v1/leases", "fence-agents-remediation
 # what turns each right on, in mode enforce; nothing else follows from it, but the rights of `AND`
 RIGHTS = {
     "enforce": {}, "taint": {"config": {"quarantine": "always"}}, "kubelet": {"rights": {"kubelet": True}},
-    "release": {"config": {"release": "on"}}, "attest": {"rights": {"attest": True}},
+    "release": {"config": {"release": "on"}}, "attest": {"rights": {"attest": True}}, "fail-pods": {"config": {"failPods": "on"}},
     "network-fence": {"config": {"fencers": [NETWORK_FENCE], "allowedReads": STORAGE}},
     "isolate": {"config": {"fencers": [{**NETWORK_FENCE, "isolate": True}], "allowedReads": STORAGE, "allowedWrites": WRITES}},
     "metal3": {"config": {"fencers": [{"fencer": "metal3"}], "allowedReads": HOSTS}},
@@ -46,7 +46,7 @@ EVERYTHING = {
     "mode": "enforce", "rights": {"kubelet": True, "attest": True},
     "monitoring": {"alerts": {"enabled": True}, "dashboard": {"enabled": True}, "serviceMonitor": {"enabled": True}},
     "policies": {"bindings": [{"policy": "noobaa", "namespaces": ["noobaa"]}]},
-    "config": {"quarantine": "always", "release": True, "publishEvidence": "on", "incidentObjects": "on", "detection": "on", "remediation": "nodeHealthCheck",
+    "config": {"quarantine": "always", "release": True, "failPods": "on", "publishEvidence": "on", "incidentObjects": "on", "detection": "on", "remediation": "nodeHealthCheck",
                "allowedWrites": WRITES, "attacherLeases": {"a.example.com": "storage/leader"}, "allowedReads": ["longhorn.io/v1beta2/volumes", *{*STORAGE, *HOSTS, *AGENTS}],
                "fencers": [{"fencer": "metal3"}, {"fencer": "fence-agents-remediation"}, {**NETWORK_FENCE, "isolate": True}]}}
 OWN, OWN_FILE = {"fencer": "my", "file": "/etc/moonfence/my.lua", "isolate": True}, {"configFiles": {"my.lua": "--"}}

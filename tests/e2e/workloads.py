@@ -147,10 +147,10 @@ class Workloads:
         return self.client.create("daemonsets", {"metadata": {"name": name}, "spec": spec}, self.namespace)
 
     def job(self, name: str, labels: Optional[dict] = None, toleration_seconds: Optional[int] = 10,
-            pod_spec: Optional[dict] = None) -> dict:
+            pod_spec: Optional[dict] = None, job_spec: Optional[dict] = None) -> dict:
         template = self._pod_template(self._labels(name, labels), toleration_seconds, pod_spec or {})
         template["spec"]["restartPolicy"] = "Never"
-        return self.client.create("jobs", {"metadata": {"name": name}, "spec": {"template": template}}, self.namespace)
+        return self.client.create("jobs", {"metadata": {"name": name}, "spec": {**(job_spec or {}), "template": template}}, self.namespace)
 
     def pod(self, name: str, node: str = "", labels: Optional[dict] = None,
             toleration_seconds: Optional[int] = 10, pod_spec: Optional[dict] = None, claim: str = "",

@@ -84,7 +84,7 @@
 
 {{- define "moonfence.checkRights" -}}
 {{- $because := dict
-  "taint" "config.quarantine, config.silentTaint or a binding with allow: [out-of-service]" "release" "config.release"
+  "taint" "config.quarantine, config.silentTaint or a binding with allow: [out-of-service]" "release" "config.release" "failPods" "config.failPods"
   "networkFence" "fencer network-fence" "isolate" "isolate: true of a fencer" "metal3" "fencer metal3"
   "fenceAgentsRemediation" "fencer fence-agents-remediation" "publishEvidence" "config.publishEvidence"
   "incidents" "config.incidentObjects"

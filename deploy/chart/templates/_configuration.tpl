@@ -16,7 +16,7 @@
 {{/* A configuration -> the same as JSON, in words of its own, so that two can be compared. */}}
 {{- define "moonfence.normal" -}}
 {{- $config := mergeOverwrite (dict "api" 1) . -}}
-{{- $words := list "detection" "incidentObjects" "publishEvidence" "quarantine" "release" "remediation" "silentTaint" -}}
+{{- $words := list "detection" "failPods" "incidentObjects" "publishEvidence" "quarantine" "release" "remediation" "silentTaint" -}}
 {{- include "moonfence.words" (dict "map" $config "keys" $words) -}}
 {{- $limits := list "maxDown" "maxAtOnce" "maxPerWindow" "minDown" -}}
 {{- with $config.brake -}}
@@ -91,6 +91,7 @@ policies.mode is {{ $policies.mode }}
   "taint" (and $acts (eq "yes" (include "moonfence.taints" .)))
   "kubelet" false
   "release" (and $acts (eq "on" (toString $config.release)))
+  "failPods" (and $acts (eq "on" (toString $config.failPods)))
   "attest" false
   "networkFence" (has "network-fence" $fencers)
   "isolate" (and $acts $isolates $fences)
@@ -116,5 +117,5 @@ policies.mode is {{ $policies.mode }}
 {{/* "yes" where the API server's admission policies go along: with all that they keep in bounds. */}}
 {{- define "moonfence.admission" -}}
 {{- $rights := include "moonfence.rights" . | fromJson -}}
-{{- if and .Values.admissionPolicies (or (eq "always" (toString .Values.admissionPolicies)) (eq .Values.mode "enforce") $rights.taint $rights.release) }}yes{{ end -}}
+{{- if and .Values.admissionPolicies (or (eq "always" (toString .Values.admissionPolicies)) (eq .Values.mode "enforce") $rights.taint $rights.release $rights.failPods) }}yes{{ end -}}
 {{- end -}}

@@ -102,7 +102,8 @@ class Engine::Graph final : public fence::Leadership {
         protections_({.namespaces = told_.settings.protected_namespaces,
                       .own_node = NodeName(told_.node_name),
                       .hold_marks = told_.settings.hold_marks,
-                      .proof = told_.settings.proof}),
+                      .proof = told_.settings.proof,
+                      .fail_pods = told_.settings.fail_pods}),
         machines_(loop_, around.http, around.random, log_, told_.witness_secret,
                   told_.settings.detection.on ? around.links : nullptr),
         power_watch_(told_.fencers.empty() ? nullptr

@@ -22,7 +22,7 @@
 namespace moonfence::app {
 namespace {
 
-constexpr std::array<std::string_view, 29> kKeys = {"allowedWrites",
+constexpr std::array<std::string_view, 30> kKeys = {"allowedWrites",
                                                     "allowedReads",
                                                     "api",
                                                     "attacherLeases",
@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, 29> kKeys = {"allowedWrites",
                                                     "controllerLease",
                                                     "detection",
                                                     "endpoints",
+                                                    "failPods",
                                                     "fencers",
                                                     "fencingDrivers",
                                                     "holdMarks",
@@ -193,9 +194,10 @@ struct Switch {
 // `into` is null: no switch has that key.
 Switch switch_of(const std::string& key, Settings& settings) {
   constexpr std::string_view kStatus = "on needs the permission to patch nodes/status";
-  const std::array<Switch, 5> switches = {
+  const std::array<Switch, 6> switches = {
       {{"detection", "on needs connections from moonfence's pods to the kubelets' port (10250)",
         &settings.detection.on},
+       {"failPods", "on needs the permission to patch pods/status", &settings.fail_pods},
        {"incidentObjects", "on needs the kind FencingIncident", &settings.incident_objects},
        {"publishEvidence", kStatus, &settings.publish_evidence},
        {"release", kStatus, &settings.release.on},

@@ -71,6 +71,8 @@ struct Settings {
   // Whether a detached volume is taken out of its dead node's status
   // (fence/rules/volume_release.h).
   fence::ReleaseRules release;
+  // Whether policies may have a pod's status say Failed before it is deleted.
+  bool fail_pods = false;
   // What fence.get may read: "group/version/resource" ("v1/resource" of the core group).
   std::set<std::string> allowed_reads;
   // What fencers may have made (fence.create), likewise; never Kubernetes' own kinds.

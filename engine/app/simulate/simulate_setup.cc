@@ -243,6 +243,7 @@ Result<Settings> settings_of(const sim::Plan& plan) {
       {"brake-window", {"brake", "window"}},
       {"cache-expiry", {"cacheExpiry"}},
       {"cool-down", {"brake", "coolDown"}},
+      {"fail-pods", {"failPods"}},
       {"max-at-once", {"brake", "maxAtOnce"}},
       {"max-down", {"brake", "maxDown"}},
       {"max-per-window", {"brake", "maxPerWindow"}},

@@ -171,13 +171,28 @@ kube::CallHandle GuardedCall::send(Calls::iterator call) {
          .of_status = of_status,
          .timeout = limit,
          .may_send = may_send},
-        [this, call, overtaken = form.overtaken](const Result<kube::NodePatchReply>& reply) {
+        [this, call, overtaken = form.overtaken](const Result<kube::PatchReply>& reply) {
           finish(call, reply, reason_of(reply, overtaken));
         });
   };
   return std::visit(
       Overloaded{
           [&](const DeletePod& it) { return destroyer_.delete_pod(it.pod.ref, remove(), removed); },
+          [&](const FailPod& it) {
+            const DeletePod& deletion = it.deletion;
+            return destroyer_.fail_pod(
+                deletion.pod.ref,
+                {.uid = form.subject,
+                 .version = deletion.pod.resource_version,
+                 .now = deletion.wall,
+                 .message = "moonfence: node " + authority.node.text() + " is down, and policy " +
+                            deletion.policy + " lets the pod fail before it is deleted",
+                 .timeout = limit,
+                 .may_send = may_send},
+                [this, call](const Result<kube::PatchReply>& reply) {
+                  finish(call, reply, reason_of_failing(reply));
+                });
+          },
           [&](const DeleteAttachment& it) {
             return destroyer_.delete_attachment(it.target.attachment.name, remove(), removed);
           },
@@ -200,7 +215,7 @@ kube::CallHandle GuardedCall::send(Calls::iterator call) {
                 {.path = order.path, .body = order.body, .limit = limit, .may_send = may_send},
                 [this, call](const Result<void>& reply) {
                   finish(call,
-                         reply ? Result<kube::NodePatchReply>(kube::NodePatchReply())
+                         reply ? Result<kube::PatchReply>(kube::PatchReply())
                                : failure(Error(reply.error())),
                          reason_of(reply));
                 });

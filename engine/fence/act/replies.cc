@@ -54,7 +54,7 @@ Reason reason_of(const Result<kube::DeleteReply>& reply) {
   return reason_of(error);
 }
 
-Reason reason_of(const Result<kube::NodePatchReply>& reply, Reason overtaken) {
+Reason reason_of(const Result<kube::PatchReply>& reply, Reason overtaken) {
   if (reply) {
     return Reason::Done;
   }
@@ -67,6 +67,21 @@ Reason reason_of(const Result<kube::NodePatchReply>& reply, Reason overtaken) {
   return error.kind == Error::Kind::Conflict || error.kind == Error::Kind::NotFound ||
                  (error.kind == Error::Kind::Invalid && error.reason == "Invalid")
              ? overtaken
+             : reason_of(error);
+}
+
+// Its preconditions are answered by Conflict. Whatever is Invalid was refused by an admission
+// policy.
+Reason reason_of_failing(const Result<kube::PatchReply>& reply) {
+  if (reply) {
+    return Reason::Done;
+  }
+  const Error& error = reply.error();
+  if (const auto denial = denial_of(error)) {
+    return *denial;
+  }
+  return error.kind == Error::Kind::Conflict || error.kind == Error::Kind::NotFound
+             ? Reason::PodChanged
              : reason_of(error);
 }
 

@@ -12,8 +12,11 @@ namespace moonfence::fence {
 [[nodiscard]] audit::Reason reason_of(const Result<kube::DeleteReply>& reply);
 
 // `overtaken`: one of the patch's tests failed.
-[[nodiscard]] audit::Reason reason_of(const Result<kube::NodePatchReply>& reply,
+[[nodiscard]] audit::Reason reason_of(const Result<kube::PatchReply>& reply,
                                       audit::Reason overtaken);
+
+// That a pod's status says Failed. `pod_changed`: one of its preconditions failed, or it is gone.
+[[nodiscard]] audit::Reason reason_of_failing(const Result<kube::PatchReply>& reply);
 
 // One that is there already is as good as a new one: what it does is read in any case.
 [[nodiscard]] audit::Reason reason_of(const Result<kube::CustomWriteReply>& reply);

@@ -36,10 +36,6 @@ bool is_attached(const Gathered& gathered, const std::string& volume) {
                      [&volume](const auto& entry) { return entry.second.volume == volume; });
 }
 
-bool is_finished(const kube::Pod& pod) {
-  return pod.phase == "Succeeded" || pod.phase == "Failed";
-}
-
 }  // namespace
 
 void VolumeUsers::saw(const kube::Pod& pod, const Gathered& gathered, bool of_successor) {
@@ -47,7 +43,7 @@ void VolumeUsers::saw(const kube::Pod& pod, const Gathered& gathered, bool of_su
     of_successor_.insert(pod.uid);
   }
   seen_.insert(pod.uid);
-  if (is_finished(pod)) {  // it uses none of them
+  if (pod.has_finished()) {  // it uses none of them
     return;
   }
   if (!gathered.volumes_missing.empty() && blind_.empty()) {

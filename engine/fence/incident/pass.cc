@@ -13,6 +13,8 @@ using audit::Reason;
 namespace {
 
 constexpr Duration kSoon = std::chrono::milliseconds(100);
+// Before a pod is looked at again that changed while its status was to be written.
+constexpr Duration kChangedPause = std::chrono::seconds(1);
 
 void keep_shortest(std::optional<Duration>& shortest, std::optional<Duration> candidate) {
   if (candidate) {
@@ -574,11 +576,27 @@ void Pass::send(Waiting waiting) {
   };
   if (const auto* pod = std::get_if<DeletePod>(&waiting.deletion)) {
     leaving_.insert(pod->pod.uid);
+    if (pod->fail && pod->pod.phase != "Failed" && pod->pod.phase != "Succeeded") {
+      around_.actions.perform(
+          FailPod{*pod}, authority_, alive_,
+          [this, waiting](const ActionOutcome& outcome) { pod_failed(waiting, outcome); });
+      return;
+    }
     around_.actions.perform(*pod, authority_, alive_, ended);
   } else {
     around_.actions.perform(std::get<DeleteAttachment>(waiting.deletion), authority_, alive_,
                             ended);
   }
+}
+
+// The guard is asked anew whether it may be deleted.
+void Pass::pod_failed(Waiting waiting, const ActionOutcome& outcome) {
+  if (outcome.reason != Reason::Done) {
+    deletion_ended(std::move(waiting), outcome);
+    return;
+  }
+  std::get<DeletePod>(waiting.deletion).fail = false;
+  send(std::move(waiting));
 }
 
 void Pass::send_release(const Portion& portion) {
@@ -633,6 +651,13 @@ void Pass::pod_ended(const DeletePod& deletion, const ActionOutcome& outcome) {
     result_.hold(hold_text(authority_->node, authority_->reading.hold, deletion.pod,
                            authority_->namespaces, authority_->held_pods),
                  kHoldPause);
+  } else if (outcome.reason == Reason::FailingNotServed) {
+    result_.hold(outcome.about("pod " + deletion.pod.ref.text()), kHoldPause,
+                 Reason::FailingNotServed);
+  } else if (outcome.reason == Reason::PodChanged) {
+    // The next list shows it as it is now.
+    result_.fail(outcome.about("pod " + deletion.pod.ref.text()), std::nullopt, Reason::PodChanged);
+    keep_shortest(result_.look_again, kChangedPause);
   } else if (outcome.reason == Reason::ProofMissing) {
     result_.hold(outcome.about("pod " + deletion.pod.ref.text()), kProofPause,
                  Reason::ProofMissing);

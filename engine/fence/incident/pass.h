@@ -139,6 +139,7 @@ class Pass final : private PodQueue::PodQueueUser {
   // Those of what it deletes are heard of; else they are asked for.
   [[nodiscard]] bool are_namespaces_heard(const Waiting& waiting);
   void send(Waiting waiting);
+  void pod_failed(Waiting waiting, const ActionOutcome& outcome);
   void send_release(const Portion& portion);
   void deletion_ended(Waiting waiting, const ActionOutcome& outcome);
   void pod_ended(const DeletePod& deletion, const ActionOutcome& outcome);

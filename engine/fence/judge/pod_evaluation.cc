@@ -933,7 +933,9 @@ PodPlan PodEvaluation::pod_plan_of(Case& asked, const Opinion& opinion) {
                        .judged = around_.access.loop.now(),
                        .proof = std::move(asked.proof),
                        .drivers = std::move(drivers),
-                       .storage = std::move(storage)};
+                       .storage = std::move(storage),
+                       .fail = verdict.fail,
+                       .wall = asked.cluster.now};
   pod_plan.deletion.evidence = evidence_told(*authority_, pod_plan.deletion);
   return pod_plan;
 }

@@ -17,8 +17,8 @@ bool same_action(const Verdict& a, const Verdict& b) {
     }
     return names;
   };
-  return a.kind == b.kind && a.release == b.release && a.on_timeout == b.on_timeout &&
-         a.wait == b.wait && volumes(a) == volumes(b);
+  return a.kind == b.kind && a.release == b.release && a.fail == b.fail &&
+         a.on_timeout == b.on_timeout && a.wait == b.wait && volumes(a) == volumes(b);
 }
 
 namespace {

@@ -14,8 +14,7 @@ bool could_move(const kube::Pod& pod) {
   if (left_alone(pod, {.bare_pods = true, .finished_pods = true})) {
     return false;
   }
-  const bool has_finished = pod.phase == "Succeeded" || pod.phase == "Failed";
-  return !has_finished || pod.deletion_timestamp;
+  return !pod.has_finished() || pod.deletion_timestamp;
 }
 
 }  // namespace

@@ -35,6 +35,13 @@ std::optional<Reason> refuse(const Action& action, const Authority& authority, M
           [&](const DeletePod& it) {
             return refuse_pod_deletion(authority, ground_of(it), it.pod, now);
           },
+          [&](const FailPod& it) {
+            const auto reason =
+                refuse_pod_deletion(authority, ground_of(it.deletion), it.deletion.pod, now);
+            return reason || authority.protections->fail_pods
+                       ? reason
+                       : std::optional(Reason::FailingNotServed);
+          },
           [&](const DeleteAttachment& it) {
             return refuse_attachment_deletion(authority, ground_of(it.verdict), it.verdict.pod,
                                               it.target, now);
@@ -128,6 +135,7 @@ namespace {
 // Null: it rests on none.
 const DeletePod* verdict_of(const Action& action) {
   return std::visit(Overloaded{[](const DeletePod& it) { return &it; },
+                               [](const FailPod& it) { return &it.deletion; },
                                [](const DeleteAttachment& it) { return &it.verdict; },
                                [](const ReleaseVolume& it) { return &it.verdict; },
                                [](const SetFencedTaint& it) { return &it.waiting; },
@@ -159,8 +167,9 @@ std::string refusal_text(const Action& action, const Authority& authority, Reaso
     return missing_proof(authority, ground, verdict->pod);
   }
   // What is released is held by nobody's verdict any more.
-  const bool is_deletion =
-      std::holds_alternative<DeletePod>(action) || std::holds_alternative<DeleteAttachment>(action);
+  const bool is_deletion = std::holds_alternative<DeletePod>(action) ||
+                           std::holds_alternative<FailPod>(action) ||
+                           std::holds_alternative<DeleteAttachment>(action);
   return reason == Reason::OnHold && is_deletion
              ? hold_text(authority.node, authority.reading.hold, verdict->pod, authority.namespaces,
                          authority.held_pods)
@@ -191,6 +200,14 @@ Form form_of(const Action& action, const Authority& authority) {
                     .intent = Reason::PolicyDeletesPod,
                     .subject = it.pod.uid,
                     .why = it.why};
+          },
+          [&](const FailPod& it) -> Form {
+            return {.told = record_about("fail_pod", authority, it.deletion),
+                    .intent = Reason::PolicyFailsPod,
+                    .subject = it.deletion.pod.uid,
+                    .why = it.deletion.why,
+                    .is_step = false,
+                    .overtaken = Reason::PodChanged};
           },
           [&](const DeleteAttachment& it) -> Form {
             const kube::Attachment& attachment = it.target.attachment;

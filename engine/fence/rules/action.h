@@ -32,6 +32,15 @@ struct DeletePod {
   KnownDrivers drivers = {};           // where the engine's configuration demands proof by driver
   std::set<std::string> storage = {};  // isolates the pod when all of it refuses the node
   std::string evidence = {};  // what was known of the node, where some was demanded; for people
+  bool fail = false;          // its status is to say Failed before
+  WallTime wall{};            // by the API server's clock, when it was judged
+};
+
+// Sets the pod's phase to Failed, with condition DisruptionTarget, before its deletion and by the
+// deletion's own right. To a Job and to Kubernetes it is as good as the deletion: the pod may be
+// replaced, and its volumes detached. `pod_changed`: it is not as it was when it was judged.
+struct FailPod {
+  DeletePod deletion;
 };
 
 // Rests on the verdict about a pod. Its usual outcome is `marked_only`: it is gone when its
@@ -89,7 +98,7 @@ struct LiftTaints {
   bool of_silence = false;  // by the latter
 };
 
-using Action = std::variant<DeletePod, DeleteAttachment, ReleaseVolume, SetFencedTaint,
+using Action = std::variant<DeletePod, FailPod, DeleteAttachment, ReleaseVolume, SetFencedTaint,
                             SetOutOfService, TellFencer, SetSilentTaint, LiftTaints>;
 
 // The guard's word on it.

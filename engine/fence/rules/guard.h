@@ -35,6 +35,7 @@ struct Protections {
   NodeName own_node;  // on which we run; empty: not known
   HoldMarks hold_marks;
   DemandedProof proof = {};
+  bool fail_pods = false;  // a pod's status may be made to say Failed (setting failPods)
 };
 
 // What an incident is entitled to, shared between it and the calls that it started: closing the

@@ -50,8 +50,7 @@ std::optional<Reason> left_alone(const kube::Pod& pod, const policy::Allowances&
   }
   // One whose deletion is under way holds its name, and its kubelet is the only one that would let
   // it go: nothing runs in it any more.
-  const bool has_finished = pod.phase == "Succeeded" || pod.phase == "Failed";
-  if (!allow.finished_pods && has_finished && !pod.deletion_timestamp) {
+  if (!allow.finished_pods && pod.has_finished() && !pod.deletion_timestamp) {
     return Reason::FinishedPod;
   }
   if (!allow.bare_pods && controller == nullptr) {

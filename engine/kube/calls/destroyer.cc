@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/objects/objects.h"
 #include "kube/text/json.h"
 #include "kube/wire/url.h"
 
@@ -144,7 +145,7 @@ CallHandle Destroyer::delete_attachment(const std::string& name, DeleteRequest r
 }
 
 CallHandle Destroyer::patch_node(const NodeName& name, NodePatch patch,
-                                 std::function<void(Result<NodePatchReply>)> done) {
+                                 std::function<void(Result<PatchReply>)> done) {
   auto path = node_path(name);
   if (path && patch.uid.empty()) {
     path = failure(Error::Kind::Invalid, "a patch without a UID could hit a replacement");
@@ -159,22 +160,58 @@ CallHandle Destroyer::patch_node(const NodeName& name, NodePatch patch,
   nlohmann::json operations = nlohmann::json::array();
   operations.push_back({{"op", "test"}, {"path", "/metadata/uid"}, {"value", patch.uid.text()}});
   operations.insert(operations.end(), patch.operations.begin(), patch.operations.end());
+  return send_patch(*std::move(path) + (patch.of_status ? "/status" : ""), to_text(operations),
+                    "application/json-patch+json", patch.timeout, std::move(patch.may_send),
+                    std::move(done));
+}
+
+CallHandle Destroyer::send_patch(std::string path, std::string body, const std::string& type,
+                                 Duration timeout, std::function<bool()> may_send,
+                                 std::function<void(Result<PatchReply>)> done) {
   ApiRequest api;
   api.method = port::Method::Patch;
-  api.path = *std::move(path) + (patch.of_status ? "/status" : "");
-  api.query = {{"timeout", format_duration(patch.timeout)}};
-  api.body = to_text(operations);
-  api.content_type = "application/json-patch+json";
+  api.path = std::move(path);
+  api.query = {{"timeout", format_duration(timeout)}};
+  api.body = std::move(body);
+  api.content_type = type;
   api.lane = port::Lane::Writes;
-  api.timeout = patch.timeout + kTravelTime;
-  api.may_send = std::move(patch.may_send);
+  api.timeout = timeout + kTravelTime;
+  api.may_send = std::move(may_send);
   return caller_.call(std::move(api), [done = std::move(done)](Result<ApiReply> reply) {
     if (!reply) {
       done(failure(std::move(reply.error())));
       return;
     }
-    done(NodePatchReply{.audit_id = reply->audit_id, .http_status = reply->status});
+    done(PatchReply{.audit_id = reply->audit_id, .http_status = reply->status});
   });
+}
+
+CallHandle Destroyer::fail_pod(const PodRef& ref, PodFailure failing,
+                               std::function<void(Result<PatchReply>)> done) {
+  auto path = pod_path(ref);
+  if (path && (failing.uid.empty() || failing.version.empty())) {
+    path = failure(Error::Kind::Invalid, "without UID and version it could hit a replacement");
+  }
+  if (path && failing.timeout <= Duration::zero()) {
+    path = failure(Error::Kind::Invalid, "a patch without a time limit");
+  }
+  if (!path) {
+    return caller_.refuse(std::move(path.error()).within("fail pod " + ref.text()),
+                          [done = std::move(done)](const Error& error) { done(failure(error)); });
+  }
+  const nlohmann::json patch = {
+      {"metadata", {{"uid", failing.uid.text()}, {"resourceVersion", failing.version.text()}}},
+      {"status",
+       {{"phase", "Failed"},
+        {"conditions",
+         {{{"type", "DisruptionTarget"},
+           {"status", "True"},
+           {"reason", kDeletionByMoonfence},
+           {"message", failing.message},
+           {"lastTransitionTime", format_rfc3339(failing.now)}}}}}}};
+  return send_patch(*std::move(path) + "/status", to_text(patch),
+                    "application/strategic-merge-patch+json", failing.timeout,
+                    std::move(failing.may_send), std::move(done));
 }
 
 CallHandle Destroyer::create(CustomWrite write,

@@ -1,8 +1,9 @@
 #pragma once
 
-// The half of the API that changes what is not ours: deletions, patches of nodes, and custom
-// resources that a fencer has made or annotated. Only fence::GuardedCall is handed one (engine/app
-// wires it so); what is changed carries a UID precondition by construction.
+// The half of the API that changes what is not ours: deletions, patches of nodes, pods that are
+// made to fail, and custom resources that a fencer has made or annotated. Only fence::GuardedCall
+// is handed one (engine/app wires it so); what is changed carries a UID precondition by
+// construction.
 
 #include <algorithm>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/names.h"
+#include "base/time.h"
 #include "kube/wire/caller.h"
 #include "kube/wire/warm_connections.h"
 
@@ -48,9 +50,21 @@ struct NodePatch {
   std::function<bool()> may_send;
 };
 
-struct NodePatchReply {
+struct PatchReply {
   std::string audit_id;
   int http_status = 0;  // 0: another kind of server answered
+};
+
+// The status of a pod whose node is dead: phase Failed, and condition DisruptionTarget with reason
+// kDeletionByMoonfence, as Kubernetes' own pod garbage collector writes it with a reason of its
+// own.
+struct PodFailure {
+  Uid uid;                                     // another pod of that name is left alone (409)
+  ResourceVersion version;                     // one that has changed since too (409)
+  WallTime now{};                              // for people
+  std::string message;                         // likewise
+  Duration timeout = std::chrono::seconds(5);  // as of a deletion
+  std::function<bool()> may_send;
 };
 
 // A new object of a custom resource, or annotations of one that is there.
@@ -109,7 +123,11 @@ class Destroyer {
   // Invalid also when a test failed (422): what it rests on is no longer so. Never repeated as it
   // is: read the node again.
   [[nodiscard]] CallHandle patch_node(const NodeName& name, NodePatch patch,
-                                      std::function<void(Result<NodePatchReply>)> done);
+                                      std::function<void(Result<PatchReply>)> done);
+
+  // Conflict: it is another one, or has changed. Never repeated as it is: read the pod again.
+  [[nodiscard]] CallHandle fail_pod(const PodRef& ref, PodFailure failure,
+                                    std::function<void(Result<PatchReply>)> done);
 
   // Invalid, and nothing is sent, for Kubernetes' own kinds.
   [[nodiscard]] CallHandle create(CustomWrite write,
@@ -118,6 +136,9 @@ class Destroyer {
                                     std::function<void(Result<CustomWriteReply>)> done);
 
  private:
+  [[nodiscard]] CallHandle send_patch(std::string path, std::string body, const std::string& type,
+                                      Duration timeout, std::function<bool()> may_send,
+                                      std::function<void(Result<PatchReply>)> done);
   [[nodiscard]] CallHandle write(Result<std::string> path, port::Method method, CustomWrite write,
                                  std::function<void(Result<CustomWriteReply>)> done);
   [[nodiscard]] CallHandle remove(Result<std::string> path, const std::string& name,

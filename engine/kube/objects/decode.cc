@@ -234,6 +234,10 @@ Result<Pod> decode_pod(const json& object, bool keep_raw) {
     if (condition.string({"type"}) == "PodScheduled" && condition.string({"status"}) == "True") {
       pod.bound = condition.time({"lastTransitionTime"});
     }
+    if (condition.string({"type"}) == "DisruptionTarget" &&
+        condition.string({"status"}) == "True") {
+      pod.failed_by_us = condition.string({"reason"}) == kDeletionByMoonfence;
+    }
   });
   const json* annotations = fields.object({"metadata", "annotations"});
   pod.is_mirror = annotations != nullptr && annotations->contains("kubernetes.io/config.mirror");

@@ -91,6 +91,9 @@ struct NodeStorage {
   std::string ready_heartbeat;
 };
 
+// Reason of a pod's condition DisruptionTarget that we set.
+inline constexpr std::string_view kDeletionByMoonfence = "DeletionByMoonfence";
+
 struct Pod {
   PodRef ref;
   Uid uid;
@@ -99,12 +102,19 @@ struct Pod {
   std::optional<WallTime> bound;  // by its condition PodScheduled, where a scheduler has set it
   Labels labels;
   std::string phase;
+  // Its condition DisruptionTarget has our reason: its phase is Failed by us, which says nothing of
+  // its containers and volumes.
+  bool failed_by_us = false;
   std::int64_t priority = 0;
   std::optional<WallTime> deletion_timestamp;
   std::vector<OwnerReference> owners;
   bool is_mirror = false;  // annotation kubernetes.io/config.mirror: a static pod's shadow
   std::shared_ptr<const nlohmann::json> raw;
 
+  // Nothing runs in it any more, by the word of its kubelet or of Kubernetes.
+  [[nodiscard]] bool has_finished() const {
+    return phase == "Succeeded" || (phase == "Failed" && !failed_by_us);
+  }
   // The owner that manages the pod, null for a bare pod.
   [[nodiscard]] const OwnerReference* controller() const {
     for (const OwnerReference& owner : owners) {

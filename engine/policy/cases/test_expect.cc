@@ -103,6 +103,13 @@ void read_options(lua_State* lua, const SpecTable& table, Expectation& expect) {
     }
     expect.release = table.boolean_or("release", false);
   }
+  if (table.has("fail")) {
+    if (expect.verdict != "delete_pod" && expect.verdict != "delete_pod_and_attachments") {
+      raise_spec(lua, table.place("fail"),
+                 "belongs to the verdicts delete_pod and delete_pod_and_attachments alone");
+    }
+    expect.fail = table.boolean_or("fail", false);
+  }
   if (table.has("proof")) {
     if (!expect.verdict.starts_with("delete_") && expect.verdict != "taint_out_of_service") {
       raise_spec(lua, table.place("proof"), "belongs to the verdicts that delete or evict pods");
@@ -134,9 +141,9 @@ void read_options(lua_State* lua, const SpecTable& table, Expectation& expect) {
 }  // namespace
 
 Expectation read_expectation(lua_State* lua, const std::string& place) {
-  constexpr std::array<std::string_view, 11> kKeys = {"verdict", "reason",     "seconds", "outcome",
-                                                      "message", "reads",      "volumes", "release",
-                                                      "nodes",   "on_timeout", "proof"};
+  constexpr std::array<std::string_view, 12> kKeys = {"verdict", "reason", "seconds",    "outcome",
+                                                      "message", "reads",  "volumes",    "release",
+                                                      "fail",    "nodes",  "on_timeout", "proof"};
   const SpecTable table = table_on_top(lua, place);
   table.check_keys(kKeys);
   Expectation expect;

@@ -41,6 +41,7 @@ struct Expectation {
   std::vector<std::string> reads;                   // paths of inputs that must have been read
   std::optional<std::vector<std::string>> volumes;  // claims of the volumes a verdict names
   std::optional<bool> release;                      // of delete_pod_and_attachments
+  std::optional<bool> fail;                         // of what deletes the pod
   std::optional<std::string> on_timeout;            // of delete_attachments: "hold", "delete"
   std::optional<EvidenceSet> proof;                 // of what deletes or evicts
   std::map<std::string, std::string> nodes;         // of a Source: every node it names

@@ -72,6 +72,10 @@ void compare_options(const Expectation& expect, const Answer& answer,
     problems.emplace_back(answer.release ? "release: want none, got release"
                                          : "release: want release, got none");
   }
+  if (expect.fail && *expect.fail != answer.fail) {
+    problems.emplace_back(answer.fail ? "fail: want false, got true"
+                                      : "fail: want true, got false");
+  }
   if (expect.proof && *expect.proof != answer.proof) {
     const auto words = [](EvidenceSet proof) {
       return proof.empty() ? std::string("none") : evidence_words(proof, ", ");

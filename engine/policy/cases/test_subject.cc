@@ -176,6 +176,7 @@ void take_verdict_words(const Verdict& verdict, Answer& answer) {
   answer.verdict = to_string(verdict.kind);
   answer.reason = verdict.reason;
   answer.release = verdict.release;
+  answer.fail = verdict.fail;
   answer.proof = verdict.proof;
   if (verdict.kind == Verdict::Kind::Wait || verdict.kind == Verdict::Kind::Hold) {
     answer.seconds = seconds_of(verdict.wait);

@@ -45,6 +45,7 @@ struct Answer {
   std::optional<double> seconds;             // of wait, hold and delete_attachments
   std::vector<std::string> volumes;          // claims that the verdict names, sorted
   bool release = false;                      // of delete_pod_and_attachments
+  bool fail = false;                         // of those that delete the pod
   std::string on_timeout;                    // of delete_attachments
   EvidenceSet proof;                         // of those that delete or evict
   std::map<std::string, std::string> nodes;  // of a source

@@ -113,14 +113,26 @@ inline constexpr std::array<Key, 2> kListOptionKeys = {{
      "Of each object its metadata alone, which is a fraction of it: no spec, no status; false."},
 }};
 
-// The options of fence.delete_pod and of fence.taint_out_of_service.
+// The options of fence.delete_pod.
+inline constexpr std::array<Key, 2> kDeleteOptionKeys = {{
+    {"fail", "boolean",
+     "Set the pod's phase to Failed before it is deleted, for Jobs that replace failed pods only; "
+     "false."},
+    {"proof", "(\"silent\"|\"unreachable\"|\"isolated\"|\"off\"|\"attested\")[]",
+     "One of these has to be known of the node before anything is deleted; none."},
+}};
+
+// The options of fence.taint_out_of_service.
 inline constexpr std::array<Key, 1> kProofOptionKeys = {{
     {"proof", "(\"silent\"|\"unreachable\"|\"isolated\"|\"off\"|\"attested\")[]",
      "One of these has to be known of the node before anything is deleted; none."},
 }};
 
 // The options of fence.delete_pod_and_attachments.
-inline constexpr std::array<Key, 2> kReleaseOptionKeys = {{
+inline constexpr std::array<Key, 3> kReleaseOptionKeys = {{
+    {"fail", "boolean",
+     "Set the pod's phase to Failed before it is deleted, for Jobs that replace failed pods only; "
+     "false."},
     {"release", "boolean",
      "Release the volumes to another node once every attachment is absent; false."},
     {"proof", "(\"silent\"|\"unreachable\"|\"isolated\"|\"off\"|\"attested\")[]",

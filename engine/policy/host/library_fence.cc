@@ -15,7 +15,7 @@ constexpr std::array<HostFunction, 16> kFence = {{
      "Nobody may act on this pod; asked again every minute. The policy becomes a guard."},
     {"wait", fence_wait, "(reason: string, seconds?: number): Verdict",
      "Look again after 10 s, or 1 s to 1 h as given."},
-    {"delete_pod", fence_delete_pod, "(reason: string, options?: ProofOptions): Verdict",
+    {"delete_pod", fence_delete_pod, "(reason: string, options?: DeleteOptions): Verdict",
      "Delete the pod with grace period 0 and a UID precondition."},
     {"delete_pod_and_attachments", fence_delete_pod_and_attachments,
      "(reason: string, volumes?: Volume[]|ReleaseOptions, options?: ReleaseOptions): Verdict",

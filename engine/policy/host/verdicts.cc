@@ -40,6 +40,7 @@ struct Held {
   NodeVerdict::Kind node_kind = NodeVerdict::Kind::Proceed;
   double wait_seconds = 0;
   bool release = false;
+  bool fail = false;
   Verdict::OnTimeout on_timeout = Verdict::OnTimeout::Hold;
   EvidenceSet proof = {};
   std::size_t volume_count = 0;
@@ -304,7 +305,15 @@ int fence_forbid(lua_State* lua) {
 }
 
 int fence_delete_pod(lua_State* lua) {
-  return push_held(lua, {.kind = Verdict::Kind::DeletePod, .proof = proof_argument(lua)});
+  refuse_more_arguments(lua, 2);
+  Held held{.kind = Verdict::Kind::DeletePod};
+  if (!lua_isnoneornil(lua, 2)) {
+    const SpecTable table = options_argument(lua, 2);
+    table.check_keys(kDeleteOptionKeys);
+    held.fail = table.boolean_or("fail", false);
+    held.proof = proof_option(table);
+  }
+  return push_held(lua, held);
 }
 
 int fence_wait(lua_State* lua) {
@@ -325,6 +334,7 @@ int fence_delete_pod_and_attachments(lua_State* lua) {
     const SpecTable table = options_argument(lua, options);
     table.check_keys(kReleaseOptionKeys);
     held.release = table.boolean_or("release", false);
+    held.fail = table.boolean_or("fail", false);
     held.proof = proof_option(table);
   }
   const bool all = options == 2 || lua_isnoneornil(lua, 2);
@@ -381,6 +391,7 @@ Verdict take_verdict(lua_State* lua, int index, const std::string& place) {
                   .reason = {held->reason.data(), held->reason_size},
                   .wait = seconds_of(held->wait_seconds),
                   .release = held->release,
+                  .fail = held->fail,
                   .on_timeout = held->on_timeout,
                   .proof = held->proof};
   for (const std::size_t volume : volumes_of(*held)) {

@@ -202,7 +202,7 @@ return tests {
 | `responses` | answers to `fetch`, `node_fetch` and `source`: `["http vendor /v2/nodes"] = { status = 200, body = ... }`, or a failure: `{ error = "timeout", since = 300 }`, `{ status = 503 }` |
 | `fail` | needs that cannot be had, and `"fetch"`; the pod is then deferred without asking the policy |
 | `now` | the cluster's time: RFC 3339 or Unix seconds. A case whose policy reads `cluster.now` fails without it |
-| `expect` | required: `verdict` with `reason` (exact, or a part after `~`), `seconds`, `reads` (paths that must have been read), `volumes` (claims that the verdict names), `release`, `on_timeout`, `proof`; or `outcome`: `not_selected`, `deferred`, `error` with `message`; or `nodes`: what `source.nodes` says |
+| `expect` | required: `verdict` with `reason` (exact, or a part after `~`), `seconds`, `reads` (paths that must have been read), `volumes` (claims that the verdict names), `release`, `fail`, `on_timeout`, `proof`; or `outcome`: `not_selected`, `deferred`, `error` with `message`; or `nodes`: what `source.nodes` says |
 
 A verdict `proceed` or `taint_out_of_service` is expected of `node`, `hold` of `node` where that says so and of `pod`
 otherwise, every other of `pod`; `deferred` of `node` where what `node_fetch` asks for cannot be had.

@@ -36,6 +36,9 @@ struct Verdict {
   std::vector<VolumeFacts> volumes = {};
   // Of DeletePodAndAttachments: release the volumes once each attachment is absent.
   bool release = false;
+  // Of DeletePod and DeletePodAndAttachments: the pod's status says Failed before it is deleted, so
+  // that a Job with podReplacementPolicy Failed replaces it.
+  bool fail = false;
   // Of DeleteAttachments: whether the pod is deleted when the attachments do not go in time.
   OnTimeout on_timeout = OnTimeout::Hold;
   // Of those that delete: one of these has to be known of the node before. Empty: none.

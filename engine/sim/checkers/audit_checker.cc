@@ -24,6 +24,7 @@ std::pair<std::string, std::string> key_of(const AuditLine& line) {
   return {line.incident, line.subject() + (line.lifts()        ? " lifted"
                                            : line.orders_off() ? " ordered off"
                                            : line.isolates()   ? " isolated"
+                                           : line.fails_pod()  ? " failed"
                                                                : "")};
 }
 
@@ -116,7 +117,8 @@ void AuditChecker::on_intent(const AuditLine& line) {
                     Pending{.due = now() + kLeavingTime,
                             .subject = line.orders_off() || line.isolates() ? "" : line.subject(),
                             .node_uid = line.node_uid,
-                            .releases = line.action == "release_volume"})
+                            .releases = line.action == "release_volume",
+                            .fails = line.fails_pod()})
            .second) {
     accuse(rules::kOutcomeRecorded, line.life.replica + " means to delete pod " + line.pod +
                                         " again before the outcome of the first time is known");
@@ -144,7 +146,8 @@ void AuditChecker::on_outcome(const AuditLine& line) {
     return;  // of another try; what came of the one that left is still to be told
   }
   book.intents.erase(intent);
-  if (line.kind == "outcome" && line.attachment_uid.empty() && !line.changes_node()) {
+  if (line.kind == "outcome" && line.attachment_uid.empty() && !line.changes_node() &&
+      !line.fails_pod()) {
     check_claim(line);
   }
 }
@@ -172,13 +175,17 @@ void AuditChecker::on_left(const WireRequest& request) {
   Book& book = books_[life_of(request)];
   const CalledPath target = read_path(request.target);
   const bool releases = target.resource == "nodes" && target.subresource == "status";
+  const bool fails = target.resource == "pods" && request.method == port::Method::Patch;
   const std::string uid = releases                     ? node_uid(target.name)
                           : target.resource == "nodes" ? tested_uid(request.body)
+                          : fails                      ? merged_uid(request.body)
                                                        : uid_precondition(request.body);
   const auto intent =
-      std::find_if(book.intents.begin(), book.intents.end(), [&uid, releases](const auto& entry) {
-        const std::string& about = releases ? entry.second.node_uid : entry.second.subject;
-        return about == uid && entry.second.releases == releases && !entry.second.left;
+      std::find_if(book.intents.begin(), book.intents.end(), [&](const auto& entry) {
+        const Pending& pending = entry.second;
+        const std::string& about = releases ? pending.node_uid : pending.subject;
+        return about == uid && pending.releases == releases && pending.fails == fails &&
+               !pending.left;
       });
   if (intent == book.intents.end()) {
     accuse(rules::kIntentFirst,

@@ -36,6 +36,7 @@ class AuditChecker final : public Checker {
     std::string subject;  // its UID
     std::string node_uid;
     bool releases = false;  // of one patch for several of them
+    bool fails = false;     // a pod's status, before its deletion
     bool left = false;      // its call is on the way
   };
   struct Open {

@@ -15,12 +15,15 @@ constexpr Duration kNoticed = std::chrono::seconds(1);
 }  // namespace
 
 void BrakeChecker::on_left(const WireRequest& request) {
-  if (request.method != port::Method::Delete || read_path(request.target).resource != "pods") {
+  const bool changes =
+      request.method == port::Method::Delete || request.method == port::Method::Patch;
+  if (!changes || read_path(request.target).resource != "pods") {
     return;
   }
   const Known& known = known_[life_of(request)];
   if (known.over.held_for(now(), kNoticed) && is_over(known, nullptr, /*carrying=*/true)) {
-    accuse(rules::kBrakeDown, request.replica + " deletes " + request.target + " while it knows " +
+    accuse(rules::kBrakeDown, std::string(port::to_string(request.method)) + " of " +
+                                  request.replica + ": " + request.target + " while it knows " +
                                   std::to_string(newly_down(known, nullptr, true)) +
                                   " workers to be newly down beside " +
                                   std::to_string(known.nodes.up()) + " that are up");

@@ -142,6 +142,10 @@ void DeleteChecker::on_left(const WireRequest& request) {
         target.name.starts_with("moonfence-incident-")) {
       return;
     }
+  } else if (request.method == port::Method::Patch && target.resource == "pods" &&
+             target.subresource == "status") {
+    check_failing(request, known_[life_of(request)]);
+    return;
   } else if (request.method == port::Method::Patch && target.resource == "nodes" &&
              target.subresource == "status") {
     if (tells_evidence(request.target, request.body)) {
@@ -168,13 +172,32 @@ void DeleteChecker::on_left(const WireRequest& request) {
 
 void DeleteChecker::check_delete(const WireRequest& request, const Known& known) {
   const CalledPath target = read_path(request.target);
+  check_pod(request.replica + " deletes pod " + target.space + "/" + target.name + ": ",
+            uid_precondition(request.body), request, known);
+}
+
+// To a Job and to the volumes it is as good as a deletion. It changes nothing else.
+void DeleteChecker::check_failing(const WireRequest& request, const Known& known) {
+  const CalledPath target = read_path(request.target);
   const std::string what =
-      request.replica + " deletes pod " + target.space + "/" + target.name + ": ";
-  const AuditLine* intent = intent_of(what, request, known);
+      request.replica + " fails pod " + target.space + "/" + target.name + ": ";
+  const Json patch = Json::parse(request.body, nullptr, false);
+  const Json* status = patch.is_object() ? find_field(patch, {"status"}) : nullptr;
+  const bool only_fails = status != nullptr && patch.size() == 2 && status->size() == 2 &&
+                          text_field(*status, {"phase"}) == "Failed" &&
+                          list_field(*status, {"conditions"}).size() == 1;
+  if (!only_fails) {
+    accuse(rules::kExpectedWrite, what + request.body);
+  }
+  check_pod(what, merged_uid(request.body), request, known);
+}
+
+void DeleteChecker::check_pod(const std::string& what, const std::string& uid,
+                              const WireRequest& request, const Known& known) {
+  const AuditLine* intent = intent_of(what, uid, request, known);
   if (intent == nullptr) {
     return;
   }
-  const std::string uid = uid_precondition(request.body);
   const auto opened = known.opened.find(intent->incident);
   const auto listed = known.listed.find(uid);
   if (opened == known.opened.end() || listed == known.listed.end() ||
@@ -196,7 +219,8 @@ void DeleteChecker::check_delete(const WireRequest& request, const Known& known)
 void DeleteChecker::check_detach(const WireRequest& request, const Known& known) {
   const CalledPath target = read_path(request.target);
   const std::string what = request.replica + " deletes attachment " + target.name + ": ";
-  if (const AuditLine* intent = intent_of(what, request, known); intent != nullptr) {
+  if (const AuditLine* intent = intent_of(what, uid_precondition(request.body), request, known);
+      intent != nullptr) {
     const auto signal = check_node(what, *intent, known);
     if (signal == Signal::Succeeded) {
       accuse(rules::kDeletedNode, what + "it may be the successor's");
@@ -287,13 +311,12 @@ bool DeleteChecker::may_be_evicted(const PodTruth& pod, const Known& known) cons
 }
 
 // The intent that a deletion of one object, by its UID, rests on; null when it breaks a rule.
-const AuditLine* DeleteChecker::intent_of(const std::string& what, const WireRequest& request,
-                                          const Known& known) {
+const AuditLine* DeleteChecker::intent_of(const std::string& what, const std::string& uid,
+                                          const WireRequest& request, const Known& known) {
   if (read_path(request.target).name.empty()) {
     accuse(rules::kNoCollections, what + request.target);
     return nullptr;
   }
-  const std::string uid = uid_precondition(request.body);
   if (uid.empty()) {
     accuse(rules::kUidPrecondition, what + "without a UID precondition");
     return nullptr;

@@ -54,9 +54,12 @@ class DeleteChecker final : public Checker {
   };
 
   void check_delete(const WireRequest& request, const Known& known);
+  void check_failing(const WireRequest& request, const Known& known);
+  void check_pod(const std::string& what, const std::string& uid, const WireRequest& request,
+                 const Known& known);
   void check_attested(const std::string& what, const NodeTruth& node) const;
-  [[nodiscard]] const AuditLine* intent_of(const std::string& what, const WireRequest& request,
-                                           const Known& known);
+  [[nodiscard]] const AuditLine* intent_of(const std::string& what, const std::string& uid,
+                                           const WireRequest& request, const Known& known);
   void check_detach(const WireRequest& request, const Known& known);
   void check_release(const WireRequest& request, const Known& known);
   void check_patch(const WireRequest& request, const Known& known);

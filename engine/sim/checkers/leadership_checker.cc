@@ -21,6 +21,8 @@ bool is_destructive(const WireRequest& request) {
   const std::string resource = read_path(request.target).resource;
   // Of ConfigMaps it deletes only its own records.
   return (request.method == port::Method::Delete && resource != "configmaps") ||
+         // To a Job and to the volumes a pod that is made to fail is as good as deleted.
+         (request.method == port::Method::Patch && resource == "pods") ||
          (request.method == port::Method::Patch && resource == "nodes" &&
           !tells_evidence(request.target, request.body));
 }

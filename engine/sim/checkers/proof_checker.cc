@@ -158,13 +158,14 @@ void ProofChecker::on_left(const WireRequest& request) {
   if (request.method == port::Method::Post && target.resource == "networkfences") {
     check_isolation(request);
   }
-  if (request.method != port::Method::Delete) {
+  const bool fails = request.method == port::Method::Patch && target.resource == "pods";
+  if (request.method != port::Method::Delete && !fails) {
     return;
   }
-  const std::string what =
-      request.replica + " deletes " + target.resource + " " + target.name + ": ";
+  const std::string what = request.replica + (fails ? " fails " : " deletes ") + target.resource +
+                           " " + target.name + ": ";
   if (target.resource == "pods") {
-    const std::string uid = uid_precondition(request.body);
+    const std::string uid = fails ? merged_uid(request.body) : uid_precondition(request.body);
     if (const PodTruth* pod = truth().pod(uid)) {
       check_power(what, pod->node, Duration::zero(), storage_of_pod(uid, *pod));
     }

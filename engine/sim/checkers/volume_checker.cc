@@ -199,7 +199,7 @@ void VolumeChecker::judge_release(const Change& change, const std::string& name)
     }
   }
   for (const Object& pod : truth().store().list("pods")) {
-    if (node_of(*pod) != node || is_finished(*pod)) {
+    if (node_of(*pod) != node || has_ended_by_itself(*pod)) {
       continue;
     }
     const auto volumes =

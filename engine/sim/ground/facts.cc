@@ -107,6 +107,14 @@ bool is_finished(const Json& pod) {
   return phase == "Succeeded" || phase == "Failed";
 }
 
+bool has_ended_by_itself(const Json& pod) {
+  const Json& conditions = list_field(pod, {"status", "conditions"});
+  return is_finished(pod) &&
+         std::none_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+           return text_field(condition, {"reason"}) == "DeletionByMoonfence";
+         });
+}
+
 bool is_mirror(const Json& pod) {
   return find_field(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr;
 }

@@ -44,6 +44,8 @@ void set_condition(Json& object, const NewCondition& condition, const std::strin
 [[nodiscard]] const std::string& node_of(const Json& pod);
 [[nodiscard]] const std::string& phase_of(const Json& pod);
 [[nodiscard]] bool is_finished(const Json& pod);
+// Not because the engine let it fail before it deletes it.
+[[nodiscard]] bool has_ended_by_itself(const Json& pod);
 [[nodiscard]] bool is_mirror(const Json& pod);
 // Whether a claim of the pod is bound to this PersistentVolume.
 [[nodiscard]] bool claims_volume(const ObjectStore& store, const Json& pod,

@@ -172,8 +172,8 @@ std::span<const std::string_view> setting_words() {
 }
 
 std::span<const std::string_view> switch_words() {
-  static constexpr std::array<std::string_view, 3> kWords = {"release", kDetectionWord,
-                                                             "silent-taint"};
+  static constexpr std::array<std::string_view, 4> kWords = {"release", kDetectionWord,
+                                                             "silent-taint", "fail-pods"};
   return kWords;
 }
 

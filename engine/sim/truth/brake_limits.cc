@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sim/ground/facts.h"
 #include "sim/store/fields.h"
 
 namespace moonfence::sim {
@@ -135,11 +136,9 @@ std::set<std::string> BrakeCensus::zones() const {
 bool carries_something(const Truth& truth, const std::string& node) {
   const auto pods = truth.store().list("pods");
   return std::any_of(pods.begin(), pods.end(), [&node](const Object& pod) {
-    const std::string& phase = text_field(*pod, {"status", "phase"});
-    const bool has_finished = phase == "Succeeded" || phase == "Failed";
     const bool goes = find_field(*pod, {"metadata", "deletionTimestamp"}) != nullptr;
     return text_field(*pod, {"spec", "nodeName"}) == node && !is_daemon_or_mirror(*pod) &&
-           (!has_finished || goes);
+           (!has_ended_by_itself(*pod) || goes);
   });
 }
 

@@ -77,6 +77,13 @@ std::string uid_precondition(const std::string& body) {
   return options.is_discarded() ? "" : text_field(options, {"preconditions", "uid"});
 }
 
+std::string merged_uid(const std::string& body) {
+  const Json patch = Json::parse(body, nullptr, false);
+  return patch.is_object() && !text_field(patch, {"metadata", "resourceVersion"}).empty()
+             ? text_field(patch, {"metadata", "uid"})
+             : "";
+}
+
 CalledPath read_path(std::string_view target) {
   CalledPath out;
   const auto mark = target.find('?');

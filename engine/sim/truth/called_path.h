@@ -20,6 +20,8 @@ struct CalledPath {
 [[nodiscard]] CalledPath read_path(std::string_view target);
 // Of DeleteOptions; "" when there is none.
 [[nodiscard]] std::string uid_precondition(const std::string& body);
+// Of a merge into an object that is meant in one version alone; "" when it is not.
+[[nodiscard]] std::string merged_uid(const std::string& body);
 // Of a JSON patch whose first step tests the UID; "" when it does not.
 [[nodiscard]] std::string tested_uid(const std::string& body);
 

@@ -51,6 +51,7 @@ struct AuditLine {
   }
   [[nodiscard]] bool orders_off() const { return action == "switch_off"; }
   [[nodiscard]] bool isolates() const { return action == "isolate"; }
+  [[nodiscard]] bool fails_pod() const { return action == "fail_pod"; }
   [[nodiscard]] bool lifts() const {
     return action == "lift_quarantine" || action == "lift_silent_taint";
   }

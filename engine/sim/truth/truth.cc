@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "sim/ground/facts.h"
 #include "sim/store/fields.h"
 
 namespace moonfence::sim {
@@ -149,8 +150,7 @@ void Truth::on_pod(const Change& change) {
     pod.node = node;
     pod.bound = time_.now;
   }
-  const std::string& phase = text_field(object, {"status", "phase"});
-  pod.finished.set(phase == "Succeeded" || phase == "Failed", time_.now);
+  pod.finished.set(has_ended_by_itself(object), time_.now);
   pod.finalized = has_content(object, {"metadata", "finalizers"});
   const bool is_marked = !text_field(object, {"metadata", "deletionTimestamp"}).empty();
   if ((is_marked || change.type == ChangeType::Deleted) && pod.deleted_by.empty()) {

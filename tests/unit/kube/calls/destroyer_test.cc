@@ -145,8 +145,8 @@ TEST_F(DestroyerTest, a_patch_of_a_node_tests_its_uid_before_all_else) {
   patch.uid = Uid("u1");
   patch.of_status = true;
   patch.operations = json::parse(R"([{"op":"replace","path":"/status/volumesInUse","value":[]}])");
-  std::optional<Result<NodePatchReply>> slot;
-  const auto keep = [&slot](Result<NodePatchReply> reply) { slot = std::move(reply); };
+  std::optional<Result<PatchReply>> slot;
+  const auto keep = [&slot](Result<PatchReply> reply) { slot = std::move(reply); };
   const CallHandle handle = destroyer.patch_node(NodeName("n1"), patch, keep);
   const auto reply = wait_for(slot);
   ASSERT_TRUE(reply) << reply.error().text;
@@ -169,9 +169,9 @@ TEST_F(DestroyerTest, a_patch_whose_test_fails_is_invalid_and_not_repeated) {
   http.on(Method::Patch, "/prefix/api/v1/nodes/n1", status(422, "Invalid"));
   NodePatch patch;
   patch.uid = Uid("u1");
-  std::optional<Result<NodePatchReply>> slot;
+  std::optional<Result<PatchReply>> slot;
   const CallHandle handle = destroyer.patch_node(
-      NodeName("n1"), patch, [&slot](Result<NodePatchReply> reply) { slot = std::move(reply); });
+      NodeName("n1"), patch, [&slot](Result<PatchReply> reply) { slot = std::move(reply); });
   EXPECT_EQ(wait_for(slot).error().kind, Kind::Invalid);
   EXPECT_EQ(http.requests.size(), 1U);
 }

@@ -29,7 +29,7 @@ TEST(EditorFiles, annotations_name_what_a_policy_names) {
   const std::string text = lua_annotations();
   EXPECT_NE(text.find("---@class Pod\n"), std::string::npos);
   EXPECT_NE(text.find("---@field deletion_timestamp? integer"), std::string::npos);
-  EXPECT_NE(text.find("---@param reason string\n---@param options? ProofOptions\n---@return "
+  EXPECT_NE(text.find("---@param reason string\n---@param options? DeleteOptions\n---@return "
                       "Verdict\n---@nodiscard\n"
                       "function fence.delete_pod(reason, options) end\n"),
             std::string::npos);
