@@ -83,6 +83,7 @@ Examples:
 constexpr const char* kNewFooter = R"(
 Example:
   moonfence policy new my-db -o policies
+  moonfence policy new my-db --from cloudnative-pg -o policies
   moonfence policy test policies/my-db)";
 
 CLI::App* add_verb(CLI::App& group, PolicyOptions& options, Verb verb, const std::string& name,
@@ -187,6 +188,8 @@ void add_others(CLI::App& group, PolicyOptions& options) {
   CLI::App* fresh = add_verb(group, options, Verb::New, "new",
                              "Begin a policy, with a test that passes", kNewFooter);
   fresh->add_option("NAME", options.paths, "Its name, and the folder's")->required()->expected(1);
+  fresh->add_option("--from", options.from, "A shipped policy to begin with, and its tests")
+      ->type_name("POLICY");
   fresh->add_option("-o", options.out, "Folder to put it in (default: .)")->type_name("DIR");
 }
 

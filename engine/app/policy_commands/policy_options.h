@@ -27,7 +27,8 @@ struct PolicyOptions {
 
   // check: the files; test: where to look; eval, doc, new: the policy
   std::vector<std::string> paths;
-  std::string out;  // of meta and new: a folder, "" for standard output or here
+  std::string from;  // of new: the shipped policy to begin with; "" a skeleton
+  std::string out;   // of meta and new: a folder, "" for standard output or here
 
   std::string least_after;  // of check: a time as given; "" the default of the configuration
 

@@ -9,6 +9,7 @@
 #include "policy/cases/test_subject.h"
 #include "policy/kit/editor_files.h"
 #include "policy/kit/policy_page.h"
+#include "policy/kit/shipped.h"
 
 namespace moonfence::app {
 namespace {
@@ -89,6 +90,21 @@ PolicyOutput write_editor_files(const PolicyOptions& options) {
   return output;
 }
 
+namespace {
+
+Error not_shipped(const std::string& name) {
+  const std::vector<std::string_view> names = policy::shipped_names();
+  std::string all;
+  for (const std::string_view each : names) {
+    all += (all.empty() ? "" : ", ") + std::string(each);
+  }
+  return {.text = "--from: no shipped policy is called '" + escaped(name, 64) + "'" +
+                  did_you_mean(name, names),
+          .hint = "one of: " + all};
+}
+
+}  // namespace
+
 PolicyOutput begin_policy(const PolicyOptions& options) {
   const std::string& name = options.paths.front();
   if (!policy::is_policy_name(name)) {
@@ -100,16 +116,25 @@ PolicyOutput begin_policy(const PolicyOptions& options) {
                               "letters",
                       .hint = "for example my-db"})};
   }
+  std::vector<std::pair<std::string, std::string>> files = {
+      {"policy.lua", policy::skeleton_policy(name)},
+      {"policy_test.lua", policy::skeleton_test(name)}};
+  if (!options.from.empty()) {
+    files = policy::shipped_as(options.from, name);
+    if (files.empty()) {
+      return {.code = PolicyExit::Usage,
+              .out = "",
+              .err = policy_error_text(not_shipped(options.from))};
+    }
+  }
   const std::string folder = (options.out.empty() ? "" : options.out + "/") + name;
   PolicyOutput output;
-  const std::array<std::pair<const char*, std::string>, 2> files = {
-      {{"/policy.lua", policy::skeleton_policy(name)},
-       {"/policy_test.lua", policy::skeleton_test(name)}}};
   for (const auto& [file, text] : files) {
-    if (auto written = os::write_file(folder + file, text, false); !written) {
+    const std::string path = folder + "/" + file;
+    if (auto written = os::write_file(path, text, false); !written) {
       return refused(written.error());
     }
-    output.out += "wrote " + folder + file + "\n";
+    output.out += "wrote " + path + "\n";
   }
   output.out += "next: moonfence policy test " + folder + "\n";
   return output;

@@ -160,6 +160,15 @@ class Sorter {
           return;
         }
       }
+    } else if (write.method == port::Method::Patch &&
+               write.path.find("/pods/") != std::string::npos) {
+      for (Plan::Pod& pod : node_.pods) {
+        if (pod.uid == call.uid) {
+          call.what = "fail_pod";
+          pod.calls.push_back(std::move(call));
+          return;
+        }
+      }
     } else if (deletes && write.path.find("/volumeattachments/") != std::string::npos) {
       const auto holder = holder_.find(last_segment(write.path));
       Plan::Pod* const pod =

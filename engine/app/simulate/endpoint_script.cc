@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "kube/text/json.h"
+#include "kube/wire/url.h"
+#include "sim/store/object_store.h"
 
 namespace moonfence::app {
 namespace {
@@ -65,6 +67,36 @@ Result<Reply> reply_of(const json& value, const std::string& place) {
   return reply;
 }
 
+// "get example.com/v1 clusters shop/db", or "list example.com/v1 clusters shop": its path at the
+// API server, "" of what asks an endpoint. Kinds that the simulated cluster has are answered by it.
+Result<std::string> path_of(const std::string& request, const std::string& place) {
+  const std::vector<std::string_view> words = split(request, ' ');
+  const std::string_view verb = words.front();
+  if (verb != "get" && verb != "list" && verb != "list-metadata") {
+    return std::string();
+  }
+  const bool one = verb == "get";
+  const std::size_t most = 4;
+  if (words.size() > most || words.size() < (one ? most : most - 1)) {
+    return failure(Error::Kind::Invalid, place + ": this names no object and no list",
+                   one ? "write get GROUP/VERSION RESOURCE NAMESPACE/NAME"
+                       : "write list GROUP/VERSION RESOURCE NAMESPACE; it answers with any labels");
+  }
+  if (sim::find_kind(words[2]) != nullptr) {
+    return failure(Error::Kind::Invalid,
+                   place + ": the simulated cluster has " + std::string(words[2]),
+                   "leave it out; steps of the scenario change what is there");
+  }
+  const std::string_view last = words.size() == most ? words[3] : std::string_view();
+  const std::size_t slash = last.find('/');
+  const bool has_space = !one || slash != std::string_view::npos;
+  const Namespace space(std::string(has_space ? last.substr(0, slash) : std::string_view()));
+  auto path =
+      one ? kube::object_path(words[1], words[2], space, has_space ? last.substr(slash + 1) : last)
+          : kube::objects_path(words[1], words[2], space);
+  return path ? path : failure(Error(path.error()).within(place));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<EndpointScript>> EndpointScript::parse(const std::string& text,
@@ -80,11 +112,26 @@ Result<std::shared_ptr<EndpointScript>> EndpointScript::parse(const std::string&
   }
   for (const auto& [request, given] : value->items()) {
     const std::string here = place + ": " + escaped(request, 128);
+    const auto path = path_of(request, here);
+    if (!path) {
+      return failure(Error(path.error()));
+    }
+    if (!path->empty()) {
+      script->by_path_.emplace(*path, request);
+    }
     std::vector<Reply>& replies = script->replies_[request];
     for (const json& each : given.is_array() ? given : json::array({given})) {
       auto reply = reply_of(each, here);
       if (!reply) {
         return failure(std::move(reply.error()));
+      }
+      if (!path->empty() && reply->status == 404) {
+        reply->body = kube::to_text({{"kind", "Status"},
+                                     {"apiVersion", "v1"},
+                                     {"status", "Failure"},
+                                     {"reason", "NotFound"},
+                                     {"message", "not found"},
+                                     {"code", 404}});
       }
       replies.push_back(std::move(*reply));
     }
@@ -108,6 +155,11 @@ const Reply* EndpointScript::reply_to(const std::string& request, Duration elaps
   return newest;
 }
 
+const std::string* EndpointScript::request_of(std::string_view path) const {
+  const auto found = by_path_.find(path.substr(0, path.find('?')));
+  return found == by_path_.end() ? nullptr : &found->second;
+}
+
 std::string scripted_url(std::string_view endpoint) {
   return std::string(kScheme) + std::string(endpoint) + std::string(kHostEnd);
 }
@@ -115,13 +167,8 @@ std::string scripted_url(std::string_view endpoint) {
 // One exchange; the script is asked when the request arrives.
 class ScriptedEndpoints::Answer final : public port::Transfer {
  public:
-  Answer(ScriptedEndpoints& owner, const port::HttpRequest& request, port::HttpSink& sink)
-      : owner_(owner), sink_(sink) {
-    const std::string_view rest = std::string_view(request.url).substr(kScheme.size());
-    const std::size_t end = rest.find(kHostEnd);
-    request_ = "http " + std::string(rest.substr(0, end)) + " " +
-               std::string(rest.substr(std::min(end + kHostEnd.size(), rest.size())));
-    timeout_ = request.timeout;
+  Answer(ScriptedEndpoints& owner, std::string request, Duration timeout, port::HttpSink& sink)
+      : owner_(owner), sink_(sink), request_(std::move(request)), timeout_(timeout) {
     timer_ = owner_.loop_.after(kRoundTrip, [this] { arrive(); });
   }
 
@@ -168,11 +215,19 @@ ScriptedEndpoints::ScriptedEndpoints(port::Http& others, loop::Loop& loop,
 
 std::unique_ptr<port::Transfer> ScriptedEndpoints::start(port::HttpRequest request,
                                                          port::HttpSink& sink) {
-  const std::size_t host_end = request.url.find('/', kScheme.size());
-  if (!std::string_view(request.url).substr(0, host_end).ends_with(kHostEnd)) {
-    return others_.start(std::move(request), sink);
+  const std::string_view url = request.url;
+  const std::size_t host = url.find("://") + 3;
+  const std::size_t host_end = std::min(url.find('/', host), url.size());
+  const std::string_view path = url.substr(host_end);
+  if (url.substr(0, host_end).ends_with(kHostEnd)) {
+    const std::string name(url.substr(host, host_end - host - kHostEnd.size()));
+    return std::make_unique<Answer>(*this, "http " + name + " " + std::string(path),
+                                    request.timeout, sink);
   }
-  return std::make_unique<Answer>(*this, request, sink);
+  const std::string* scripted =
+      request.method == port::Method::Get ? script_->request_of(path) : nullptr;
+  return scripted == nullptr ? others_.start(std::move(request), sink)
+                             : std::make_unique<Answer>(*this, *scripted, request.timeout, sink);
 }
 
 }  // namespace moonfence::app

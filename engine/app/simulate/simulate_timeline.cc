@@ -108,6 +108,12 @@ std::string audit_text(const std::string& detail) {
            : reason == "done"  ? "moonfence  isolates " + node + ": the object is made"
                                : "moonfence  isolates " + node + ": not known to be made: " + why;
   }
+  if (record.value("action", "") == "fail_pod") {
+    return kind == "intent"    ? std::string()
+           : kind == "refusal" ? "moonfence  does not let " + pod + " fail: " + why
+           : reason == "done"  ? "moonfence  lets " + pod + " fail"
+                               : "moonfence  tried to let " + pod + " fail: " + why;
+  }
   const std::string attachment = record.value("attachment", "");
   if (!attachment.empty() && (kind == "outcome" || kind == "refusal")) {
     const bool done = reason == "done" || reason == "marked_only";

@@ -54,6 +54,7 @@ Told told_by_outcome(const StoryLine& line) {
     case Reason::OutcomeLost:
       return {.word = "uncertain", .tone = Tone::Alarm};
     case Reason::NodeChanged:
+    case Reason::PodChanged:
     case Reason::ReadingTooOld:
     case Reason::ReleaseOvertaken:
       return {.word = "tried again", .tone = Tone::Waiting};

@@ -202,10 +202,11 @@ std::optional<EventNews> news_of_holding(const Record& record) {
   }
 }
 
-// The node was written by somebody else in between, or read too long ago: it is tried again at
-// once. What goes on like that is told as failing.
+// The node or pod was written by somebody else in between, or read too long ago: it is tried again
+// at once. What goes on like that is told as failing.
 bool is_race(Reason reason) {
-  return reason == Reason::NodeChanged || reason == Reason::ReadingTooOld;
+  return reason == Reason::NodeChanged || reason == Reason::ReadingTooOld ||
+         reason == Reason::PodChanged;
 }
 
 // Kubernetes' taint, on the node. Why it could not be set is told once an incident.
@@ -237,7 +238,7 @@ bool waits_for_hands(Reason reason) {
   return reason == Reason::AttacherSilent || reason == Reason::DetachError ||
          reason == Reason::GuardFailed || reason == Reason::GuardBroken ||
          reason == Reason::AuditUnwritable || reason == Reason::HoldUnknown ||
-         reason == Reason::ProofMissing;
+         reason == Reason::ProofMissing || reason == Reason::FailingNotServed;
 }
 
 // The machine, on its node. What may go in a moment, or says that there is nothing to do about it,
@@ -350,6 +351,9 @@ std::optional<EventNews> news_of_outcome(const Record& record) {
                     .reason = "PodForceDeleted",
                     .note = "Deleted without waiting for its kubelet: node " + record.node.text() +
                             " is down" + tail(record)};
+  if (record.action == "fail_pod" && (record.reason == Reason::Done || is_race(record.reason))) {
+    return std::nullopt;  // the deletion that follows is told
+  }
   switch (record.reason) {
     case Reason::Done:
       return news;

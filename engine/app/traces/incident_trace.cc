@@ -87,6 +87,9 @@ void set_if_any(Attributes& attributes, const char* key, const std::string& text
 
 // Of the semantic conventions for HTTP; other actions have no method of their own.
 const char* method_of(const std::string& action) {
+  if (action == "fail_pod") {
+    return "PATCH";
+  }
   return action == "delete_pod" || action == "delete_attachment" ? "DELETE" : "";
 }
 

@@ -51,6 +51,9 @@ std::string_view word_of(const StatusView& view, const IncidentStory& story) {
 }
 
 std::string_view action_words(const std::string& action) {
+  if (action == "fail_pod") {
+    return "phase Failed";
+  }
   if (action == "delete_attachment") {
     return "volume attachment";
   }

@@ -249,7 +249,8 @@ void Remediations::hear(const Record& record) {
 
 void Remediations::note(UnderWay& incident, const Record& record) {
   const Uid& about = record.attachment_uid.empty() ? record.pod_uid : record.attachment_uid;
-  if (record.kind == Record::Kind::Outcome && is_deletion(record.reason)) {
+  if (record.kind == Record::Kind::Outcome && record.action != "fail_pod" &&
+      is_deletion(record.reason)) {
     incident.done = true;
     incident.kept.erase(about);
     incident.deleted.insert(about);

@@ -224,7 +224,8 @@ struct Plan {
   std::map<std::string, std::string> policies;  // data of ConfigMap moonfence-policies
   std::map<std::string, std::string> settings;  // of the engine's --config: cache-expiry …
   std::string config;                           // the text of --config; `settings` go on top
-  std::string responses;    // what endpoints answer (app/simulate/endpoint_script.h)
+  std::string
+      responses;  // what endpoints answer, and unknown kinds (app/simulate/endpoint_script.h)
   std::vector<Step> steps;  // in the order of time
   Duration length = std::chrono::seconds(120);
 };

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/ground/facts.h"
 #include "sim/store/fields.h"
 
 namespace moonfence::sim {
@@ -27,10 +28,6 @@ bool is_by_node(const Json& pod) {
   const std::string kind = owner == nullptr ? "" : owner->value("kind", "");
   return kind == "DaemonSet" || kind == "Node" ||
          pod.contains(Json::json_pointer("/metadata/annotations/kubernetes.io~1config.mirror"));
-}
-
-bool is_finished_phase(const std::string& phase) {
-  return phase == "Succeeded" || phase == "Failed";
 }
 
 }  // namespace
@@ -97,7 +94,7 @@ PodLife& PodLedger::life_of(const Json& pod) {
                                         .created = elapsed_(),
                                         .by_node = is_by_node(pod)});
   life.node = text_field(pod, {"spec", "nodeName"});
-  life.finished = is_finished_phase(text_field(pod, {"status", "phase"}));
+  life.finished = has_ended_by_itself(pod);
   life.ready = is_pod_ready(pod);
   if (!life.running && life.ready) {
     life.running = elapsed_();

@@ -8,6 +8,7 @@
 
 #include "app/cli/options.h"
 #include "os/system/system_files.h"
+#include "policy/kit/shipped.h"
 #include "support/policies.h"
 #include "support/temporary_folder.h"
 
@@ -349,6 +350,22 @@ TEST_F(PolicyCommand, new_writes_a_policy_that_passes_at_once) {
   EXPECT_EQ(code({"new", "my-db", "-o", path()}), 2) << "it exists already";
   EXPECT_EQ(code({"new", "../x", "-o", path()}), 64);
   EXPECT_EQ(code({"new", "My_db", "-o", path()}), 64);
+}
+
+TEST_F(PolicyCommand, new_from_a_shipped_policy_brings_its_tests_and_they_pass) {
+  for (const std::string_view shipped : policy::shipped_names()) {
+    const std::string name = "my-" + std::string(shipped);
+    const auto output = run({"new", name, "--from", std::string(shipped), "-o", path()});
+    EXPECT_EQ(output.code, PolicyExit::Ok) << output.err;
+    EXPECT_TRUE(has(folder_.read(name + "/policy.lua"), "  name = \"" + name + "\",\n"));
+    const auto tested = run({"test", path(name)});
+    EXPECT_EQ(tested.code, PolicyExit::Ok) << tested.out;
+  }
+  const auto unknown = run({"new", "my-db", "--from", "clodnative-pg", "-o", path()});
+  EXPECT_EQ(unknown.code, PolicyExit::Usage);
+  EXPECT_TRUE(has(unknown.err, "did you mean 'cloudnative-pg'?")) << unknown.err;
+  EXPECT_TRUE(has(unknown.err, "one of: ceph, ")) << unknown.err;
+  EXPECT_EQ(code({"new", "my-ceph", "--from", "ceph", "-o", path()}), 2) << "it exists already";
 }
 
 TEST_F(PolicyCommand, meta_writes_what_it_prints) {

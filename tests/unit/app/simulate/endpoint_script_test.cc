@@ -48,6 +48,39 @@ TEST(EndpointScriptTest, what_nobody_answers_is_remembered) {
   EXPECT_EQ((*script)->unanswered(), std::set<std::string>{"http a /z"});
 }
 
+// A policy of a database operator asks for an object of a kind that no simulated cluster has.
+TEST(EndpointScriptTest, objects_of_other_kinds_are_answered_by_their_paths) {
+  const auto script = EndpointScript::parse(R"({
+    "get example.com/v1 clusters shop/db": [{"body": {"a": 1}}, {"from": "10s", "status": 404}],
+    "get example.com/v1 racks r1": {"body": {}},
+    "list example.com/v1 clusters shop": {"body": {"items": []}}})",
+                                            "responses");
+  ASSERT_TRUE(script) << script.error().text;
+  const auto request = [&script](const std::string& path) {
+    const std::string* found = (*script)->request_of(path);
+    return found == nullptr ? std::string() : *found;
+  };
+  EXPECT_EQ(request("/apis/example.com/v1/namespaces/shop/clusters/db?timeout=5s"),
+            "get example.com/v1 clusters shop/db");
+  EXPECT_EQ(request("/apis/example.com/v1/racks/r1"), "get example.com/v1 racks r1");
+  EXPECT_EQ(request("/apis/example.com/v1/namespaces/shop/clusters?limit=1000"),
+            "list example.com/v1 clusters shop");
+  EXPECT_EQ(request("/api/v1/nodes/n1"), "");
+  const auto* gone = (*script)->reply_to("get example.com/v1 clusters shop/db", 10s);
+  EXPECT_NE(gone->body.find(R"("reason":"NotFound")"), std::string::npos) << gone->body;
+}
+
+TEST(EndpointScriptTest, what_the_simulated_cluster_has_is_not_answered_for_it) {
+  EXPECT_EQ(refused(R"({"get v1 nodes n1": {"body": {}}})"),
+            "responses: get v1 nodes n1: the simulated cluster has nodes");
+  EXPECT_EQ(refused(R"({"get example.com/v1 clusters": {"body": {}}})"),
+            "responses: get example.com/v1 clusters: this names no object and no list");
+  EXPECT_EQ(
+      refused(R"({"list example.com/v1 clusters shop labels: a": {"body": {}}})"),
+      "responses: list example.com/v1 clusters shop labels: a: this names no object and no list");
+  EXPECT_NE(refused(R"({"get example.com/v1 clusters shop/..": {"body": {}}})"), "");
+}
+
 TEST(EndpointScriptTest, what_is_wrong_is_named_with_its_place) {
   EXPECT_EQ(refused(""), "");
   EXPECT_EQ(refused("[]"), "responses: not an object");

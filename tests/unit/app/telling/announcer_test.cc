@@ -107,7 +107,8 @@ TEST(Announcer, of_verdicts_those_are_told_that_somebody_has_to_mend) {
 
 TEST(Announcer, every_refusal_is_told_but_those_that_are_tried_again_at_once) {
   for (const Reason reason : audit::all_reasons()) {
-    const bool race = reason == Reason::NodeChanged || reason == Reason::ReadingTooOld;
+    const bool race = reason == Reason::NodeChanged || reason == Reason::PodChanged ||
+                      reason == Reason::ReadingTooOld;
     EXPECT_EQ(news(Record::Kind::Refusal, reason).empty(), race) << audit::code(reason);
   }
 }

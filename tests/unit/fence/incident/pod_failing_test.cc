@@ -19,7 +19,7 @@ struct PodFailingTest : IncidentsTest {
   PodFailingTest() {
     protections.fail_pods = true;
     http.on(port::Method::Patch, kStatus, [this](const test::FakeRequest& request) {
-      EXPECT_EQ(request.header("content-type"), "application/strategic-merge-patch+json");
+      EXPECT_EQ(request.header("Content-Type"), "application/strategic-merge-patch+json");
       patches.push_back(nlohmann::json::parse(request.body));
       between();
       if (!refusals.empty()) {

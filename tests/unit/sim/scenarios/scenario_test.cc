@@ -258,13 +258,14 @@ INSTANTIATE_TEST_SUITE_P(
                    "labels: 'app' is no label (write labels=app=web,tier=front)"),
         std::tuple("statefulset a/b volumes=1 volumes=2",
                    "'volumes' stands twice (leave one of them)"),
-        std::tuple("set cache-expire 1h",
-                   "'cache-expire' is no word for 'set' (did you mean 'cache-expiry'?) (known: "
-                   "brake-window, cache-expiry, cool-down, replacement-wait, retry-interval, "
-                   "retry-window, "
-                   "max-at-once, max-down, max-per-window, zone-max-at-once, zone-max-down, "
-                   "zone-max-per-window, release, detection, silent-taint, quarantine, proof, "
-                   "volume-proof)"),
+        std::tuple(
+            "set cache-expire 1h",
+            "'cache-expire' is no word for 'set' (did you mean 'cache-expiry'?) (known: "
+            "brake-window, cache-expiry, cool-down, replacement-wait, retry-interval, "
+            "retry-window, "
+            "max-at-once, max-down, max-per-window, zone-max-at-once, zone-max-down, "
+            "zone-max-per-window, release, detection, silent-taint, fail-pods, quarantine, proof, "
+            "volume-proof)"),
         std::tuple("set max-down half",
                    "max-down: 'half' is no limit (write a number of nodes, a share such as 50%, "
                    "or off)"),
