@@ -994,6 +994,10 @@ void PodEvaluation::tell_observed(const Observed& observed, PassResult& result) 
       *refused == Reason::HoldUnknown || untainted) {
     refused = Reason::ModeObserves;
   }
+  if (refused == Reason::ModeObserves && observed.by.verdict->fail &&
+      !around_.in_force.protections.fail_pods) {
+    refused = Reason::FailingNotServed;
+  }
   const std::string held = hold_text(authority_->node, authority_->reading.hold, pod,
                                      authority_->namespaces, authority_->held_pods);
   verdict_log_.refusal(pod, observed.by, *refused,

@@ -118,6 +118,20 @@ TEST_F(PodFailingTest, what_keeps_it_from_being_deleted_keeps_it_from_failing) {
   EXPECT_GE(story.count(Record::Kind::Refusal, Reason::OnHold), 1U);
 }
 
+// Who tries a policy hears of the missing switch before it enforces.
+TEST_F(PodFailingTest, what_observes_is_told_that_the_switch_is_off) {
+  begin(Mode::Observe);
+  run_for(10s);
+  EXPECT_EQ(story.count(Record::Kind::Refusal, Reason::FailingNotServed), 0U);
+  EXPECT_GE(story.count(Record::Kind::Refusal, Reason::ModeObserves), 1U);
+  incidents.reset();
+  protections.fail_pods = false;
+  begin(Mode::Observe);
+  run_for(10s);
+  EXPECT_GE(story.count(Record::Kind::Refusal, Reason::FailingNotServed), 1U);
+  EXPECT_TRUE(patches.empty());
+}
+
 TEST_F(PodFailingTest, what_an_earlier_leader_let_fail_is_only_deleted) {
   pods["web-0"]["status"] = {
       {"phase", "Failed"},
