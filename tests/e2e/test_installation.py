@@ -23,7 +23,7 @@ from .policies import LAST_GOOD, STATUS, PolicyMap, policy_text
 from .replica import Replica, make_image
 from .workloads import taints
 
-MODES = ("taint", "release", "kubelet")
+MODES = ("taint", "release", "kubelet", "fail-pods")
 OBSERVING = ("observe", "longhorn", "storageos")
 BINDINGS = "api: 1\nbindings:\n- {{policy: every, source: every.lua, namespaces: [{}], mode: enforce, holdDown: 0s}}\n"
 OTHER = "- {policy: other, source: other.lua, namespaces: [elsewhere]}\n"
@@ -169,6 +169,8 @@ def test_a_mode_may_nothing_that_belongs_to_another(cluster, shipped, token, mak
         "enforce too": lambda: token.delete("volumeattachments", "csi-0"),
         "taint": lambda: token.patch("nodes", node, {"metadata": {"labels": {}}}),
         "release": lambda: token.patch("nodes", node, {"status": {"volumesInUse": []}}, subresource="status"),
+        "fail-pods": lambda: token.patch("pods", "web-0", {"metadata": {"uid": uid}, "status": {}}, workloads.namespace, kind="strategic",
+                                         subresource="status"),
         "kubelet": lambda: token.request("GET", f"/api/v1/nodes/{node}/proxy/pods"),
         "never": lambda: token.list("secrets", NAMESPACE),
         "never at all": lambda: token.delete("nodes", node),
@@ -210,12 +212,12 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
         cluster, enforcing, replicas, make_nodes, workloads):
     """The admission policies of the overlay `enforce`."""
     policies = policies_of_admission()
-    assert len(policies) == 8
+    assert len(policies) == 10
     (node,) = make_nodes(1)
     workloads.stateful_set("web", 2, labels={"app": "web"})
     uids = [pod["metadata"]["uid"] for pod in workloads.wait_all_running("web", 2)]
     leader, standby = replicas("replica-0"), replicas("replica-1")
-    enforcing.apply([*policies, *rights_of("taint"), *rights_of("release"), {
+    enforcing.apply([*policies, *rights_of("taint"), *rights_of("release"), *rights_of("fail-pods"), {
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": "replica-0_1"},
         "metadata": {"name": "moonfence", "namespace": NAMESPACE}}, policies_that_bind("[]")])
     silent, taint = ({"spec": {"taints": [{"key": f"moonfence.io/{key}", "effect": "NoSchedule"}]}} for key in ("silent", "fenced"))
@@ -234,6 +236,12 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
         assert "moonfence-not-leader: " in delete(standby, 0, uids[0])
         wait_for("the Lease is known", lambda: delete(leader, 0, uids[0]) == "done", 10)
         assert "moonfence-not-leader: " in says(lambda: standby.patch("nodes", node, taint))
+        fails = {"status": {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "DeletionByMoonfence"}]}}
+
+        def fail(client) -> str:
+            return says(lambda: client.patch("pods", "web-1", fails, workloads.namespace, kind="strategic", subresource="status"))
+        assert "moonfence-not-leader: " in fail(standby)
+        assert fail(leader) == "done" and "has not ended" in fail(leader)
         assert says(lambda: leader.patch("nodes", node, silent)) == "done"
         assert says(lambda: leader.patch("nodes", node, taint)) == "done"
         for body, subresource, word in (
@@ -249,7 +257,7 @@ def test_the_api_server_itself_holds_the_account_to_uids_the_lease_and_its_taint
             assert word in says(lambda: leader.patch("nodes", node, body, subresource=subresource)), body
         assert "configured by" in says(lambda: leader.patch("configmaps", "moonfence-policies", {"data": {}}, NAMESPACE))
     finally:
-        enforcing.remove([*policies, *rights_of("taint"), *rights_of("release")])
+        enforcing.remove([*policies, *rights_of("taint"), *rights_of("release"), *rights_of("fail-pods")])
 
 
 def unattached(workloads) -> str:

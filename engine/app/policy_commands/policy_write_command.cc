@@ -130,11 +130,12 @@ PolicyOutput begin_policy(const PolicyOptions& options) {
   const std::string folder = (options.out.empty() ? "" : options.out + "/") + name;
   PolicyOutput output;
   for (const auto& [file, text] : files) {
-    const std::string path = folder + "/" + file;
+    std::string path = folder;
+    path.append("/").append(file);
     if (auto written = os::write_file(path, text, false); !written) {
       return refused(written.error());
     }
-    output.out += "wrote " + path + "\n";
+    output.out.append("wrote ").append(path).append("\n");
   }
   output.out += "next: moonfence policy test " + folder + "\n";
   return output;

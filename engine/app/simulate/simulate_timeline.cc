@@ -43,6 +43,15 @@ std::string seconds_text(Duration duration, int digits) {
   return {buffer, static_cast<std::size_t>(length)};
 }
 
+// Before it is deleted.
+std::string failing_text(const std::string& kind, bool done, const std::string& pod,
+                         const std::string& why) {
+  return kind == "intent"    ? std::string()
+         : kind == "refusal" ? "moonfence  does not let " + pod + " fail: " + why
+         : done              ? "moonfence  lets " + pod + " fail"
+                             : "moonfence  tried to let " + pod + " fail: " + why;
+}
+
 // Our taint: "taints n1", "keeps the taint of n1: …".
 std::string taint_text(const std::string& kind, const std::string& action, const std::string& node,
                        const std::string& reason, const std::string& why) {
@@ -109,10 +118,7 @@ std::string audit_text(const std::string& detail) {
                                : "moonfence  isolates " + node + ": not known to be made: " + why;
   }
   if (record.value("action", "") == "fail_pod") {
-    return kind == "intent"    ? std::string()
-           : kind == "refusal" ? "moonfence  does not let " + pod + " fail: " + why
-           : reason == "done"  ? "moonfence  lets " + pod + " fail"
-                               : "moonfence  tried to let " + pod + " fail: " + why;
+    return failing_text(kind, reason == "done", pod, why);
   }
   const std::string attachment = record.value("attachment", "");
   if (!attachment.empty() && (kind == "outcome" || kind == "refusal")) {

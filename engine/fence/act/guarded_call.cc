@@ -178,21 +178,7 @@ kube::CallHandle GuardedCall::send(Calls::iterator call) {
   return std::visit(
       Overloaded{
           [&](const DeletePod& it) { return destroyer_.delete_pod(it.pod.ref, remove(), removed); },
-          [&](const FailPod& it) {
-            const DeletePod& deletion = it.deletion;
-            return destroyer_.fail_pod(
-                deletion.pod.ref,
-                {.uid = form.subject,
-                 .version = deletion.pod.resource_version,
-                 .now = deletion.wall,
-                 .message = "moonfence: node " + authority.node.text() + " is down, and policy " +
-                            deletion.policy + " lets the pod fail before it is deleted",
-                 .timeout = limit,
-                 .may_send = may_send},
-                [this, call](const Result<kube::PatchReply>& reply) {
-                  finish(call, reply, reason_of_failing(reply));
-                });
-          },
+          [&](const FailPod& it) { return fail_pod(it.deletion, limit, may_send, call); },
           [&](const DeleteAttachment& it) {
             return destroyer_.delete_attachment(it.target.attachment.name, remove(), removed);
           },
@@ -224,6 +210,22 @@ kube::CallHandle GuardedCall::send(Calls::iterator call) {
           [&](const LiftTaints& it) { return patch(it.operations); },
       },
       call->items.front().action);
+}
+
+kube::CallHandle GuardedCall::fail_pod(const DeletePod& deletion, Duration limit,
+                                       std::function<bool()> may_send, Calls::iterator call) {
+  return destroyer_.fail_pod(
+      deletion.pod.ref,
+      {.uid = deletion.pod.uid,
+       .version = deletion.pod.resource_version,
+       .now = deletion.wall,
+       .message = "moonfence: node " + call->authority->node.text() + " is down, and policy " +
+                  deletion.policy + " lets the pod fail before it is deleted",
+       .timeout = limit,
+       .may_send = std::move(may_send)},
+      [this, call](const Result<kube::PatchReply>& reply) {
+        finish(call, reply, reason_of_failing(reply));
+      });
 }
 
 kube::CallHandle GuardedCall::write_custom(const policy::Request& order, Duration limit,

@@ -72,6 +72,9 @@ class GuardedCall {
   [[nodiscard]] bool may_begin(const Item& item, const Authority& authority);
   [[nodiscard]] bool may_send(Call& call) const;
   [[nodiscard]] kube::CallHandle send(Calls::iterator call);
+  // Its status, before its deletion.
+  [[nodiscard]] kube::CallHandle fail_pod(const DeletePod& deletion, Duration limit,
+                                          std::function<bool()> may_send, Calls::iterator call);
   // By a fencer's order.
   [[nodiscard]] kube::CallHandle write_custom(const policy::Request& order, Duration limit,
                                               std::function<bool()> may_send, Calls::iterator call);

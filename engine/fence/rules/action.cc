@@ -178,6 +178,15 @@ std::string refusal_text(const Action& action, const Authority& authority, Reaso
 
 namespace {
 
+Form form_of_failing(const DeletePod& deletion, const Authority& authority) {
+  return {.told = record_about("fail_pod", authority, deletion),
+          .intent = Reason::PolicyFailsPod,
+          .subject = deletion.pod.uid,
+          .why = deletion.why,
+          .is_step = false,
+          .overtaken = Reason::PodChanged};
+}
+
 Form form_of_order(const TellFencer& order, const Authority& authority) {
   const bool isolates = order.target.order.aim.power == policy::Power::Isolated;
   return {.told = about_node(isolates ? "isolate" : "switch_off", authority, order.waiting),
@@ -201,14 +210,7 @@ Form form_of(const Action& action, const Authority& authority) {
                     .subject = it.pod.uid,
                     .why = it.why};
           },
-          [&](const FailPod& it) -> Form {
-            return {.told = record_about("fail_pod", authority, it.deletion),
-                    .intent = Reason::PolicyFailsPod,
-                    .subject = it.deletion.pod.uid,
-                    .why = it.deletion.why,
-                    .is_step = false,
-                    .overtaken = Reason::PodChanged};
-          },
+          [&](const FailPod& it) { return form_of_failing(it.deletion, authority); },
           [&](const DeleteAttachment& it) -> Form {
             const kube::Attachment& attachment = it.target.attachment;
             return {
