@@ -109,13 +109,13 @@ TEST_F(PodFailingTest, what_only_observes_lets_nothing_fail) {
 }
 
 TEST_F(PodFailingTest, what_keeps_it_from_being_deleted_keeps_it_from_failing) {
-  pods["web-0"]["metadata"]["annotations"] = {{"moonfence.io/hold", "do not touch"}};
+  protections.namespaces = {Namespace("db")};  // which the guard alone knows
   begin();
   run_for(1min);
   EXPECT_TRUE(patches.empty());
   EXPECT_TRUE(deletes().empty());
   EXPECT_EQ(story.count(Record::Kind::Intent, Reason::PolicyFailsPod), 0U);
-  EXPECT_GE(story.count(Record::Kind::Refusal, Reason::OnHold), 1U);
+  EXPECT_GE(story.count(Record::Kind::Refusal, Reason::ProtectedNamespace), 1U);
 }
 
 // Who tries a policy hears of the missing switch before it enforces.
